@@ -1,0 +1,153 @@
+//! What a window's elements are, as far as moving and combining them needs to know.
+
+/// An arithmetic type that accumulates act on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[expect(missing_docs, reason = "the names are the types' own")]
+#[repr(u8)]
+pub enum Scalar {
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+impl Scalar {
+    /// Every scalar, in order of its code.
+    pub const ALL: [Scalar; 10] = {
+        use Scalar::*;
+        [I8, I16, I32, I64, U8, U16, U32, U64, F32, F64]
+    };
+
+    /// Its size in bytes.
+    pub const fn size(self) -> u32 {
+        match self {
+            Scalar::I8 | Scalar::U8 => 1,
+            Scalar::I16 | Scalar::U16 => 2,
+            Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
+            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        }
+    }
+
+    /// Whether it is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Scalar::F32 | Scalar::F64)
+    }
+}
+
+/// The kind of a window's elements.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ElementKind {
+    /// An arithmetic type.
+    Scalar(Scalar),
+    /// A value and where it was found: `ValueAt<V, I>`, the value first, then the index, no padding. For MINLOC and MAXLOC.
+    ValueAt(Scalar, Scalar),
+    /// Plain old data that only moves: put, get and REPLACE.
+    Opaque,
+}
+
+/// Size and kind of a window's elements. All ranks of a window agree on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ElementType {
+    /// Bytes of one element; at least 1.
+    pub size: u32,
+    /// What combining it means.
+    pub kind: ElementKind,
+}
+
+impl ElementType {
+    /// The element type of a scalar.
+    pub const fn scalar(scalar: Scalar) -> Self {
+        Self { size: scalar.size(), kind: ElementKind::Scalar(scalar) }
+    }
+
+    /// Plain old data of `size` bytes.
+    pub const fn opaque(size: u32) -> Self {
+        Self { size, kind: ElementKind::Opaque }
+    }
+}
+
+/// An accumulate's operator, named as MPI names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Op {
+    /// Addition; integers wrap.
+    Sum,
+    /// Multiplication; integers wrap.
+    Prod,
+    /// Minimum; for floats IEEE 754-2019 `minimum`.
+    Min,
+    /// Maximum; for floats IEEE 754-2019 `maximum`.
+    Max,
+    /// Bitwise and; integers only.
+    Band,
+    /// Bitwise or; integers only.
+    Bor,
+    /// Bitwise exclusive or; integers only.
+    Bxor,
+    /// Logical and of integers: 0 or 1.
+    Land,
+    /// Logical or of integers: 0 or 1.
+    Lor,
+    /// Logical exclusive or of integers: 0 or 1.
+    Lxor,
+    /// The later value; any element type.
+    Replace,
+    /// The smaller value and its index, ties to the smaller index; `ValueAt` only.
+    MinLoc,
+    /// The larger value and its index, ties to the smaller index; `ValueAt` only.
+    MaxLoc,
+}
+
+impl Op {
+    /// Every operator, in order of its code.
+    pub const ALL: [Op; 13] = {
+        use Op::*;
+        [Sum, Prod, Min, Max, Band, Bor, Bxor, Land, Lor, Lxor, Replace, MinLoc, MaxLoc]
+    };
+
+    /// Whether this operator is defined for `element`.
+    pub fn takes(self, element: ElementType) -> bool {
+        match (self, element.kind) {
+            (Op::Replace, _) => true,
+            (Op::MinLoc | Op::MaxLoc, kind) => matches!(kind, ElementKind::ValueAt(..)),
+            (Op::Sum | Op::Prod | Op::Min | Op::Max, kind) => matches!(kind, ElementKind::Scalar(_)),
+            (_, ElementKind::Scalar(scalar)) => !scalar.is_float(),
+            _ => false,
+        }
+    }
+
+    /// Whether the order in which it is applied shows in the bits: REPLACE always, SUM and PROD of floats.
+    pub fn order_shows(self, element: ElementType) -> bool {
+        match self {
+            Op::Replace => true,
+            Op::Sum | Op::Prod => matches!(element.kind, ElementKind::Scalar(s) if s.is_float()),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Op::Sum => "SUM",
+            Op::Prod => "PROD",
+            Op::Min => "MIN",
+            Op::Max => "MAX",
+            Op::Band => "BAND",
+            Op::Bor => "BOR",
+            Op::Bxor => "BXOR",
+            Op::Land => "LAND",
+            Op::Lor => "LOR",
+            Op::Lxor => "LXOR",
+            Op::Replace => "REPLACE",
+            Op::MinLoc => "MINLOC",
+            Op::MaxLoc => "MAXLOC",
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! The one error of Fencepost: its class is MPI's, its message says what was given, what was allowed, and where.
+
+use std::fmt;
+use std::panic::Location;
+
+/// A `Result` with Fencepost's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// MPI's error classes, where they have one, and ours where they have none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Class {
+    /// MPI_ERR_WIN: a window that is not valid here.
+    Win,
+    /// MPI_ERR_BASE.
+    Base,
+    /// MPI_ERR_SIZE: lengths that do not match.
+    Size,
+    /// MPI_ERR_DISP: a displacement out of range.
+    Disp,
+    /// MPI_ERR_LOCKTYPE.
+    LockType,
+    /// MPI_ERR_ASSERT: an assertion that is not valid or not true.
+    Assert,
+    /// MPI_ERR_RMA_CONFLICT: conflicting accesses to a window.
+    RmaConflict,
+    /// MPI_ERR_RMA_SYNC: wrong synchronisation of calls.
+    RmaSync,
+    /// MPI_ERR_RANK: a rank out of range.
+    Rank,
+    /// MPI_ERR_OP: an operator that is not defined for the element type.
+    Op,
+    /// MPI_ERR_TYPE: a datatype or element type that does not fit.
+    Type,
+    /// MPI_ERR_TAG.
+    Tag,
+    /// MPI_ERR_TRUNCATE.
+    Truncate,
+    /// MPI_ERR_IN_STATUS.
+    InStatus,
+    /// MPI_ERR_PENDING.
+    Pending,
+    /// MPI_ERR_ARG: an argument that is not valid.
+    Arg,
+    /// MPI_ERR_DIMS: a grid that cannot be.
+    Dims,
+    /// MPI_ERR_IO, MPI_ERR_FILE: the file system said no.
+    Io,
+    /// A file that is not what it should be: truncated, edited, foreign, of another version.
+    File,
+    /// A plan that is not for this superstep, these arguments, or this world.
+    Plan,
+    /// A rank that left or died; the world ends.
+    ProcFailed,
+    /// A bug of ours: the message names the pass.
+    Intern,
+    /// Anything that the user's own code returned.
+    Other,
+}
+
+/// What state an error leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum State {
+    /// Nothing was applied; windows are as they were.
+    #[default]
+    Unchanged,
+    /// Elements are old or new; memory is sound.
+    Mixed,
+}
+
+/// What went wrong, whose it is, where, and what state is left.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    class: Class,
+    message: String,
+    rank: Option<u32>,
+    superstep: Option<String>,
+    site: Option<&'static Location<'static>>,
+    state: State,
+    world_ended: bool,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `class`; `message` says what was given, what was allowed and what to do next.
+    pub fn new(class: Class, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            class,
+            message: message.into(),
+            rank: None,
+            superstep: None,
+            site: None,
+            state: State::Unchanged,
+            world_ended: false,
+            source: None,
+        }))
+    }
+
+    /// On which rank.
+    #[must_use]
+    pub fn on_rank(mut self, rank: u32) -> Self {
+        self.0.rank.get_or_insert(rank);
+        self
+    }
+
+    /// In which superstep.
+    #[must_use]
+    pub fn in_superstep(mut self, name: impl Into<String>) -> Self {
+        if self.0.superstep.is_none() {
+            self.0.superstep = Some(name.into());
+        }
+        self
+    }
+
+    /// At which line of the user's.
+    #[must_use]
+    pub fn at(mut self, site: &'static Location<'static>) -> Self {
+        self.0.site.get_or_insert(site);
+        self
+    }
+
+    /// What state is left.
+    #[must_use]
+    pub fn leaving(mut self, state: State) -> Self {
+        self.0.state = state;
+        self
+    }
+
+    /// The world has ended with this error: each later call on it returns an error at once.
+    #[must_use]
+    pub fn ending_world(mut self) -> Self {
+        self.0.world_ended = true;
+        self
+    }
+
+    /// What caused it.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// MPI's class of this error.
+    pub fn class(&self) -> Class {
+        self.0.class
+    }
+
+    /// What was given, what was allowed.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The rank that it was seen on, where one is known.
+    pub fn rank(&self) -> Option<u32> {
+        self.0.rank
+    }
+
+    /// The line of the user's that it belongs to.
+    pub fn site(&self) -> Option<&'static Location<'static>> {
+        self.0.site
+    }
+
+    /// What state is left.
+    pub fn state(&self) -> State {
+        self.0.state
+    }
+
+    /// Whether the world has ended with it.
+    pub fn world_ended(&self) -> bool {
+        self.0.world_ended
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        write!(f, "{:?}: {}", inner.class, inner.message)?;
+        let mut open = " [";
+        if let Some(rank) = inner.rank {
+            write!(f, "{open}rank {rank}")?;
+            open = ", ";
+        }
+        if let Some(name) = &inner.superstep {
+            write!(f, "{open}superstep {name}")?;
+            open = ", ";
+        }
+        if let Some(site) = inner.site {
+            write!(f, "{open}{}:{}:{}", site.file(), site.line(), site.column())?;
+            open = ", ";
+        }
+        if inner.state == State::Mixed {
+            write!(f, "{open}windows hold old or new elements")?;
+            open = ", ";
+        }
+        if inner.world_ended {
+            write!(f, "{open}the world has ended")?;
+            open = ", ";
+        }
+        if open == ", " {
+            f.write_str("]")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)?;
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            write!(f, "\n  because {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Error::new(Class::Io, error.to_string()).because(error)
+    }
+}

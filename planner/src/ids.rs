@@ -1,0 +1,93 @@
+//! Typed ids: a `u32` each, so that an index of one kind cannot be used for another.
+
+/// A typed index into a [`Table`](crate::table::Table).
+pub trait Id: Copy {
+    /// The id of index `index`.
+    fn new(index: usize) -> Self;
+    /// The index of this id.
+    fn index(self) -> usize;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident $letter:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u32);
+
+        impl Id for $name {
+            fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("an id fits 32 bits: inputs are bounded before ids are made"))
+            }
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!($letter, "{}"), self.0)
+            }
+        }
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A rank of the world that a schedule is for.
+    Rank "r";
+    /// A window, by its place among the superstep's window parameters.
+    WindowId "w";
+    /// An operation, by its place in its rank's program order; one that goes nowhere counts too.
+    OperationId "op";
+    /// A class of ranks that differ only by where they stand.
+    ClassId "c";
+    /// A message within one class's part of a stage.
+    MessageId "m";
+    /// A round of the order of issue.
+    RoundId "round";
+    /// A buffer of one rank's program.
+    BufferId "b";
+}
+
+/// Where another rank stands, seen from this one: its number less one's own.
+///
+/// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so programs of
+/// ranks that differ only by where they stand are equal as they are written. Ascending deltas are ascending ranks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Delta(pub i64);
+
+impl Delta {
+    /// This rank itself.
+    pub const SELF: Delta = Delta(0);
+
+    /// From `from` to `to`.
+    pub fn between(from: Rank, to: Rank) -> Self {
+        Self(i64::from(to.0) - i64::from(from.0))
+    }
+
+    /// The rank this leads to from `from`, if it is one of `ranks`.
+    pub fn from(self, from: Rank, ranks: u32) -> Option<Rank> {
+        let to = i64::from(from.0).checked_add(self.0)?;
+        (0..i64::from(ranks)).contains(&to).then_some(Rank(to as u32))
+    }
+
+    /// The way back.
+    pub fn back(self) -> Self {
+        Self(-self.0)
+    }
+}
+
+impl std::fmt::Display for Delta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 == 0 { f.write_str("self") } else { write!(f, "{:+}", self.0) }
+    }
+}
+
+impl std::fmt::Debug for Delta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}

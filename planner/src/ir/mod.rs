@@ -1,0 +1,4 @@
+//! The stages of a schedule in the making, one type a file. See [`crate`] for the order.
+
+pub mod pattern;
+pub mod schedule;

@@ -1,0 +1,132 @@
+//! [`Pattern`]: what the calls of one epoch on one rank ask for; [`Patterns`]: those of all ranks, by class.
+
+use crate::datatype::Datatype;
+use crate::element::{ElementType, Op};
+use crate::ids::{ClassId, Delta, OperationId, WindowId};
+use crate::table::Table;
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// Elements of the origin replace elements of the target.
+    Put,
+    /// Elements of the target land at the origin, before any put of the epoch is applied.
+    Get,
+    /// Elements of the origin are combined into elements of the target.
+    Accumulate(Op),
+}
+
+/// The origin's side of an operation.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Local {
+    /// A contiguous buffer of its own, of as many elements as the remote datatype: a slice copied at the call,
+    /// a ticket, or a buffer borrowed by a scoped epoch.
+    Buffer,
+    /// Elements of one of the origin's windows: a source for puts and accumulates, a destination for gets.
+    Section {
+        /// Which window.
+        window: WindowId,
+        /// Which elements of it; as many as the remote datatype has.
+        datatype: Datatype,
+    },
+}
+
+/// The way that the bytes of a transfer take: a preference of the user, or a decision of `route`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Mode {
+    /// By the machine model, and for what is not compiled by what was watched before.
+    #[default]
+    Auto,
+    /// A message of its own, as early as it can leave.
+    Aggressive,
+    /// One message to each target at the fence.
+    Aggregated,
+    /// In chunks, each leaving as soon as it is full.
+    Pipelined,
+    /// One copy, no staging, where memory is shared and it is shown safe.
+    Direct,
+}
+
+impl Mode {
+    /// Every mode, `Auto` first.
+    pub const ALL: [Mode; 5] =
+        [Mode::Auto, Mode::Aggressive, Mode::Aggregated, Mode::Pipelined, Mode::Direct];
+}
+
+/// A place in the user's source.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Site {
+    /// The file as the compiler names it.
+    pub file: std::sync::Arc<str>,
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+impl std::fmt::Display for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One call as written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// What it does.
+    pub kind: Kind,
+    /// The window on the target.
+    pub window: WindowId,
+    /// The target, seen from here; `None` is MPI's PROC_NULL: the operation succeeds and does nothing.
+    pub target: Option<Delta>,
+    /// The target's elements, in the target's window.
+    pub remote: Datatype,
+    /// The origin's elements.
+    pub local: Local,
+    /// The mode asked for.
+    pub mode: Mode,
+    /// The call.
+    pub site: Site,
+}
+
+/// One rank's operations of one epoch, in program order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Pattern {
+    /// The calls.
+    pub operations: Table<OperationId, Operation>,
+}
+
+/// Whether the order of operations on one element is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Order {
+    /// By origin rank, then program order, then typemap order.
+    #[default]
+    Canonical,
+    /// Each element takes each of its operations exactly once, in some order.
+    Relaxed,
+}
+
+/// The patterns of all ranks: those of ranks that differ only by where they stand are kept once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Patterns {
+    /// The superstep's name, for messages.
+    pub name: String,
+    /// The element type of each window of the superstep.
+    pub windows: Table<WindowId, ElementType>,
+    /// How the ranks are laid out, row-major, slowest first; their product is the number of ranks. A hint that keeps
+    /// the map of classes small, never a matter of meaning.
+    pub shape: Vec<u32>,
+    /// Each distinct pattern.
+    pub classes: Table<ClassId, Pattern>,
+    /// Which rank has which, by rank.
+    pub class_of: Vec<ClassId>,
+    /// Whether order is kept.
+    pub order: Order,
+}
+
+impl Patterns {
+    /// How many ranks.
+    pub fn ranks(&self) -> u32 {
+        self.class_of.len() as u32
+    }
+}

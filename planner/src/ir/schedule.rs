@@ -1,0 +1,232 @@
+//! [`Schedule`]: every rank's [`Program`], by class. The last stage before [`Verified`](crate::verify::Verified).
+//!
+//! # What a program does
+//!
+//! An executor runs the instructions of its rank one after another and decides nothing. Between each ordered pair of
+//! ranks there is one channel of *frames*, first in first out. A frame is an *entry* ("I am in this superstep: you may
+//! touch my windows"), *data* (bytes from a buffer of the sender's), or *done* ("I have finished touching your
+//! windows in this superstep"). [`Instruction::Await`] takes the next frame of a peer and it must be what the
+//! instruction says. A data frame stays readable until it is released; at most one of each peer is open at a time.
+//!
+//! A rank runs its program once for each time the superstep is entered: run 0, 1, 2, ... Buffers exist
+//! [`Buffer::copies`] times and run `k` uses copy `k % copies`.
+
+use crate::datatype::Datatype;
+use crate::element::{ElementType, Op};
+use crate::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
+use crate::ir::pattern::{Mode, Order, Pattern};
+use crate::table::Table;
+
+/// All ranks' programs, by class.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Schedule {
+    /// The superstep's name, for messages.
+    pub name: String,
+    /// The element type of each window parameter.
+    pub windows: Table<WindowId, ElementType>,
+    /// How the ranks are laid out; see [`Patterns::shape`](crate::ir::pattern::Patterns::shape).
+    pub shape: Vec<u32>,
+    /// Each distinct program.
+    pub classes: Table<ClassId, Program>,
+    /// Which rank runs which, by rank.
+    pub class_of: Vec<ClassId>,
+    /// Whether order is kept.
+    pub order: Order,
+    /// Ranks that share memory, from which each pair's reach follows.
+    pub placement: Placement,
+}
+
+/// Which ranks share memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Placement {
+    /// All of them: threads of one process, or processes of one host.
+    Together,
+    /// None: every pair exchanges messages.
+    Apart,
+    /// Each host holds this many successive ranks.
+    Hosts {
+        /// At least 1.
+        ranks_each: u32,
+    },
+}
+
+impl Placement {
+    /// Whether ranks `a` and `b` share memory.
+    pub fn share(self, a: u32, b: u32) -> bool {
+        match self {
+            Placement::Together => true,
+            Placement::Apart => a == b,
+            Placement::Hosts { ranks_each } => a / ranks_each == b / ranks_each,
+        }
+    }
+}
+
+/// One rank's part of a schedule: the same for all ranks of its class.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Program {
+    /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the rank's own.
+    pub pattern: Pattern,
+    /// For each operation with a target, how it travels and in which round; for `explain`.
+    pub routes: Table<OperationId, Option<Routing>>,
+    /// The least length each window needs on this rank, for its own sections and for what others do to it.
+    pub least_len: Table<WindowId, usize>,
+    /// Buffers to pack into and send from.
+    pub buffers: Table<BufferId, Buffer>,
+    /// What to do.
+    pub instructions: Vec<Instruction>,
+}
+
+/// How an operation travels.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Routing {
+    /// The mode taken; never `Auto`.
+    pub mode: Mode,
+    /// The mode that was asked for could not be had.
+    pub instead: bool,
+    /// When its message is issued.
+    pub round: RoundId,
+}
+
+/// A buffer that messages to one peer are sent from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Buffer {
+    /// Whom its frames go to.
+    pub peer: Delta,
+    /// Bytes of one copy.
+    pub bytes: u64,
+    /// How many copies there are, used in turn.
+    pub copies: u32,
+}
+
+/// Elements on one side of a movement: some of the typemap of a section or of an operation's own buffer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Elements of a window.
+    Window {
+        /// Whose; [`Delta::SELF`] but in [`Instruction::Copy`].
+        owner: Delta,
+        /// Which window.
+        window: WindowId,
+        /// Which elements, in which order.
+        datatype: Datatype,
+    },
+    /// Elements `first..first + count` of the buffer of one of this rank's own operations: a slice that was given as
+    /// the source, or where the elements of a get are to land.
+    Operation {
+        /// Which operation.
+        operation: OperationId,
+        /// From which element of it.
+        first: usize,
+        /// How many.
+        count: usize,
+    },
+}
+
+impl Part {
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Part::Window { datatype, .. } => datatype.size(),
+            Part::Operation { count, .. } => *count,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Frame {
+    /// "I am in this superstep: what you have to do to my windows may be done" (W1).
+    Entry,
+    /// Bytes.
+    Data {
+        /// How many.
+        bytes: u64,
+    },
+    /// "I have finished touching your windows in this superstep" (W2, W3).
+    Done,
+}
+
+/// One step of a program.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Instruction {
+    /// Send an entry frame to `peer`: from here on it may touch this rank's windows.
+    Expose {
+        /// To whom.
+        peer: Delta,
+    },
+    /// Wait until `peer` has released every frame that was sent from `buffer`'s copy of this run in an earlier run (W4).
+    /// Left out where the pair synchronises both ways in every run.
+    Reclaim {
+        /// Which buffer.
+        buffer: BufferId,
+    },
+    /// Copy elements into a buffer.
+    Pack {
+        /// From this rank's own window or operation.
+        from: Part,
+        /// Size of an element.
+        element: u32,
+        /// Into which buffer.
+        buffer: BufferId,
+        /// From which byte of it.
+        at: u64,
+    },
+    /// Send a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
+    Send {
+        /// Which buffer.
+        buffer: BufferId,
+        /// From which byte.
+        at: u64,
+        /// How many bytes.
+        bytes: u64,
+        /// The round it is issued in.
+        round: RoundId,
+    },
+    /// Take the next frame from `peer`, which is a `frame` of the same superstep sent in round `round` or before any.
+    Await {
+        /// From whom.
+        peer: Delta,
+        /// What it must be.
+        frame: Frame,
+    },
+    /// Copy from one part to another with no buffer between: both this rank's own, or one of them a peer's that has
+    /// exposed itself.
+    Copy {
+        /// From here,
+        from: Part,
+        /// to here,
+        to: Part,
+        /// combining by this operator (`None` is a put or a get),
+        op: Option<Op>,
+        /// elements of this type.
+        element: ElementType,
+    },
+    /// Move elements out of the open data frame of `peer`.
+    Unpack {
+        /// Whose frame.
+        peer: Delta,
+        /// From which byte of it.
+        at: u64,
+        /// To this rank's own window or operation,
+        to: Part,
+        /// combining by this operator (`None` is a put or a get),
+        op: Option<Op>,
+        /// elements of this type.
+        element: ElementType,
+    },
+    /// Release the open data frame of `peer`: its buffer may be written again (W4).
+    Release {
+        /// Whose frame.
+        peer: Delta,
+    },
+    /// Send a done frame to `peer`: this rank touches the peer's windows no more in this superstep.
+    Done {
+        /// To whom.
+        peer: Delta,
+    },
+}

@@ -1,0 +1,11 @@
+//! The planner of Fencepost.
+
+pub mod datatype;
+pub mod element;
+pub mod error;
+pub mod ids;
+pub mod ir;
+pub mod table;
+pub mod units;
+
+pub use error::{Class, Error, Result, State};
