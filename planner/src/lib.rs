@@ -1,8 +1,11 @@
 //! The planner of Fencepost.
 
+pub mod argument;
+pub mod collect;
 pub mod datatype;
 pub mod element;
 pub mod error;
+pub mod grid;
 pub mod ids;
 pub mod ir;
 pub mod table;
