@@ -5,6 +5,7 @@ pub mod element;
 pub mod error;
 pub mod ids;
 pub mod ir;
+pub mod reference;
 pub mod table;
 pub mod units;
 
