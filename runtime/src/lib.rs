@@ -1,1 +1,4 @@
-//! Stub
+//! The runtime of Fencepost.
+
+mod sync;
+pub mod transport;
