@@ -8,10 +8,10 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, f
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::{Thread, current, yield_now};
 
-/// Looks between which a waiting rank only spins, where every rank has a core: some tens of microseconds.
-pub(crate) const SPINS: u32 = 2000;
+/// Looks between which a waiting rank only spins, where every rank has a core: 10 to 40 microseconds.
+pub(crate) const SPINS: u32 = 1000;
 
-/// Looks between which a waiting rank yields its core, before it sleeps: about as long again.
+/// Looks between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
 pub(crate) const YIELDS: u32 = 256;
 
 /// Sleep until this thread is unparked, or about a second, so that a wait that lasts can be reported by who waits.

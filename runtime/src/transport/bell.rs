@@ -68,9 +68,17 @@ impl Bells {
     /// One step of a wait of `rank`; the caller looks between any two.
     #[inline]
     pub(super) fn rest(&self, rank: usize, pause: &mut Pause) {
+        self.rest_unless(rank, pause, || false);
+    }
+
+    /// The same, but without sleeping while the rank is `busy`: while another look may show what nobody will ring for.
+    #[inline]
+    pub(super) fn rest_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
         if pause.step < self.spins {
             pause.step += 1;
             spin_loop();
+        } else if pause.step > self.spins + YIELDS && busy() {
+            yield_now();
         } else {
             self.bells[rank].0.rest(pause, self.spins);
         }

@@ -1,17 +1,20 @@
 //! [`Endpoint`]: whichever transport a world has, known by a tag instead of a type.
 
-use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, Transport};
+use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
 pub enum Endpoint {
     /// Threads that reach one another's memory.
     Local(LocalEnd),
+    /// Threads that only exchange messages.
+    Sim(SimEnd),
 }
 
 macro_rules! each {
     ($end:expr, $name:ident => $call:expr) => {
         match $end {
             Endpoint::Local($name) => $call,
+            Endpoint::Sim($name) => $call,
         }
     };
 }

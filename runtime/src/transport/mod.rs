@@ -28,6 +28,8 @@ mod local;
 mod meter;
 mod ring;
 mod roll;
+mod sim;
+mod wire;
 
 use std::fmt;
 
@@ -35,6 +37,7 @@ pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
+pub use sim::{Lose, SimConfig, SimEnd, sim};
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]
