@@ -71,7 +71,7 @@ impl std::fmt::Display for Site {
 }
 
 /// One call as written.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
     /// What it does.
     pub kind: Kind,
@@ -90,7 +90,7 @@ pub struct Operation {
 }
 
 /// One rank's operations of one epoch, in program order.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pattern {
     /// The calls.
     pub operations: Table<OperationId, Operation>,
