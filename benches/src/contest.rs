@@ -49,7 +49,12 @@ impl Contest {
 
     /// A side that should take at most `budget` times as long as the first.
     #[must_use]
-    pub fn held(self, name: impl Into<String>, budget: f64, run: impl FnMut(u64) -> Duration + 'static) -> Self {
+    pub fn held(
+        self,
+        name: impl Into<String>,
+        budget: f64,
+        run: impl FnMut(u64) -> Duration + 'static,
+    ) -> Self {
         let mut contest = self.side(name, run);
         *contest.budgets.last_mut().expect("just pushed") = Some(budget);
         contest
@@ -75,7 +80,10 @@ impl Contest {
     #[expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
     fn print(&self, figures: &[Figure]) {
         println!("\n{}", self.question);
-        println!("  {:<34} {:>11} {:>11} {:>11} {:>7} {:>7}", "ns", "median", "min", "max", "ratio", "budget");
+        println!(
+            "  {:<34} {:>11} {:>11} {:>11} {:>7} {:>7}",
+            "ns", "median", "min", "max", "ratio", "budget"
+        );
         for ((side, figure), budget) in self.sides.iter().zip(figures).zip(&self.budgets) {
             let budget = budget.map_or(String::new(), |budget| format!("{budget:.2}"));
             let ratio = figure.median / figures[0].median;
@@ -115,6 +123,12 @@ pub fn short() -> bool {
     std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || std::env::args().any(|word| word == "--test")
 }
 
+/// Whether the command line asks for this question: it names a part of it, or nothing.
+pub fn wanted(question: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
+    words.peek().is_none() || words.any(|word| question.contains(&word))
+}
+
 fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
@@ -123,8 +137,10 @@ fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
 ///
 /// Prints a table a contest from `FENCEPOST_BENCH_ROUNDS` interleaved rounds (default 25) of `FENCEPOST_BENCH_MS`
 /// milliseconds a side (default 8); with `--criterion` among the arguments, criterion measures each side instead,
-/// one after another. With `--test`, or `FENCEPOST_BENCH_SHORT` set, each side runs once.
+/// one after another. With `--test`, or `FENCEPOST_BENCH_SHORT` set, each side runs once. Any other argument picks the
+/// contests whose question contains it.
 pub fn main(contests: Vec<Contest>) {
+    let contests: Vec<Contest> = contests.into_iter().filter(|contest| wanted(&contest.question)).collect();
     if short() {
         for side in contests.into_iter().flat_map(|contest| contest.sides) {
             let mut run = side.run;

@@ -1,5 +1,5 @@
 mod serial;
-use fencepost_examples_support::{npy, picture::*, digest};
+use fencepost_examples_support::{digest, npy, picture::*};
 fn main() {
     let g = npy::load(std::path::Path::new("data/jacksboro-dem.npy")).unwrap();
     let sp = Spacing { north_south: 92.6, east_west: 74.4 };

@@ -36,7 +36,11 @@ impl Slope {
     pub fn round_step(&self) -> f64 {
         let bound = self.stability_bound();
         let unit = 10_f64.powf(bound.log10().floor());
-        [5.0, 2.0, 1.0].map(|times| times * unit).into_iter().find(|&step| step <= bound).unwrap_or(unit / 2.0)
+        [5.0, 2.0, 1.0]
+            .map(|times| times * unit)
+            .into_iter()
+            .find(|&step| step <= bound)
+            .unwrap_or(unit / 2.0)
     }
 
     /// As few steps of equal length, none longer than the round one, as make `years`.

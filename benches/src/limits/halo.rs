@@ -176,7 +176,11 @@ mod tests {
                         unsafe { block.start().add(at).write((1000 * thread + at) as u64) };
                     }
                 }
-                if packed { halo.packed(3) } else { halo.direct(3) };
+                if packed {
+                    halo.packed(3)
+                } else {
+                    halo.direct(3)
+                };
                 halo.blocks.each_mut().map(|block| block.to_vec())
             };
             let blocks = run(false);

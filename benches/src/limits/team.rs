@@ -66,7 +66,11 @@ pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + S
             }
         };
         let threads: Vec<_> = (0..ranks).map(|me| scope.spawn(work(me))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("limits do not panic")).max().unwrap_or_default()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("limits do not panic"))
+            .max()
+            .unwrap_or_default()
     })
 }
 
@@ -85,7 +89,7 @@ unsafe impl Send for Words {}
 impl Words {
     /// `len` zeros, on pages of their own that have been touched.
     pub fn new(len: usize) -> Self {
-        let layout = Layout::array::<u64>(len.max(1)).and_then(|array| array.align_to(1 << 21));
+        let layout = Layout::array::<u64>(len.max(1)).and_then(|array| array.align_to(4096));
         let layout = layout.expect("fits memory");
         // SAFETY: the layout is not of size zero.
         let start = unsafe { alloc_zeroed(layout) }.cast::<u64>();

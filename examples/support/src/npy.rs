@@ -103,10 +103,8 @@ pub fn read(mut source: impl Read) -> Result<Grid, NpyError> {
 /// # Errors
 /// Those of `sink`.
 pub fn write(grid: &Grid, sink: &mut impl Write) -> io::Result<()> {
-    let text = format!(
-        "{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}",
-        grid.rows, grid.columns
-    );
+    let text =
+        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}", grid.rows, grid.columns);
     // Ten bytes come before it, a newline after it, and the elements begin at a multiple of 64.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     sink.write_all(MAGIC)?;
@@ -232,7 +230,8 @@ impl<'a> Dictionary<'a> {
         }
         let shape = self.shape.ok_or_else(|| missing("shape"))?;
         let bad = || NpyError::Shape(format!("({})", shape.join(", ")));
-        let sides: Vec<u64> = shape.iter().map(|side| side.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
+        let sides: Vec<u64> =
+            shape.iter().map(|side| side.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
         match sides[..] {
             [rows, columns] if (1..=CELLS_MAX).contains(&rows.saturating_mul(columns)) => {
                 Ok(Header { element, rows, columns })
@@ -339,7 +338,8 @@ mod tests {
         let float64: Vec<u8> = [0.1_f64, 1e300].iter().flat_map(|v| v.to_le_bytes()).collect();
         for version in 1..=3 {
             let cells = |descr: &str, bytes: &[u8]| {
-                let grid = read(&file(version, &header(descr, "False", "(1, 2)"), bytes)[..]).expect("good file");
+                let grid =
+                    read(&file(version, &header(descr, "False", "(1, 2)"), bytes)[..]).expect("good file");
                 assert_eq!((grid.rows, grid.columns), (1, 2));
                 grid.cells.iter().map(|cell| cell.to_bits()).collect::<Vec<_>>()
             };

@@ -157,7 +157,8 @@ pub fn relief(grid: &Grid, spacing: Spacing, heights: Heights) -> Picture {
         let tint = gradient(&TINTS, (surface.at(row as isize, column as isize) - heights.low) / span);
         lit(tint, surface.light(row, column))
     });
-    let labels = [0.0, 0.5, 1.0].map(|at| (at, format!("{:.0} m", heights.low + at * (heights.high - heights.low))));
+    let labels =
+        [0.0, 0.5, 1.0].map(|at| (at, format!("{:.0} m", heights.low + at * (heights.high - heights.low))));
     picture.legend(|at| gradient(&TINTS, at), &labels);
     picture
 }
@@ -180,7 +181,8 @@ pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
 
 /// With a sign, and as many decimals as a small change needs.
 fn metres(value: f64) -> String {
-    let decimals = if value == 0.0 { 0 } else { (1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize };
+    let decimals =
+        if value == 0.0 { 0 } else { (1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize };
     let sign = if value > 0.0 { "+" } else { "" };
     format!("{sign}{value:.decimals$} m")
 }
@@ -321,7 +323,8 @@ mod tests {
     fn no_change_is_white_and_gain_and_loss_are_told_apart() {
         let flat = plane(4, 4, |_, _| 0.0);
         let colour = |after: f64| {
-            let picture = change(&flat, &plane(4, 4, |_, column| if column > 1.0 { after } else { 0.0 }), SQUARE);
+            let picture =
+                change(&flat, &plane(4, 4, |_, column| if column > 1.0 { after } else { 0.0 }), SQUARE);
             let last = picture.rgb.len() - 3;
             [picture.rgb[last], picture.rgb[last + 1], picture.rgb[last + 2]]
         };
@@ -339,7 +342,8 @@ mod tests {
 
     #[test]
     fn a_saved_picture_is_a_png_of_that_size() {
-        let picture = relief(&plane(40, 50, |row, column| row * column), SQUARE, Heights { low: 0.0, high: 9.0 });
+        let picture =
+            relief(&plane(40, 50, |row, column| row * column), SQUARE, Heights { low: 0.0, high: 9.0 });
         let path = std::env::temp_dir().join(format!("fencepost-picture-{}.png", std::process::id()));
         picture.save(&path).expect("a file of ours");
         let reader = io::BufReader::new(File::open(&path).expect("just written"));
