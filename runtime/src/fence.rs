@@ -17,7 +17,7 @@
 
 use crate::call::WindowKey;
 use crate::element::Element;
-use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
+use crate::outbox::{Head, Outbox, WIDE, Wide, WideSource, op_of};
 use crate::pending::{Into as Landing, Request};
 use crate::transport::{Endpoint, Header, Record, Transport};
 use crate::window::WindowCore;
@@ -33,6 +33,9 @@ const FAILED: u32 = 1;
 const READS: u32 = 2;
 /// Descriptions that this rank sends differ from those of last time.
 const CHANGED: u32 = 4;
+
+/// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
+const INLINE: usize = usize::MAX;
 
 /// Frame kinds of this protocol.
 pub(crate) mod kind {
@@ -179,7 +182,7 @@ pub(crate) fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call, fai
         Some(error) => Some(error),
         None => prepare(world, windows, call).err(),
     };
-    let mut fence = Fence { world, windows, call, endpoint: &mut world.endpoint.borrow_mut() };
+    let mut fence = Fence { world, windows, call, endpoint: &mut world.endpoint.borrow_mut(), frames: 0 };
     let result = fence.run(failed);
     match result {
         Ok(()) => windows.iter().for_each(|window| window.next_set()),
@@ -236,7 +239,7 @@ fn find<'w>(windows: &[&'w WindowCore], key: WindowKey) -> Option<&'w WindowCore
 }
 
 impl Call {
-    fn error(&self, world: &WorldCore, class: Class, message: impl Into<String>) -> Error {
+    pub(crate) fn error(&self, world: &WorldCore, class: Class, message: impl Into<String>) -> Error {
         let error = Error::new(class, message).on_rank(world.rank as u32).at(self.site);
         match self.name {
             Some(name) => error.in_superstep(name),
@@ -258,6 +261,22 @@ struct Fence<'a> {
     windows: &'a [&'a WindowCore],
     call: &'a Call,
     endpoint: &'a mut Endpoint,
+    /// Frames that were posted to each rank for this call already.
+    frames: usize,
+}
+
+/// Come together for a call that fences no window; one frame was posted to each other rank for it.
+pub(crate) fn meet(world: &WorldCore, call: &Call) -> Result<()> {
+    Fence { world, windows: &[], call, endpoint: &mut world.endpoint.borrow_mut(), frames: 1 }.run(None)
+}
+
+/// The payload of the next frame from `from`.
+pub(crate) fn take_bytes(endpoint: &mut Endpoint, from: usize) -> Result<Vec<u8>, crate::transport::Lost> {
+    let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
+    // SAFETY: readable until released, below.
+    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+    endpoint.release(from);
+    Ok(bytes)
 }
 
 impl Fence<'_> {
@@ -265,9 +284,11 @@ impl Fence<'_> {
         let word = self.world.next_word(hash(self.call, self.windows));
         let flags = self.publish(word, failed.is_some())?;
         let all = self.read_letters(word, flags)?;
-        if let Disagreement::No = all.disagreement {
-        } else {
-            return Err(self.explain(failed, all));
+        if all.disagreement != Disagreement::No {
+            return Err(self.explain(failed, &all));
+        }
+        if self.windows.is_empty() {
+            return Ok(());
         }
         self.world.changed.set(all.flags & CHANGED != 0);
         if !all.quiet {
@@ -285,8 +306,6 @@ impl Fence<'_> {
     fn publish(&mut self, word: u64, failed: bool) -> Result<u32> {
         let me = self.world.rank;
         let mut flags = if failed { FAILED } else { 0 };
-        let mut counts = [0u32; 1];
-        let _ = &mut counts;
         if !failed {
             for window in self.windows {
                 let pending = window.pending.borrow();
@@ -308,7 +327,9 @@ impl Fence<'_> {
                         flags |= CHANGED;
                     }
                 }
-                self.endpoint.letter(to).count = frames;
+                let letter = self.endpoint.letter(to);
+                letter.count = frames;
+                letter.address = frames as usize;
             }
         }
         for to in 0..self.world.size {
@@ -318,9 +339,9 @@ impl Fence<'_> {
             let reaches = self.endpoint.reaches(to);
             let letter = self.endpoint.letter(to);
             letter.flags = flags;
-            if reaches {
+            if failed || reaches {
                 letter.count = 0;
-                letter.address = 0;
+                letter.address = self.frames;
                 if !failed {
                     for (i, window) in self.windows.iter().enumerate() {
                         // SAFETY: the set being filled is touched by its owner only.
@@ -329,7 +350,7 @@ impl Fence<'_> {
                         // One window with one or two plain records: they ride in the letter.
                         if self.windows.len() == 1 && i == 0 && outbox.records.len() <= 2 && outbox.wide.is_empty() {
                             letter.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
-                            letter.address = 1;
+                            letter.address = INLINE;
                         }
                     }
                 }
@@ -480,7 +501,7 @@ impl Fence<'_> {
                             if letter.count == 0 {
                                 continue;
                             }
-                            if letter.address == 1 {
+                            if letter.address == INLINE {
                                 let inline = letter.inline;
                                 let items = Items::Records(&inline[..(letter.count as usize).min(2)]);
                                 // SAFETY: this rank's own memory, in its own fence, all reads done.
@@ -508,7 +529,7 @@ impl Fence<'_> {
     }
 
     /// All ranks have seen that something is wrong: tell each other what, and give the error.
-    fn explain(&mut self, failed: Option<Error>, all: Letters) -> Error {
+    fn explain(&mut self, failed: Option<Error>, all: &Letters) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
         let own = self.call.describe(self.windows);
@@ -521,16 +542,16 @@ impl Fence<'_> {
         let exchange = (|| {
             if words || failed.is_some() {
                 for to in (0..self.world.size).filter(|&to| to != me) {
-                    wire::post_text(self.world, self.endpoint, to, self.windows, &mine)?;
+                    self.world.post_kept(self.endpoint, to, header(0, kind::EXPLAIN, 0), mine.clone().into_bytes())?;
                 }
             }
             for from in (0..self.world.size).filter(|&from| from != me) {
-                let (flags, count) = self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.count));
-                if !self.endpoint.reaches(from) {
-                    wire::discard(self.endpoint, from, count)?;
+                let (flags, frames) = self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
+                if frames != INLINE {
+                    wire::discard(self.endpoint, from, frames)?;
                 }
                 if speaks(flags) {
-                    let text = wire::take_text(self.endpoint, from)?;
+                    let text = String::from_utf8_lossy(&take_bytes(self.endpoint, from)?).into_owned();
                     others.push((from, flags & FAILED != 0, text));
                 }
             }
@@ -562,7 +583,7 @@ struct Letters {
     disagreement: Disagreement,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Disagreement {
     No,
     Failed,

@@ -11,6 +11,8 @@ pub(crate) struct Request {
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
+    /// Its place among all gets of this rank.
+    pub(crate) sequence: u64,
 }
 
 /// Where the elements of a get land.
@@ -28,10 +30,4 @@ pub(crate) enum Into {
 pub(crate) struct Pending {
     pub(crate) gets: Vec<Request>,
     pub(crate) staged: Vec<u8>,
-}
-
-impl Pending {
-    pub(crate) fn push_get(&mut self, request: Request) {
-        self.gets.push(request);
-    }
 }

@@ -7,6 +7,7 @@ use crate::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
 use crate::pending::{Into as Landing, Pending, Request};
 use crate::region::Region;
 use crate::ticket::Ticket;
+use crate::wire::Wire;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
@@ -51,6 +52,8 @@ pub(crate) struct WindowCore {
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
     pub(crate) apply: fence::Apply,
+    /// What travelled to and from ranks whose memory is not reached.
+    pub(crate) wire: RefCell<Wire>,
 }
 
 /// What a rank knows of another's part of a window.
@@ -152,7 +155,8 @@ impl<T: Element> Window<T> {
         };
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
-        self.core.pending.borrow_mut().push_get(Request { target, remote, landing, site });
+        let sequence = self.core.world.next_sequence();
+        self.core.pending.borrow_mut().gets.push(Request { target, remote, landing, site, sequence });
         Ok(ticket)
     }
 
@@ -180,7 +184,7 @@ impl<T: Element> Window<T> {
     /// let mut u = world.window::<u32>(4)?;
     /// u[0] = world.rank() as u32 + 7;
     /// let mut seen = [0];
-    /// u.epoch(|epoch| epoch.get(&mut seen).from((world.rank() + 1) % 2, 0))?;
+    /// u.epoch(|epoch| epoch.get_into(&mut seen).from((world.rank() + 1) % 2, 0))?;
     /// assert_eq!(seen[0], (world.rank() as u32 + 1) % 2 + 7);
     /// # Ok(()) }).map(|_: Vec<()>| ()).unwrap();
     /// ```
@@ -357,7 +361,8 @@ impl<T: Element> Collect<T> for Window<T> {
             return Ok(());
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
-        self.core.pending.borrow_mut().push_get(Request { target, remote, landing, site });
+        let sequence = self.core.world.next_sequence();
+        self.core.pending.borrow_mut().gets.push(Request { target, remote, landing, site, sequence });
         Ok(())
     }
 }

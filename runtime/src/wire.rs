@@ -3,7 +3,6 @@
 //! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
 //! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
 
-use crate::call::WindowKey;
 use crate::fence::{Call, Items, header, kind, wait};
 use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
 use crate::kernel;
@@ -133,6 +132,7 @@ pub(crate) fn send(world: &WorldCore, endpoint: &mut Endpoint, window: &WindowCo
     let head = header(word, kind::DATA, window.key.window);
     // SAFETY: a transport that does not reach `to` copies the payload.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }.map_err(|lost| world.lost(&lost, call))?;
+    world.posted(to);
     world.count_sent(frame.len(), described);
     Ok(Sent { frames: true, changed: !same })
 }
@@ -256,6 +256,7 @@ pub(crate) fn answer(world: &WorldCore, endpoint: &mut Endpoint, windows: &[&Win
                 let head = header(word, kind::REPLY, window.key.window);
                 // SAFETY: a transport that does not reach `to` copies the payload.
                 unsafe { endpoint.post(to, head, wire.frame.as_ptr(), wire.frame.len()) }?;
+                world.posted(to);
                 world.count_sent(wire.frame.len(), 0);
             }
         }
@@ -290,7 +291,7 @@ pub(crate) fn take_answers(world: &WorldCore, endpoint: &mut Endpoint, windows: 
             }
             endpoint.release(from);
             if !good {
-                return Err(endpoint.broken(from, "an answer that is not one"));
+                return Err(Lost { rank: from, how: crate::transport::Loss::Ended("it sent an answer that is not one".into()) });
             }
         }
     }
@@ -309,31 +310,10 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
 }
 
 /// Drop the frames of an epoch that failed.
-pub(crate) fn discard(endpoint: &mut Endpoint, from: usize, frames: u32) -> Result<(), Lost> {
+pub(crate) fn discard(endpoint: &mut Endpoint, from: usize, frames: usize) -> Result<(), Lost> {
     for _ in 0..frames {
         wait(endpoint, |endpoint| endpoint.poll(from))?;
         endpoint.release(from);
     }
     Ok(())
-}
-
-/// Post a text to `to`; it is kept until `to` has read it.
-pub(crate) fn post_text(world: &WorldCore, endpoint: &mut Endpoint, to: usize, windows: &[&WindowCore], text: &str) -> Result<(), Lost> {
-    let _ = windows;
-    world.post_kept(endpoint, to, header(0, kind::EXPLAIN, 0), text.as_bytes().to_vec())
-}
-
-/// The text that `from` has posted.
-pub(crate) fn take_text(endpoint: &mut Endpoint, from: usize) -> Result<String, Lost> {
-    let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
-    // SAFETY: readable until released, below.
-    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    endpoint.release(from);
-    Ok(text)
-}
-
-/// Whether a key is of this window; sections name windows by key.
-pub(crate) fn is(window: &WindowCore, key: WindowKey) -> bool {
-    window.key == key
 }

@@ -130,3 +130,33 @@ impl Patterns {
         self.class_of.len() as u32
     }
 }
+
+impl std::str::FromStr for Mode {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Mode::Auto),
+            "aggressive" => Ok(Mode::Aggressive),
+            "aggregated" => Ok(Mode::Aggregated),
+            "pipelined" => Ok(Mode::Pipelined),
+            "direct" => Ok(Mode::Direct),
+            other => Err(crate::Error::new(
+                crate::Class::Arg,
+                format!("`{other}` is no mode: it may be auto, aggressive, aggregated, pipelined or direct"),
+            )),
+        }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Mode::Auto => "auto",
+            Mode::Aggressive => "aggressive",
+            Mode::Aggregated => "aggregated",
+            Mode::Pipelined => "pipelined",
+            Mode::Direct => "direct",
+        })
+    }
+}
