@@ -8,5 +8,7 @@ pub mod ir;
 pub mod reference;
 pub mod table;
 pub mod units;
+pub mod verify;
 
 pub use error::{Class, Error, Result, State};
+pub use verify::{Verified, VerifyError, verify};
