@@ -1,10 +1,15 @@
 //! The planner of Fencepost.
 
+pub mod argument;
+pub mod collect;
 pub mod datatype;
 pub mod element;
 pub mod error;
+pub mod grid;
 pub mod ids;
 pub mod ir;
+pub mod plan;
+pub mod reference;
 pub mod table;
 pub mod units;
 

@@ -4,10 +4,10 @@
 //! fence, and on a [`Recorder`](crate::Recorder), where it becomes part of a pattern; both are a [`Collect`].
 
 use crate::element::Element;
+use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
-use fencepost_planner::Result;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;

@@ -1,7 +1,27 @@
 //! The runtime of Fencepost: worlds, windows, epochs, transports, and the executor of verified schedules.
+//!
+//! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
 
 pub mod call;
 pub mod element;
+mod fence;
+mod kernel;
+mod outbox;
+mod pending;
+mod region;
+mod registry;
+mod run;
+pub mod scoped;
+mod sync;
+mod ticket;
+pub mod transport;
+mod window;
+mod wire;
+mod world;
 
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use element::{Element, ValueAt, element_type};
+pub use run::{Ranks, TransportKind, ranks, run};
+pub use ticket::Ticket;
+pub use window::Window;
+pub use world::{AnyWindow, Traffic, Windows, World};

@@ -1,0 +1,52 @@
+//! The parts of `std::sync` that the transports are built from.
+//!
+//! The sources under `transport/` name these through `crate::sync` only. The package `fencepost-models` includes the
+//! same sources beside a `sync` of its own, made of loom's types, and so checks the very code that runs.
+
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(crate) use std::thread::{Thread, current, yield_now};
+
+/// Looks between which a waiting rank only spins, where every rank has a core: 10 to 40 microseconds.
+pub(crate) const SPINS: u32 = 1000;
+
+/// Looks between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
+pub(crate) const YIELDS: u32 = 256;
+
+/// Sleep until this thread is unparked, or about a second, so that a wait that lasts can be reported by who waits.
+pub(crate) fn park() {
+    std::thread::park_timeout(std::time::Duration::from_secs(1));
+}
+
+/// What `mutex` guards. No code panics while it holds one of ours, so what a poisoned one guards is sound.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Memory that several threads touch in turn; accesses are closures, so that a model can check each.
+#[derive(Debug, Default)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Read through the pointer; the caller shows that nobody writes meanwhile.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        read(self.0.get())
+    }
+
+    /// Write through the pointer; the caller shows that nobody else touches it meanwhile.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        write(self.0.get())
+    }
+}
+
+/// A value that shares no cache line with its neighbours (two lines: they are fetched in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Line<T>(pub(crate) T);

@@ -1,0 +1,134 @@
+//! How a rank waits, and how it is woken: spin, then yield, then sleep.
+//!
+//! Who falls asleep and who wakes it must not miss one another. The sleeper announces itself, and looks once more at what
+//! it waits for; the waker stores what the sleeper waits for, and then looks for the announcement. A sequentially
+//! consistent fence on either side, between its store and its look, lets at least one see the other. The waker pays
+//! that fence and one load of a line that is rarely written; it never pays a lock or a system call unless somebody sleeps.
+
+use std::sync::OnceLock;
+
+use crate::sync::{
+    AtomicU32, Line, Mutex, Ordering, SPINS, Thread, YIELDS, current, fence, lock, park, spin_loop, yield_now,
+};
+
+/// How long one wait has lasted; made anew for each.
+#[derive(Debug, Default)]
+pub struct Pause {
+    step: u32,
+}
+
+impl Pause {
+    /// The beginning of a wait.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+const AWAKE: u32 = 0;
+const ANNOUNCED: u32 = 1;
+
+/// Yields that a woken rank tries before it sleeps again: it may have been woken for the first of several things.
+const AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
+
+/// Every rank's bell.
+pub(super) struct Bells {
+    bells: Vec<Line<Bell>>,
+    spins: u32,
+}
+
+struct Bell {
+    state: AtomicU32,
+    sleeper: Mutex<Option<Thread>>,
+}
+
+impl Bells {
+    pub(super) fn new(size: usize) -> Self {
+        let bell = || Line(Bell { state: AtomicU32::new(AWAKE), sleeper: Mutex::new(None) });
+        Self { bells: (0..size).map(|_| bell()).collect(), spins: if crowded(size) { 0 } else { SPINS } }
+    }
+
+    /// Wake `ranks`, where they sleep, after something was stored that they may wait for.
+    #[inline]
+    pub(super) fn ring(&self, ranks: impl IntoIterator<Item = usize>) {
+        fence(Ordering::SeqCst); // pairs with the one in `rest`
+        for rank in ranks {
+            let bell = &self.bells[rank].0;
+            if bell.state.load(Ordering::Relaxed) == ANNOUNCED {
+                bell.wake();
+            }
+        }
+    }
+
+    /// Wake everybody but `rank`.
+    #[inline]
+    pub(super) fn ring_others(&self, rank: usize) {
+        self.ring((0..rank).chain(rank + 1..self.bells.len()));
+    }
+
+    /// One step of a wait of `rank`; the caller looks between any two.
+    #[inline]
+    pub(super) fn rest(&self, rank: usize, pause: &mut Pause) {
+        self.rest_unless(rank, pause, || false);
+    }
+
+    /// The same, but without sleeping while the rank is `busy`: while another look may show what nobody will ring for.
+    #[inline]
+    pub(super) fn rest_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
+        if pause.step < self.spins {
+            pause.step += 1;
+            spin_loop();
+        } else if pause.step > self.spins + YIELDS && busy() {
+            yield_now();
+        } else {
+            self.bells[rank].0.rest(pause, self.spins);
+        }
+    }
+}
+
+impl Bell {
+    #[cold]
+    fn wake(&self) {
+        if self.state.swap(AWAKE, Ordering::AcqRel) == ANNOUNCED
+            && let Some(thread) = lock(&self.sleeper).as_ref()
+        {
+            thread.unpark();
+        }
+    }
+
+    #[cold]
+    fn rest(&self, pause: &mut Pause, spins: u32) {
+        let last = spins + YIELDS;
+        if pause.step < last {
+            pause.step += 1;
+            yield_now();
+        } else if pause.step == last {
+            pause.step += 1;
+            *lock(&self.sleeper) = Some(current());
+            self.state.store(ANNOUNCED, Ordering::Relaxed);
+            fence(Ordering::SeqCst); // pairs with the one in `ring`; the caller now looks once more
+        } else {
+            if self.state.load(Ordering::Acquire) == ANNOUNCED {
+                park();
+            }
+            pause.step = last - AFTER_WAKING;
+        }
+    }
+}
+
+/// The first world of this process with more ranks than cores: its ranks, and the cores.
+static CROWDED: OnceLock<(usize, usize)> = OnceLock::new();
+
+fn crowded(size: usize) -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let crowded = size > cores;
+    if crowded {
+        CROWDED.get_or_init(|| (size, cores));
+    }
+    crowded
+}
+
+/// Ranks and cores of the first world of this process that had more of the former, if there was one: ranks of such a
+/// world yield instead of spinning. That is normal, and worth saying once.
+pub fn more_ranks_than_cores() -> Option<(usize, usize)> {
+    CROWDED.get().copied()
+}

@@ -1,0 +1,105 @@
+//! [`Endpoint`]: whichever transport a world has, known by a tag instead of a type.
+
+use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
+
+/// One rank's end of a world of any transport. A call costs a branch that is always the same.
+pub enum Endpoint {
+    /// Threads that reach one another's memory.
+    Local(LocalEnd),
+    /// Threads that only exchange messages.
+    Sim(SimEnd),
+}
+
+macro_rules! each {
+    ($end:expr, $name:ident => $call:expr) => {
+        match $end {
+            Endpoint::Local($name) => $call,
+            Endpoint::Sim($name) => $call,
+        }
+    };
+}
+
+impl Transport for Endpoint {
+    #[inline]
+    fn rank(&self) -> usize {
+        each!(self, end => end.rank())
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        each!(self, end => end.size())
+    }
+
+    #[inline]
+    fn reaches(&self, peer: usize) -> bool {
+        each!(self, end => end.reaches(peer))
+    }
+
+    #[inline]
+    fn letter(&mut self, to: usize) -> &mut Letter {
+        each!(self, end => end.letter(to))
+    }
+
+    #[inline]
+    fn publish(&mut self, word: u64) -> Result<(), Lost> {
+        each!(self, end => end.publish(word))
+    }
+
+    #[inline]
+    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
+        each!(self, end => end.read(from))
+    }
+
+    #[inline]
+    fn settle(&mut self) -> Result<(), Lost> {
+        each!(self, end => end.settle())
+    }
+
+    #[inline]
+    fn settled(&mut self, from: usize) -> Result<bool, Lost> {
+        each!(self, end => end.settled(from))
+    }
+
+    #[inline]
+    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+        // SAFETY: the caller's promise is the same.
+        each!(self, end => unsafe { end.post(to, header, payload, len) })
+    }
+
+    #[inline]
+    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
+        each!(self, end => end.poll(from))
+    }
+
+    #[inline]
+    fn release(&mut self, from: usize) {
+        each!(self, end => end.release(from))
+    }
+
+    #[inline]
+    fn released(&mut self, to: usize) -> u64 {
+        each!(self, end => end.released(to))
+    }
+
+    #[inline]
+    fn lost(&mut self, peer: usize) -> Option<Lost> {
+        each!(self, end => end.lost(peer))
+    }
+
+    #[inline]
+    fn idle(&mut self, pause: &mut Pause) {
+        each!(self, end => end.idle(pause))
+    }
+
+    fn leave(&mut self, how: Leave) {
+        each!(self, end => end.leave(how))
+    }
+
+    fn end(&mut self, cause: Cause) {
+        each!(self, end => end.end(cause))
+    }
+
+    fn meter(&self) -> &Meter {
+        each!(self, end => end.meter())
+    }
+}

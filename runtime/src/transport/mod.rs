@@ -1,0 +1,236 @@
+//! What moves between ranks: the one trait that every protocol of the runtime is written against.
+//!
+//! There are two ways to say something. *Letters* are an all-to-all exchange, one for each fence of the whole world: a
+//! rank drafts a letter to every rank (itself too), publishes them together, and reads everybody's. *Frames* are
+//! first in, first out, for each ordered pair of ranks. Posting, looking and waiting are apart: nothing but
+//! [`Transport::idle`] ever waits, so whoever waits decides what it looks at meanwhile.
+//!
+//! # Contract
+//!
+//! - What a rank posts before it publishes has come to whoever has read its letter of that exchange.
+//! - Letters are drafted twice over: a rank may publish the next exchange while others still read this one. It can't
+//!   run further ahead, since it must have read everybody's letter of an exchange before it publishes the next (W5).
+//! - Memory that a letter or a frame leads to may be read once the letter or frame has come (W1), and belongs to its
+//!   owner again once the reader has settled the exchange, or released the frame (W2, W4).
+//! - What a rank sent before it left is still received; then every wait for more ends in [`Lost`], naming it.
+//! - A rank that has left touches nobody's memory any more. What it owns that others may read stays as it is until
+//!   they have released it: leaving lifts no obligation.
+//!
+//! # How to wait
+//!
+//! Look at all that one waits for; call `idle` if that was fruitless; look again. A look must lie between any two calls
+//! of `idle` with the same [`Pause`]: it is that look which makes falling asleep safe.
+
+mod bell;
+mod endpoint;
+mod letters;
+mod local;
+mod meter;
+mod ring;
+mod roll;
+mod sim;
+mod wire;
+
+use std::fmt;
+
+pub use bell::{Pause, more_ranks_than_cores};
+pub use endpoint::Endpoint;
+pub use local::{LocalEnd, local};
+pub use meter::{Count, Meter};
+pub use sim::{Lose, SimConfig, SimEnd, sim};
+
+/// One record: a one-element operation in wire form.
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct Record {
+    /// What is done, where, and by which line.
+    pub head: u64,
+    /// The operand's bits.
+    pub value: u64,
+}
+
+/// What one rank tells another at a fence of the whole world: one cache line with its exchange's number.
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Letter {
+    /// The epoch's number (high half) and a hash of superstep and windows (low half); [`Transport::publish`] writes it.
+    pub word: u64,
+    /// What else the fence has to say in one bit each.
+    pub flags: u32,
+    /// How many records.
+    pub count: u32,
+    /// Where what is counted lies, for one who reaches the sender's memory; else 0.
+    pub address: usize,
+    /// The first records.
+    pub inline: [Record; 2],
+}
+
+/// What a frame says before its payload.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The epoch's number and a hash of superstep, schedule and windows: every waiter compares it (W1).
+    pub word: u64,
+    /// What the frame is; the transports only count by it.
+    pub kind: u32,
+    /// One more number, for the protocol.
+    pub extra: u32,
+}
+
+/// A frame that has come. The payload is readable until the frame is released, and no longer.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// What it says.
+    pub header: Header,
+    /// Its first byte; where the sender's memory is not reached, it lies on a multiple of 16.
+    pub payload: *const u8,
+    /// How many bytes.
+    pub len: usize,
+}
+
+/// How a rank leaves its world.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Leave {
+    /// Its closure returned a value.
+    Finished,
+    /// Its closure returned an error: this one.
+    Failed(String),
+    /// It panicked, saying this.
+    Panicked(String),
+}
+
+/// Why the world ends, and through whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cause {
+    /// The rank that is at fault.
+    pub rank: usize,
+    /// What happened there.
+    pub what: String,
+}
+
+/// What can't come any more, because of whom.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// The rank that is at fault.
+    pub rank: usize,
+    /// What became of it.
+    pub how: Loss,
+}
+
+/// What became of a rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// It left.
+    Left(Leave),
+    /// The way to it was cut.
+    Cut,
+    /// The world was ended because of it, saying this.
+    Ended(String),
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rank = self.rank;
+        match &self.how {
+            Loss::Left(Leave::Finished) => write!(f, "rank {rank} has finished and left the world"),
+            Loss::Left(Leave::Failed(why)) => write!(f, "rank {rank} left the world with an error: {why}"),
+            Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
+            Loss::Cut => write!(f, "rank {rank} was cut off"),
+            Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Lost {}
+
+/// One rank's end of a world; see the [module](self) for the contract.
+pub trait Transport {
+    /// This rank.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn size(&self) -> usize;
+
+    /// Whether the memory of `peer` can be touched from here.
+    fn reaches(&self, peer: usize) -> bool;
+
+    /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.
+    fn letter(&mut self, to: usize) -> &mut Letter;
+
+    /// Send all drafts, each with this word. Any word will do, the same one twice, too.
+    ///
+    /// # Errors
+    /// The world was ended, or I left it, or was cut off.
+    ///
+    /// # Panics
+    /// If a letter of the exchange before was not read (W5).
+    fn publish(&mut self, word: u64) -> Result<(), Lost>;
+
+    /// The letter of `from` of the exchange that I published last, once it has come; it may be read again until the
+    /// next is published. Before the first exchange there are no letters.
+    ///
+    /// # Errors
+    /// The letter has not come and can't: `from` left, or the world was ended.
+    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost>;
+
+    /// The second half of the same exchange, where it needs one: tell everybody that I have done with their memory.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    fn settle(&mut self) -> Result<(), Lost>;
+
+    /// Whether `from` has settled the exchange that I published last.
+    ///
+    /// # Errors
+    /// It has not and can't: `from` left, or the world was ended. One that left touches nothing any more.
+    fn settled(&mut self, from: usize) -> Result<bool, Lost>;
+
+    /// Post a frame; never blocks.
+    ///
+    /// # Errors
+    /// The world was ended, or I or `to` left it: the frame was not posted.
+    ///
+    /// # Safety
+    /// `payload` is valid for reads of `len` bytes. Where [`reaches(to)`](Self::reaches) it is not copied, and must
+    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
+    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
+
+    /// The oldest frame from `from` that I have not released, if it has come.
+    ///
+    /// # Errors
+    /// There is none, and there can't come one: `from` left, or the world was ended.
+    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost>;
+
+    /// I have done with the frame that [`poll`](Self::poll) gave me from `from`.
+    ///
+    /// # Panics
+    /// If there is none.
+    fn release(&mut self, from: usize);
+
+    /// How many of the frames that I posted to `to` it has released, ever; all of them, once it has left.
+    fn released(&mut self, to: usize) -> u64;
+
+    /// What keeps `peer` from sending me anything more, if something does; what it sent before may still be here.
+    fn lost(&mut self, peer: usize) -> Option<Lost>;
+
+    /// One step of waiting after a fruitless look: spin, then yield, then sleep in the kernel until something that may
+    /// concern this rank happens (and at least once a second, so that the caller can report a stall).
+    fn idle(&mut self, pause: &mut Pause);
+
+    /// I leave for good: how, and why. Later calls give [`Lost`], or nothing. Dropping an end leaves, too, as a failure.
+    fn leave(&mut self, how: Leave);
+
+    /// End the world for all ranks; the first cause is the one that everybody sees.
+    fn end(&mut self, cause: Cause);
+
+    /// What this rank has sent so far.
+    fn meter(&self) -> &Meter;
+}
+
+/// How an end that is dropped before it leaves does leave.
+fn dropped() -> Leave {
+    if std::thread::panicking() {
+        Leave::Panicked("its thread was unwound".into())
+    } else {
+        Leave::Failed("its end of the world was dropped".into())
+    }
+}

@@ -1,0 +1,464 @@
+//! Threads that only exchange bytes, over links that are as unpleasant as the seed says.
+//!
+//! Every ordered pair of ranks, a rank and itself too, has a link of its own: a stream of bytes with room for so many at a
+//! time. What does not fit waits with the sender, and follows whenever it calls anything. The reader's looks are the clock:
+//! bytes on a link show after some looks for them, in pieces that split heads and payloads anywhere, so pairs overtake one
+//! another. Delays and pieces are drawn from a generator for each link, by look; a rank can be cut off at a chosen event,
+//! mostly in the middle of an item. What the links decide is reproduced by the seed as far as the threads themselves are.
+
+use std::collections::VecDeque;
+
+use super::bell::{Bells, Pause};
+use super::meter::Meter;
+use super::roll::Roll;
+use super::wire::{self, Body, Decoder, Item};
+use super::{Cause, Frame, Header, Leave, Letter, Loss, Lost, Transport};
+use crate::sync::{Arc, Mutex, lock};
+
+/// How unpleasant the links are.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// What all delays and pieces follow from.
+    pub seed: u64,
+    /// Looks at most that bytes which have come are not yet seen.
+    pub max_delay: u32,
+    /// Whether bytes come in pieces of any length, or all at once.
+    pub short_reads: bool,
+    /// Bytes at most under way between two ranks, at least 1.
+    pub link_bytes: usize,
+    /// A rank that is cut off.
+    pub lose: Option<Lose>,
+}
+
+/// Who is cut off, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Lose {
+    /// Which rank.
+    pub rank: usize,
+    /// After how many frames posted, exchanges published and settled, counted together.
+    pub after: u64,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        Self { seed: 0, max_delay: 8, short_reads: true, link_bytes: 1 << 16, lose: None }
+    }
+}
+
+struct Shared {
+    config: SimConfig,
+    /// `[origin][target]`.
+    links: Vec<Mutex<Link>>,
+    bells: Bells,
+    roll: Roll,
+}
+
+#[derive(Default)]
+struct Link {
+    bytes: VecDeque<u8>,
+    /// The sender has more than there was room for.
+    starved: bool,
+}
+
+/// What has come from one rank.
+struct Inbound {
+    random: Random,
+    /// Looks until the bytes on the link show; none while there are no bytes.
+    delay: Option<u32>,
+    /// It was looked at since the last `idle`.
+    looked: bool,
+    decoder: Decoder,
+    frames: VecDeque<(Header, Body)>,
+    /// The last two letters, by exchange.
+    letters: [Letter; 2],
+    /// How many letters have come, ever.
+    arrived: u64,
+    /// The exchange whose letter was read last.
+    read: u64,
+    settled: u64,
+    /// How many of my frames it has released, ever.
+    released: u64,
+}
+
+/// What goes to one rank.
+#[derive(Default)]
+struct Outbound {
+    /// What did not fit on the link.
+    waiting: VecDeque<u8>,
+    posted: u64,
+    /// How many of its frames I have released, ever.
+    releases: u64,
+    draft: Letter,
+}
+
+/// One rank's end of a simulated world.
+pub struct SimEnd {
+    rank: usize,
+    exchange: u64,
+    unread: usize,
+    events: u64,
+    inbound: Vec<Inbound>,
+    outbound: Vec<Outbound>,
+    random: Random,
+    shared: Arc<Shared>,
+    meter: Meter,
+}
+
+/// A world of `size` threads that exchange messages: an end for each.
+pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
+    let seed = config.seed;
+    let shared = Arc::new(Shared {
+        config,
+        links: (0..size * size).map(|_| Mutex::new(Link::default())).collect(),
+        bells: Bells::new(size),
+        roll: Roll::new(size),
+    });
+    let end = |rank| SimEnd {
+        rank,
+        exchange: 0,
+        unread: 0,
+        events: 0,
+        inbound: (0..size).map(|from| Inbound::new(Random::new(seed, from * size + rank))).collect(),
+        outbound: (0..size).map(|_| Outbound::default()).collect(),
+        random: Random::new(!seed, rank),
+        shared: Arc::clone(&shared),
+        meter: Meter::default(),
+    };
+    (0..size).map(end).collect()
+}
+
+/// A sequence of numbers that a seed decides: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64, stream: usize) -> Self {
+        let mut random = Self(seed);
+        Self(random.next() ^ Self(stream as u64).next())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `bound`, which is not 0; near enough to evenly.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+impl Inbound {
+    fn new(random: Random) -> Self {
+        Self {
+            random,
+            delay: None,
+            looked: false,
+            decoder: Decoder::default(),
+            frames: VecDeque::new(),
+            letters: [Letter::default(); 2],
+            arrived: 0,
+            read: 0,
+            settled: 0,
+            released: 0,
+        }
+    }
+
+    /// How many of `available` bytes show at this look.
+    fn piece(&mut self, available: usize, config: &SimConfig) -> usize {
+        if available == 0 {
+            return 0;
+        }
+        let random = &mut self.random;
+        let delay = self.delay.get_or_insert_with(|| random.below(u64::from(config.max_delay) + 1) as u32);
+        if *delay > 0 {
+            *delay -= 1;
+            return 0;
+        }
+        self.delay = None;
+        if config.short_reads { available.min(1 << random.below(18)) } else { available }
+    }
+
+    /// Read the first `n` bytes of the link.
+    fn take(&mut self, bytes: &mut VecDeque<u8>, n: usize) -> Result<(), String> {
+        let (front, back) = bytes.as_slices();
+        let (front, back) = (&front[..n.min(front.len())], &back[..n.saturating_sub(front.len())]);
+        let mut wrong = None;
+        let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
+        for piece in [front, back] {
+            let fed = decoder.feed(piece, |item| match item {
+                Item::Frame(header, body) => frames.push_back((header, body)),
+                Item::Letter(letter) => {
+                    *arrived += 1;
+                    letters[(*arrived % 2) as usize] = letter;
+                    if *arrived > *read + 2 {
+                        wrong = Some("it sent a letter too early".to_owned());
+                    }
+                }
+                Item::Settle(exchange) => *settled = exchange,
+                Item::Release(frames) => *released = frames,
+            });
+            fed.map_err(|garbled| garbled.to_string())?;
+        }
+        bytes.drain(..n);
+        wrong.map_or(Ok(()), Err)
+    }
+}
+
+impl SimEnd {
+    fn me(&self) -> Option<Lost> {
+        self.shared.roll.lost(self.rank)
+    }
+
+    /// One look at what comes from `from`; all that is there, if nothing more can come.
+    fn look(&mut self, from: usize, all: bool) {
+        if self.me().is_some() && !all {
+            return;
+        }
+        let inbound = &mut self.inbound[from];
+        inbound.looked = true;
+        let mut link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
+        let available = link.bytes.len();
+        let n = if all { available } else { inbound.piece(available, &self.shared.config) };
+        let taken = inbound.take(&mut link.bytes, n);
+        let starved = n > 0 && std::mem::take(&mut link.starved);
+        drop(link);
+        if let Err(what) = taken {
+            self.end(Cause { rank: from, what });
+        } else if starved {
+            self.shared.bells.ring([from]);
+        }
+    }
+
+    /// What a fruitless look for something of `from` means; `found` looks again.
+    fn missing(&mut self, from: usize, found: impl Fn(&Self) -> bool) -> Result<bool, Lost> {
+        let Some(lost) = self.me().or_else(|| self.shared.roll.lost(from)) else { return Ok(false) };
+        if lost.rank != self.rank || lost.how != Loss::Cut {
+            self.look(from, true);
+        }
+        if found(self) { Ok(true) } else { Err(lost) }
+    }
+
+    /// Put on the link to `to` what fits, or all.
+    fn flush(&mut self, to: usize, all: bool) {
+        let waiting = &mut self.outbound[to].waiting;
+        if waiting.is_empty() {
+            return;
+        }
+        if self.shared.roll.gone(to) {
+            waiting.clear();
+            return;
+        }
+        let mut link = lock(&self.shared.links[self.rank * self.inbound.len() + to]);
+        let room = self.shared.config.link_bytes.max(1).saturating_sub(link.bytes.len());
+        let n = if all { waiting.len() } else { waiting.len().min(room) };
+        link.bytes.extend(waiting.drain(..n));
+        link.starved = !waiting.is_empty();
+        drop(link);
+        if n > 0 && to != self.rank {
+            self.shared.bells.ring([to]);
+        }
+    }
+
+    /// An event has happened: flush, or be cut off.
+    fn event(&mut self, targets: impl Iterator<Item = usize>) -> Result<(), Lost> {
+        self.events += 1;
+        match self.shared.config.lose {
+            Some(Lose { rank, after }) if rank == self.rank && self.events > after => {
+                self.cut_off();
+                Err(Lost { rank, how: Loss::Cut })
+            }
+            _ => {
+                targets.for_each(|to| self.flush(to, false));
+                Ok(())
+            }
+        }
+    }
+
+    /// Some of what waits still goes out; nothing afterwards.
+    fn cut_off(&mut self) {
+        for to in 0..self.size() {
+            let waiting = &mut self.outbound[to].waiting;
+            let kept = self.random.below(waiting.len() as u64 + 1) as usize;
+            waiting.truncate(kept);
+            self.flush(to, true);
+        }
+        self.strike(Loss::Cut);
+    }
+
+    fn strike(&mut self, how: Loss) {
+        if self.shared.roll.strike(self.rank, how) {
+            self.shared.bells.ring_others(self.rank);
+        }
+    }
+
+    /// Whether I may send.
+    fn may_send(&self, to: usize) -> Result<(), Lost> {
+        self.me().or_else(|| self.shared.roll.lost(to)).map_or(Ok(()), Err)
+    }
+
+    fn letter_arrived(&self, from: usize) -> bool {
+        self.exchange != 0 && self.inbound[from].arrived >= self.exchange
+    }
+
+    /// Whether looking again may show something, or let something out, with nobody ringing.
+    fn busy(&self) -> bool {
+        let size = self.size();
+        let comes = |from: usize| !lock(&self.shared.links[from * size + self.rank]).bytes.is_empty();
+        self.outbound.iter().any(|outbound| !outbound.waiting.is_empty())
+            || (0..size).any(|from| self.inbound[from].looked && comes(from))
+    }
+}
+
+impl Transport for SimEnd {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.inbound.len()
+    }
+
+    fn reaches(&self, _peer: usize) -> bool {
+        false
+    }
+
+    fn letter(&mut self, to: usize) -> &mut Letter {
+        &mut self.outbound[to].draft
+    }
+
+    fn publish(&mut self, word: u64) -> Result<(), Lost> {
+        self.may_send(self.rank)?;
+        assert!(self.unread == 0, "a letter of the exchange before was not read");
+        self.exchange += 1;
+        self.unread = self.size();
+        for outbound in &mut self.outbound {
+            outbound.draft.word = word;
+            wire::letter(&mut outbound.waiting, &outbound.draft);
+        }
+        self.event(0..self.size())?;
+        self.meter.exchanges += 1;
+        Ok(())
+    }
+
+    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
+        if !self.letter_arrived(from) {
+            self.look(from, false);
+            if !self.letter_arrived(from) && !self.missing(from, |end| end.letter_arrived(from))? {
+                return Ok(None);
+            }
+        }
+        let inbound = &mut self.inbound[from];
+        if inbound.read < self.exchange {
+            inbound.read = self.exchange;
+            self.unread -= 1;
+        }
+        Ok(Some(&inbound.letters[(self.exchange % 2) as usize]))
+    }
+
+    fn settle(&mut self) -> Result<(), Lost> {
+        self.may_send(self.rank)?;
+        for outbound in &mut self.outbound {
+            wire::settle(&mut outbound.waiting, self.exchange);
+        }
+        self.event(0..self.size())?;
+        self.meter.settles += 1;
+        Ok(())
+    }
+
+    fn settled(&mut self, from: usize) -> Result<bool, Lost> {
+        let settled = |end: &Self| end.inbound[from].settled >= end.exchange;
+        if !settled(self) {
+            self.look(from, false);
+        }
+        if settled(self) { Ok(true) } else { self.missing(from, settled) }
+    }
+
+    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+        self.may_send(to)?;
+        // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
+        let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
+        let outbound = &mut self.outbound[to];
+        wire::frame(&mut outbound.waiting, header, payload);
+        outbound.posted += 1;
+        self.event(to..to + 1)?;
+        self.meter.count(header, len);
+        Ok(())
+    }
+
+    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
+        let has_come = |end: &Self| !end.inbound[from].frames.is_empty();
+        if !has_come(self) {
+            self.look(from, false);
+        }
+        if !has_come(self) {
+            self.missing(from, has_come)?;
+        }
+        let front = self.inbound[from].frames.front();
+        Ok(front.map(|(header, body)| Frame { header: *header, payload: body.as_ptr(), len: body.len() }))
+    }
+
+    fn release(&mut self, from: usize) {
+        let inbound = &mut self.inbound[from];
+        let front = inbound.frames.pop_front();
+        assert!(front.is_some(), "no frame of rank {from} is open");
+        if let Some((_, body)) = front {
+            inbound.decoder.recycle(body);
+        }
+        self.meter.releases += 1;
+        let outbound = &mut self.outbound[from];
+        outbound.releases += 1;
+        if self.may_send(from).is_ok() {
+            let outbound = &mut self.outbound[from];
+            wire::release(&mut outbound.waiting, outbound.releases);
+            self.flush(from, false);
+        }
+    }
+
+    fn released(&mut self, to: usize) -> u64 {
+        let posted = self.outbound[to].posted;
+        if self.shared.roll.gone(to) {
+            return posted;
+        }
+        if self.inbound[to].released < posted {
+            self.look(to, false);
+        }
+        self.inbound[to].released
+    }
+
+    fn lost(&mut self, peer: usize) -> Option<Lost> {
+        self.me().or_else(|| self.shared.roll.lost(peer))
+    }
+
+    fn idle(&mut self, pause: &mut Pause) {
+        if self.me().is_none() {
+            (0..self.size()).for_each(|to| self.flush(to, false));
+        }
+        self.shared.bells.rest_unless(self.rank, pause, || self.busy());
+        self.inbound.iter_mut().for_each(|inbound| inbound.looked = false);
+    }
+
+    fn leave(&mut self, how: Leave) {
+        if self.me().is_none_or(|lost| matches!(lost.how, Loss::Ended(_))) {
+            (0..self.size()).for_each(|to| self.flush(to, true));
+        }
+        self.strike(Loss::Left(how));
+    }
+
+    fn end(&mut self, cause: Cause) {
+        self.shared.roll.end(cause);
+        self.shared.bells.ring_others(self.rank);
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+impl Drop for SimEnd {
+    fn drop(&mut self) {
+        self.leave(super::dropped());
+    }
+}
