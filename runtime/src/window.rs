@@ -237,6 +237,22 @@ impl WindowCore {
         Ok(())
     }
 
+    /// The elements of `target`'s window at `place`, of which there must be `count`.
+    pub(crate) fn place(&self, target: usize, place: Place, count: usize, site: &'static Location<'static>) -> Result<Datatype> {
+        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
+            && count > 0
+            && at.checked_add(count).is_none_or(|end| end > peer.len)
+        {
+            let len = peer.len;
+            let message = format!("{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there");
+            return Err(self.error(Class::Disp, message, site));
+        }
+        let remote = if count == 0 && matches!(place, Place::At(_)) { Datatype::empty() } else { place.datatype(count) };
+        self.sizes(count, remote.size(), site)?;
+        self.check(target, &remote, site)?;
+        Ok(remote)
+    }
+
     /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
     fn check_own(&self, window: Option<WindowKey>, section: &Datatype, site: &'static Location<'static>) -> Result<()> {
         let key = window.unwrap_or(self.key);
@@ -318,9 +334,7 @@ impl WindowCore {
         {
             return Err(self.error(Class::Op, format!("{op} is not defined for {:?}", self.element.kind), site));
         }
-        let remote = place.datatype(count);
-        self.sizes(count, remote.size(), site)?;
-        self.check(target, &remote, site)?;
+        let remote = self.place(target, place, count, site)?;
         if let Some((window, section)) = &section {
             self.check_own(*window, section, site)?;
         }
