@@ -19,7 +19,9 @@ fn runs(datatype: &Datatype, size: usize, mut f: impl FnMut(isize, usize, usize)
 /// All elements lie in memory that may be read from `base`; `to` is room for them elsewhere.
 pub(crate) unsafe fn pack(base: *const u8, datatype: &Datatype, size: usize, to: *mut u8) {
     // SAFETY: the caller's.
-    runs(datatype, size, |offset, at, len| unsafe { std::ptr::copy_nonoverlapping(base.offset(offset), to.add(at), len) });
+    runs(datatype, size, |offset, at, len| unsafe {
+        std::ptr::copy_nonoverlapping(base.offset(offset), to.add(at), len)
+    });
 }
 
 /// Copy elements that lie one after another at `from` to those of `datatype` in the window at `base`.
@@ -28,14 +30,22 @@ pub(crate) unsafe fn pack(base: *const u8, datatype: &Datatype, size: usize, to:
 /// All elements lie in memory that may be written from `base`; `from` has as many, elsewhere.
 pub(crate) unsafe fn unpack(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
     // SAFETY: the caller's.
-    runs(datatype, size, |offset, at, len| unsafe { std::ptr::copy_nonoverlapping(from.add(at), base.offset(offset), len) });
+    runs(datatype, size, |offset, at, len| unsafe {
+        std::ptr::copy_nonoverlapping(from.add(at), base.offset(offset), len)
+    });
 }
 
 /// Combine elements that lie one after another at `from` into those of `datatype` in the window at `base`.
 ///
 /// # Safety
 /// As [`unpack`], and `op` takes `element`.
-pub(crate) unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Datatype, from: *const u8) {
+pub(crate) unsafe fn combine(
+    op: Op,
+    element: ElementType,
+    base: *mut u8,
+    datatype: &Datatype,
+    from: *const u8,
+) {
     let size = element.size as usize;
     runs(datatype, size, |offset, at, len| {
         for i in (0..len).step_by(size) {
@@ -165,7 +175,8 @@ unsafe fn pair<V: Arithmetic, I: Arithmetic>(op: Op, to: *mut u8, from: *const u
     // SAFETY: the caller's: a value, then an index, no padding.
     unsafe {
         let (value, at) = (to.cast::<V>().read_unaligned(), to.add(index).cast::<I>().read_unaligned());
-        let (other, other_at) = (from.cast::<V>().read_unaligned(), from.add(index).cast::<I>().read_unaligned());
+        let (other, other_at) =
+            (from.cast::<V>().read_unaligned(), from.add(index).cast::<I>().read_unaligned());
         let keep = match V::beats(value, other, op == Op::MinLoc) {
             Some(keep) => keep,
             None => at <= other_at,
@@ -183,16 +194,46 @@ unsafe fn combine_at(op: Op, element: ElementType, to: *mut u8, from: *const u8)
     macro_rules! by_scalar {
         ($scalar:expr, $v:ident => $call:expr) => {
             match $scalar {
-                Scalar::I8 => { type $v = i8; $call }
-                Scalar::I16 => { type $v = i16; $call }
-                Scalar::I32 => { type $v = i32; $call }
-                Scalar::I64 => { type $v = i64; $call }
-                Scalar::U8 => { type $v = u8; $call }
-                Scalar::U16 => { type $v = u16; $call }
-                Scalar::U32 => { type $v = u32; $call }
-                Scalar::U64 => { type $v = u64; $call }
-                Scalar::F32 => { type $v = f32; $call }
-                Scalar::F64 => { type $v = f64; $call }
+                Scalar::I8 => {
+                    type $v = i8;
+                    $call
+                }
+                Scalar::I16 => {
+                    type $v = i16;
+                    $call
+                }
+                Scalar::I32 => {
+                    type $v = i32;
+                    $call
+                }
+                Scalar::I64 => {
+                    type $v = i64;
+                    $call
+                }
+                Scalar::U8 => {
+                    type $v = u8;
+                    $call
+                }
+                Scalar::U16 => {
+                    type $v = u16;
+                    $call
+                }
+                Scalar::U32 => {
+                    type $v = u32;
+                    $call
+                }
+                Scalar::U64 => {
+                    type $v = u64;
+                    $call
+                }
+                Scalar::F32 => {
+                    type $v = f32;
+                    $call
+                }
+                Scalar::F64 => {
+                    type $v = f64;
+                    $call
+                }
             }
         };
     }
