@@ -192,7 +192,10 @@ mod tests {
         assert_ne!(vec![vec![1u8], vec![2, 3]].class(), vec![vec![1u8, 2], vec![3]].class());
         assert_ne!((None::<u8>, Some(0u8)).class(), (Some(0u8), None::<u8>).class());
         assert_ne!(0.0f64.class(), (-0.0f64).class());
-        assert_ne!((String::from("ab"), String::from("c")).class(), (String::from("a"), String::from("bc")).class());
+        assert_ne!(
+            (String::from("ab"), String::from("c")).class(),
+            (String::from("a"), String::from("bc")).class()
+        );
         assert_eq!((1i8, 'x', true, ()).class(), (1i8, 'x', true, ()).class());
     }
 

@@ -2,14 +2,18 @@
 
 pub mod argument;
 pub mod collect;
+pub mod compile;
 pub mod datatype;
 pub mod element;
 pub mod error;
 pub mod grid;
 pub mod ids;
 pub mod ir;
+pub mod machine;
+pub mod passes;
 pub mod reference;
 pub mod table;
 pub mod units;
 
+pub use compile::{Options, compile};
 pub use error::{Class, Error, Result, State};

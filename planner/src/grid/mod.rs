@@ -156,7 +156,10 @@ impl<const D: usize> Block<D> {
         if ranks != Some(self.ranks) {
             return Err(Error::new(
                 Class::Dims,
-                format!("a grid of {grid:?} ranks is not one of {} ranks: their product must be that", self.ranks),
+                format!(
+                    "a grid of {grid:?} ranks is not one of {} ranks: their product must be that",
+                    self.ranks
+                ),
             ));
         }
         self.grid = grid;
@@ -207,7 +210,10 @@ impl<const D: usize> Block<D> {
                 Some(product) if product <= isize::MAX as usize => product,
                 _ => {
                     let size = format!("an array of {:?} cells over {:?} ranks", self.global, self.grid);
-                    return Err(Error::new(Class::Size, format!("{size}: a block has more cells than memory has")));
+                    return Err(Error::new(
+                        Class::Size,
+                        format!("{size}: a block has more cells than memory has"),
+                    ));
                 }
             };
         }
