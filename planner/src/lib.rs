@@ -11,9 +11,12 @@ pub mod ids;
 pub mod ir;
 pub mod machine;
 pub mod passes;
+pub mod plan;
 pub mod reference;
 pub mod table;
 pub mod units;
+pub mod verify;
 
 pub use compile::{Options, compile};
 pub use error::{Class, Error, Result, State};
+pub use verify::{Verified, VerifyError, verify};

@@ -5,7 +5,8 @@
 pub mod call;
 pub mod element;
 mod fence;
-mod kernel;
+#[doc(hidden)]
+pub mod kernel;
 mod outbox;
 mod pending;
 mod region;
@@ -24,4 +25,4 @@ pub use element::{Element, ValueAt, element_type};
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{Traffic, Windows, World};
+pub use world::{AnyWindow, Traffic, Windows, World};

@@ -4,6 +4,7 @@
 //! [`Routed`](routed::Routed), [`Demand`](demand::Demand), [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks),
 //! [`Placed`](placed::Placed), [`Schedule`](schedule::Schedule).
 
+pub mod class_map;
 pub mod chunks;
 pub mod demand;
 pub mod messages;
