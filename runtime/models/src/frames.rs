@@ -4,7 +4,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::sync::Arc;
-use crate::transport::{Frame, Header, LocalEnd, Transport, local};
+use crate::transport::{Frame, Header, Leave, LocalEnd, Transport, local};
 use crate::{model, rejected};
 
 /// Memory that loom watches, posted by its address.
@@ -114,4 +114,26 @@ fn a_payload_may_be_written_again_once_it_was_released() {
 fn w4_a_payload_written_before_its_release_is_caught() {
     let complaint = rejected(3, || reuse(false));
     assert!(complaint.contains("Causality violation"), "{complaint}");
+}
+
+#[test]
+fn a_payload_may_be_written_again_once_its_reader_has_left() {
+    model(3, || {
+        let payload = Arc::new(UnsafeCell::new(5));
+        let mut ends = local(2);
+        let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+        let kept = Arc::clone(&payload);
+        let other = thread::spawn(move || {
+            assert_eq!(value(&take(&mut reader)), 5);
+            drop(kept);
+            reader.leave(Leave::Finished);
+        });
+        post(&mut sender, 0, &payload);
+        while sender.released(1) < 1 {
+            thread::yield_now();
+        }
+        // SAFETY: the reader has left. Else loom says so.
+        payload.with_mut(|value| unsafe { *value = 6 });
+        drop(other.join());
+    });
 }
