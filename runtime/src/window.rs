@@ -444,13 +444,13 @@ impl<T: Element> Collect<T> for Window<T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
-        let remote = place.datatype(section.size());
-        self.core.sizes(section.size(), remote.size(), site)?;
         if !self.core.short.get() {
+            let remote = place.datatype(section.size());
+            self.core.sizes(section.size(), remote.size(), site)?;
             return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        self.core.check(target, &remote, site)?;
+        let remote = self.core.place(target, place, section.size(), site)?;
         self.core.check_own(window, &section, site)?;
         if remote.is_empty() {
             return Ok(());
