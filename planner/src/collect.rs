@@ -61,7 +61,9 @@ pub fn patterns<A: Argument>(
     let mut classes = Interned::default();
     let shared = groups.iter().map(|members| {
         let mut agreed = None;
-        for &rank in [members[0], members[members.len() / 2], members[members.len() - 1]].iter() {
+        let mut samples = vec![members[0], members[members.len() / 2], members[members.len() - 1]];
+        samples.dedup();
+        for rank in samples {
             let (pattern, stands_for_others) = record(rank, &arguments(rank)?)?;
             if !stands_for_others || agreed.as_ref().is_some_and(|agreed| *agreed != pattern) {
                 return Ok(None);

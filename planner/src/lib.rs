@@ -8,6 +8,7 @@ pub mod error;
 pub mod grid;
 pub mod ids;
 pub mod ir;
+pub mod plan;
 pub mod reference;
 pub mod table;
 pub mod units;

@@ -57,7 +57,6 @@ pub(crate) unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits
 
 /// An arithmetic type.
 trait Arithmetic: Copy + PartialOrd {
-    const ZERO: Self;
     fn sum(a: Self, b: Self) -> Self;
     fn prod(a: Self, b: Self) -> Self;
     fn min(a: Self, b: Self) -> Self;
@@ -71,7 +70,6 @@ trait Arithmetic: Copy + PartialOrd {
 macro_rules! integers {
     ($($ty:ty)*) => {$(
         impl Arithmetic for $ty {
-            const ZERO: Self = 0;
             #[inline(always)]
             fn sum(a: Self, b: Self) -> Self { a.wrapping_add(b) }
             #[inline(always)]
@@ -103,7 +101,6 @@ integers!(i8 i16 i32 i64 u8 u16 u32 u64);
 macro_rules! floats {
     ($($ty:ident $nan:literal)*) => {$(
         impl Arithmetic for $ty {
-            const ZERO: Self = 0.0;
             #[inline(always)]
             fn sum(a: Self, b: Self) -> Self { (a + b).canonical() }
             #[inline(always)]

@@ -24,4 +24,4 @@ pub use element::{Element, ValueAt, element_type};
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{Traffic, Windows, World};
+pub use world::{AnyWindow, Traffic, Windows, World};

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// How the ranks of a world reach each other.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub enum TransportKind {
     /// Threads that reach each other's memory.
     #[default]
@@ -19,10 +19,10 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    pub(crate) fn ends(self, size: usize) -> Vec<Endpoint> {
+    pub(crate) fn ends(&self, size: usize) -> Vec<Endpoint> {
         match self {
             TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
-            TransportKind::Sim(config) => sim(size, config).into_iter().map(Endpoint::Sim).collect(),
+            TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
         }
     }
 }
@@ -152,7 +152,7 @@ impl Ranks {
         registry: Arc<Registry>,
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
-        let world = World::new(id, endpoint, registry, self.transport, self.mode);
+        let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);

@@ -51,7 +51,11 @@ impl<T: Element> Ticket<T> {
         }
         let bytes = self.slot.0.borrow_mut().take();
         match bytes {
-            Some(bytes) => Ok(bytemuck::pod_collect_to_vec(&bytes)),
+            Some(bytes) => {
+                let mut elements = vec![T::zeroed(); self.len];
+                bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
+                Ok(elements)
+            },
             None => Err(self),
         }
     }

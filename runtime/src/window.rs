@@ -36,7 +36,7 @@ pub struct Window<T: Element> {
 }
 
 /// What a window is besides its memory.
-pub(crate) struct WindowCore {
+pub struct WindowCore {
     pub(crate) key: WindowKey,
     pub(crate) element: ElementType,
     pub(crate) world: Rc<WorldCore>,
@@ -57,7 +57,7 @@ pub(crate) struct WindowCore {
 }
 
 /// What a rank knows of another's part of a window.
-pub(crate) struct Peer {
+pub struct Peer {
     pub(crate) len: usize,
     pub(crate) region: Option<Arc<Region>>,
 }

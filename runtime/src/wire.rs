@@ -187,7 +187,7 @@ fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
 }
 
 fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
-    let mut number = |bytes: &mut &[u8]| -> Option<usize> {
+    let number = |bytes: &mut &[u8]| -> Option<usize> {
         let (four, rest) = bytes.split_first_chunk::<4>()?;
         *bytes = rest;
         Some(u32::from_le_bytes(*four) as usize)

@@ -230,7 +230,7 @@ impl World {
         let Some((id, endpoint)) = core.registry.take_end((core.id, number), core.rank) else {
             return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
         };
-        Ok(Some(World::new(id, endpoint, core.registry.clone(), core.kind, core.mode.get())))
+        Ok(Some(World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get())))
     }
 
     /// What this rank has moved so far.
@@ -415,38 +415,57 @@ impl Drop for WorldCore {
     }
 }
 
+/// A window of any element type: what several windows that are fenced together have in common.
+pub trait AnyWindow: sealed::Sealed {}
+impl<T: Element> AnyWindow for Window<T> {}
+
 mod sealed {
-    pub trait Sealed {}
-}
+    use crate::element::Element;
+    use crate::window::{Window, WindowCore};
 
-/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)`, and so on to six.
-pub trait Windows<'w>: sealed::Sealed {
-    #[doc(hidden)]
-    #[expect(private_interfaces, reason = "sealed: only this crate calls or implements it")]
-    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R
-    where
-        Self: Sized;
-}
+    pub trait Sealed {
+        fn core(&self) -> &WindowCore;
+    }
+    impl<T: Element> Sealed for Window<T> {
+        fn core(&self) -> &WindowCore {
+            Window::core(self)
+        }
+    }
 
-impl<T: Element> sealed::Sealed for &mut Window<T> {}
-impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {
-    #[expect(private_interfaces, reason = "sealed: only this crate calls or implements it")]
+    pub trait Fenced {
+        fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R;
+    }
+}
+use sealed::Fenced;
+
+/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
+pub trait Windows<'w>: Fenced {}
+
+impl<T: Element> Fenced for &mut Window<T> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
         f(&[&**self.core()])
     }
 }
+impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
+
+impl Fenced for Vec<&mut dyn AnyWindow> {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        let cores: Vec<&WindowCore> = self.iter().map(|window| window.core()).collect();
+        f(&cores)
+    }
+}
+impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
 
 macro_rules! windows {
     ($($name:ident)*) => {
-        impl<$($name: Element),*> sealed::Sealed for ($(&mut Window<$name>,)*) {}
         #[expect(non_snake_case, reason = "type names name values too")]
-        impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {
-            #[expect(private_interfaces, reason = "sealed: only this crate calls or implements it")]
+        impl<$($name: Element),*> Fenced for ($(&mut Window<$name>,)*) {
             fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
                 let ($($name,)*) = self;
                 f(&[$(&**$name.core()),*])
             }
         }
+        impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {}
     };
 }
 windows!(A);

@@ -77,6 +77,21 @@ pub(super) fn repeat(mut list: Vec<Piece>, count: usize, stride: i64) -> Result<
                 piece.dims[0].count *= count;
                 return Ok(list);
             }
+            // Of two rows, the second goes on in the first of the next copy: all but the outermost two pair up.
+            Some(pass) if pass + 1 == depth && piece.dims[0].count == 2 => {
+                let mut joined = part(piece.offset, 1, &piece.dims, piece.run);
+                let mut last = joined.clone();
+                let first = joined.clone();
+                joined.offset += piece.dims[0].stride;
+                last.offset = joined.offset + (count as i64 - 1) * stride;
+                match joined.dims.first_mut() {
+                    Some(row) => row.count *= 2,
+                    None => joined.run *= 2,
+                }
+                joined.dims.insert(0, Dim { count, stride });
+                joined = part(joined.offset, count - 1, &joined.dims, joined.run);
+                return fold(vec![first, joined, last]);
+            }
             Some(_) => {}
         }
     }
@@ -94,9 +109,10 @@ pub(super) fn repeat(mut list: Vec<Piece>, count: usize, stride: i64) -> Result<
 
 /// The canonical form of a list of sound pieces within the limits.
 pub(super) fn fold(mut list: Vec<Piece>) -> Result<Vec<Piece>> {
+    let most = list.len() + MOST_PIECES;
     let mut pass = 0;
     while list.len() > 1 && list.iter().any(|piece| piece.dims.len() + 1 >= pass) {
-        list = fold_once(list, pass)?;
+        list = fold_once(list, pass, most)?;
         pass += 1;
     }
     Ok(list)
@@ -144,8 +160,8 @@ fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     next.offset - last == piece.dims[row].stride
 }
 
-/// One pass over the list.
-fn fold_once(list: Vec<Piece>, pass: usize) -> Result<Vec<Piece>> {
+/// One pass over the list, which it may write out to `most` pieces.
+fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
     let mut out: Vec<Piece> = Vec::with_capacity(list.len());
     let mut split: SmallVec<[Piece; 8]> = SmallVec::new();
     let mut input = list.into_iter();
@@ -154,7 +170,7 @@ fn fold_once(list: Vec<Piece>, pass: usize) -> Result<Vec<Piece>> {
             out.push(next);
             continue;
         }
-        if out.len() > MOST_PIECES {
+        if out.len() > most {
             return Err(too_many());
         }
         if out.last().is_some_and(|last| last.dims.len() > pass)
@@ -181,9 +197,27 @@ fn fold_once(list: Vec<Piece>, pass: usize) -> Result<Vec<Piece>> {
 }
 
 /// Leave of `piece` its first part with `depth` dimensions; the rest goes on the stack, what comes first on top.
+///
+/// Rows of two without their first part pair up anew, each one's second with the next one's first: writing that down
+/// at once saves doing it row by row.
 fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>) {
     let outer = piece.dims.len() - depth;
+    let pairs = outer >= 2 && piece.dims[outer - 1].count == 2;
     for (i, dim) in piece.dims[..outer].iter().enumerate() {
+        if pairs && i == outer - 2 {
+            let within = piece.dims[i + 1].stride;
+            let second = piece.offset + within;
+            let body = &piece.dims[outer..];
+            stack.push(Piece {
+                offset: second + dim.span(),
+                dims: SmallVec::from_slice(body),
+                run: piece.run,
+            });
+            let mut dims: SmallVec<[Dim; 4]> = SmallVec::from_slice(&piece.dims[i..]);
+            dims[1].stride = dim.stride - within;
+            stack.push(part(second, dim.count - 1, &dims, piece.run));
+            break;
+        }
         stack.push(part(piece.offset + dim.stride, dim.count - 1, &piece.dims[i..], piece.run));
     }
     piece.dims.drain(..outer);

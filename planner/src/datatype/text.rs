@@ -60,8 +60,11 @@ impl FromStr for Datatype {
     }
 }
 
+/// `(count, stride)` each, outermost first.
+type Dims = Vec<(usize, i64)>;
+
 /// A run or a nest.
-fn nest(text: &str) -> Option<(i64, Vec<(usize, i64)>, usize)> {
+fn nest(text: &str) -> Option<(i64, Dims, usize)> {
     if let Some((low, high)) = text.split_once("..") {
         let (low, high): (i64, i64) = (low.parse().ok()?, high.parse().ok()?);
         return Some((low, Vec::new(), usize::try_from(high.checked_sub(low)?).ok()?));

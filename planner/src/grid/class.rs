@@ -64,10 +64,10 @@ mod tests {
         let _ = (block.index([0, 0]), block.rows().count(), block.interior());
         assert!(!block.observed());
         let ask: [fn(&Block<2>); 5] = [
-            |block| drop(block.rank()),
-            |block| drop(block.coords()),
-            |block| drop(block.origin()),
-            |block| drop(block.owner([0, 0])),
+            |block| _ = block.rank(),
+            |block| _ = block.coords(),
+            |block| _ = block.origin(),
+            |block| _ = block.owner([0, 0]),
             |block| drop(block.rows_inside(1)),
         ];
         for ask in ask {

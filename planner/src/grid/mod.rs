@@ -28,6 +28,9 @@ const UNLUCKY: usize = 512;
 /// By so many elements: one cache line of 8-byte elements.
 const PADDING: usize = 8;
 
+/// More than any memory holds, and few enough that no arithmetic on displacements overflows.
+const CELLS_MAX: usize = isize::MAX as usize / 8;
+
 /// One rank's block of a `D`-dimensional array (`D` is 1, 2 or 3) that is spread over all ranks.
 ///
 /// Ranks stand in a grid, row-major. Dimension `d` of `n` cells over `p` ranks is cut into `p` blocks, of which the
@@ -204,10 +207,10 @@ impl<const D: usize> Block<D> {
                 ));
             }
             // The largest block of any rank, padded, so that every rank comes to the same verdict.
-            let stored = (smallest + 1).checked_add(2 * PADDING).and_then(|n| n.checked_add(2 * width));
-            let product = stored.and_then(|stored| elements.checked_mul(stored));
+            let stored = smallest.saturating_add(width.saturating_mul(2)).saturating_add(1 + PADDING);
+            let product = elements.checked_mul(stored);
             elements = match product {
-                Some(product) if product <= isize::MAX as usize => product,
+                Some(product) if product <= CELLS_MAX => product,
                 _ => {
                     let size = format!("an array of {:?} cells over {:?} ranks", self.global, self.grid);
                     return Err(Error::new(

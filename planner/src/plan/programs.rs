@@ -1,0 +1,364 @@
+//! Programs as words: a pattern, its routes, least lengths, buffers and instructions.
+//!
+//! What refers to a table is checked against it, so that no reader of a loaded schedule can index past an end.
+
+use super::words::{Reader, Writer};
+use crate::element::{ElementKind, ElementType, Op, Scalar};
+use crate::error::Result;
+use crate::ids::{Delta, RoundId};
+use crate::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
+use crate::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Routing};
+use crate::table::Table;
+
+/// Something that is written one way, and read again.
+pub(super) trait Wire: Sized {
+    fn write(&self, to: &mut Writer);
+    fn read(from: &mut Reader<'_>) -> Result<Self>;
+}
+
+fn write_all<'a, T: Wire + 'a>(to: &mut Writer, all: impl ExactSizeIterator<Item = &'a T>) {
+    to.number(all.len());
+    all.for_each(|one| one.write(to));
+}
+
+impl Wire for Program {
+    fn write(&self, to: &mut Writer) {
+        write_all(to, self.pattern.operations.values());
+        write_all(to, self.routes.values());
+        to.number(self.least_len.len());
+        self.least_len.values().for_each(|&len| to.number(len));
+        write_all(to, self.buffers.values());
+        write_all(to, self.instructions.iter());
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let pattern = Pattern { operations: from.all(Operation::read)? };
+        from.operations = pattern.operations.len();
+        let routes: Table<_, _> = from.all(Option::<Routing>::read)?;
+        if routes.len() != pattern.operations.len() {
+            let (routes, operations) = (routes.len(), pattern.operations.len());
+            return Err(from.bad(format_args!("{routes} routes of {operations} operations")));
+        }
+        let least_len: Table<_, usize> = from.all(Reader::usize)?;
+        if least_len.len() != from.known.windows {
+            let (lengths, windows) = (least_len.len(), from.known.windows);
+            return Err(from.bad(format_args!("{lengths} least lengths of {windows} windows")));
+        }
+        let buffers: Table<_, Buffer> = from.all(Buffer::read)?;
+        from.buffers = buffers.len();
+        Ok(Self { pattern, routes, least_len, buffers, instructions: from.all(Instruction::read)? })
+    }
+}
+
+impl Wire for Operation {
+    fn write(&self, to: &mut Writer) {
+        match self.kind {
+            Kind::Put => to.byte(0),
+            Kind::Get => to.byte(1),
+            Kind::Accumulate(op) => {
+                to.byte(2);
+                op.write(to);
+            }
+        }
+        to.number(self.window.0);
+        self.target.write(to);
+        to.datatype(&self.remote);
+        match &self.local {
+            Local::Buffer => to.byte(0),
+            Local::Section { window, datatype } => {
+                to.byte(1);
+                to.number(window.0);
+                to.datatype(datatype);
+            }
+        }
+        to.byte(self.mode as u8);
+        to.file(&self.site.file);
+        to.number(self.site.line);
+        to.number(self.site.column);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let kind = match from.byte()? {
+            0 => Kind::Put,
+            1 => Kind::Get,
+            2 => Kind::Accumulate(Op::read(from)?),
+            code => return Err(from.unknown("a kind of operation", code, 3)),
+        };
+        Ok(Self {
+            kind,
+            window: from.id("window", from.known.windows)?,
+            target: Option::read(from)?,
+            remote: from.datatype()?,
+            local: match from.flag()? {
+                false => Local::Buffer,
+                true => Local::Section {
+                    window: from.id("window", from.known.windows)?,
+                    datatype: from.datatype()?,
+                },
+            },
+            mode: from.one_of("a mode", &Mode::ALL)?,
+            site: Site { file: from.file()?, line: from.u32()?, column: from.u32()? },
+        })
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn write(&self, to: &mut Writer) {
+        to.byte(self.is_some().into());
+        if let Some(value) = self {
+            value.write(to);
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        from.flag()?.then(|| T::read(from)).transpose()
+    }
+}
+
+impl Wire for Op {
+    fn write(&self, to: &mut Writer) {
+        to.byte(*self as u8);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        from.one_of("an operator", &Op::ALL)
+    }
+}
+
+impl Wire for Scalar {
+    fn write(&self, to: &mut Writer) {
+        to.byte(*self as u8);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        from.one_of("a type", &Scalar::ALL)
+    }
+}
+
+impl Wire for ElementType {
+    fn write(&self, to: &mut Writer) {
+        to.number(self.size);
+        match self.kind {
+            ElementKind::Scalar(scalar) => {
+                to.byte(0);
+                scalar.write(to);
+            }
+            ElementKind::ValueAt(value, index) => {
+                to.byte(1);
+                value.write(to);
+                index.write(to);
+            }
+            ElementKind::Opaque => to.byte(2),
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let size = from.u32()?;
+        let (kind, fits) = match from.byte()? {
+            0 => {
+                let scalar = Scalar::read(from)?;
+                (ElementKind::Scalar(scalar), size == scalar.size())
+            }
+            1 => {
+                let (value, index) = (Scalar::read(from)?, Scalar::read(from)?);
+                (ElementKind::ValueAt(value, index), size == value.size() + index.size())
+            }
+            2 => (ElementKind::Opaque, size > 0),
+            code => return Err(from.unknown("a kind of element", code, 3)),
+        };
+        if !fits {
+            return Err(from.bad(format_args!("elements of {size} bytes that are {kind:?}")));
+        }
+        Ok(Self { size, kind })
+    }
+}
+
+impl Wire for Delta {
+    fn write(&self, to: &mut Writer) {
+        to.signed(self.0);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let delta = from.signed()?;
+        if delta.unsigned_abs() >= u64::from(from.known.ranks) {
+            return Err(from.bad(format_args!("a peer {delta:+} ranks away, of {} ranks", from.known.ranks)));
+        }
+        Ok(Self(delta))
+    }
+}
+
+impl Wire for Routing {
+    fn write(&self, to: &mut Writer) {
+        to.byte(self.mode as u8);
+        to.byte(self.instead.into());
+        to.number(self.round.0);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let mode = from.one_of("a mode", &Mode::ALL)?;
+        if mode == Mode::Auto {
+            return Err(from.bad("a route that was not decided"));
+        }
+        Ok(Self { mode, instead: from.flag()?, round: RoundId(from.u32()?) })
+    }
+}
+
+impl Wire for Buffer {
+    fn write(&self, to: &mut Writer) {
+        self.peer.write(to);
+        to.number(self.bytes);
+        to.number(self.copies);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let buffer = Self { peer: Delta::read(from)?, bytes: from.usize()? as u64, copies: from.u32()? };
+        if buffer.copies == 0 {
+            return Err(from.bad("a buffer of no copies"));
+        }
+        Ok(buffer)
+    }
+}
+
+impl Wire for Part {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Part::Window { owner, window, datatype } => {
+                to.byte(0);
+                owner.write(to);
+                to.number(window.0);
+                to.datatype(datatype);
+            }
+            Part::Operation { operation, first, count } => {
+                to.byte(1);
+                to.number(operation.0);
+                to.number(*first);
+                to.number(*count);
+            }
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        if !from.flag()? {
+            return Ok(Part::Window {
+                owner: Delta::read(from)?,
+                window: from.id("window", from.known.windows)?,
+                datatype: from.datatype()?,
+            });
+        }
+        let operation = from.id("operation", from.operations)?;
+        let (first, count) = (from.usize()?, from.usize()?);
+        // Each is at most isize::MAX.
+        if first + count > isize::MAX as usize {
+            return Err(from.bad(format_args!("{count} elements from element {first} of an operation")));
+        }
+        Ok(Part::Operation { operation, first, count })
+    }
+}
+
+impl Wire for Frame {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Frame::Entry => to.byte(0),
+            Frame::Data { bytes } => {
+                to.byte(1);
+                to.number(*bytes);
+            }
+            Frame::Done => to.byte(2),
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        Ok(match from.byte()? {
+            0 => Frame::Entry,
+            1 => Frame::Data { bytes: from.usize()? as u64 },
+            2 => Frame::Done,
+            code => return Err(from.unknown("a kind of frame", code, 3)),
+        })
+    }
+}
+
+impl Wire for Instruction {
+    fn write(&self, to: &mut Writer) {
+        match self {
+            Instruction::Expose { peer } => {
+                to.byte(0);
+                peer.write(to);
+            }
+            Instruction::Reclaim { buffer } => {
+                to.byte(1);
+                to.number(buffer.0);
+            }
+            Instruction::Pack { from, element, buffer, at } => {
+                to.byte(2);
+                from.write(to);
+                to.number(*element);
+                to.number(buffer.0);
+                to.number(*at);
+            }
+            Instruction::Send { buffer, at, bytes, round } => {
+                to.byte(3);
+                to.number(buffer.0);
+                to.number(*at);
+                to.number(*bytes);
+                to.number(round.0);
+            }
+            Instruction::Await { peer, frame } => {
+                to.byte(4);
+                peer.write(to);
+                frame.write(to);
+            }
+            Instruction::Copy { from, to: target, op, element } => {
+                to.byte(5);
+                from.write(to);
+                target.write(to);
+                op.write(to);
+                element.write(to);
+            }
+            Instruction::Unpack { peer, at, to: target, op, element } => {
+                to.byte(6);
+                peer.write(to);
+                to.number(*at);
+                target.write(to);
+                op.write(to);
+                element.write(to);
+            }
+            Instruction::Release { peer } => {
+                to.byte(7);
+                peer.write(to);
+            }
+            Instruction::Done { peer } => {
+                to.byte(8);
+                peer.write(to);
+            }
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        Ok(match from.byte()? {
+            0 => Instruction::Expose { peer: Delta::read(from)? },
+            1 => Instruction::Reclaim { buffer: from.id("buffer", from.buffers)? },
+            2 => Instruction::Pack {
+                from: Part::read(from)?,
+                element: from.u32()?,
+                buffer: from.id("buffer", from.buffers)?,
+                at: from.usize()? as u64,
+            },
+            3 => Instruction::Send {
+                buffer: from.id("buffer", from.buffers)?,
+                at: from.usize()? as u64,
+                bytes: from.usize()? as u64,
+                round: RoundId(from.u32()?),
+            },
+            4 => Instruction::Await { peer: Delta::read(from)?, frame: Frame::read(from)? },
+            5 => Instruction::Copy {
+                from: Part::read(from)?,
+                to: Part::read(from)?,
+                op: Option::read(from)?,
+                element: ElementType::read(from)?,
+            },
+            6 => Instruction::Unpack {
+                peer: Delta::read(from)?,
+                at: from.usize()? as u64,
+                to: Part::read(from)?,
+                op: Option::read(from)?,
+                element: ElementType::read(from)?,
+            },
+            7 => Instruction::Release { peer: Delta::read(from)? },
+            8 => Instruction::Done { peer: Delta::read(from)? },
+            code => return Err(from.unknown("an instruction", code, 9)),
+        })
+    }
+}
