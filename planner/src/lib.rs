@@ -12,5 +12,7 @@ pub mod plan;
 pub mod reference;
 pub mod table;
 pub mod units;
+pub mod verify;
 
 pub use error::{Class, Error, Result, State};
+pub use verify::{Verified, VerifyError, verify};

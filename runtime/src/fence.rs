@@ -71,7 +71,7 @@ impl Call {
         Self { hash: 0, name: None, site }
     }
 
-    fn describe(&self, windows: &[&WindowCore]) -> String {
+    pub(crate) fn describe(&self, windows: &[&WindowCore]) -> String {
         use std::fmt::Write;
         let mut text = match self.name {
             Some(name) => format!("superstep {name} ({}:{})", self.site.file(), self.site.line()),
@@ -85,7 +85,7 @@ impl Call {
 }
 
 /// The low half of the word: superstep and windows.
-fn hash(call: &Call, windows: &[&WindowCore]) -> u32 {
+pub(crate) fn hash(call: &Call, windows: &[&WindowCore]) -> u32 {
     let mut hash = call.hash ^ 0x9e37_79b9_7f4a_7c15;
     for window in windows {
         hash = (hash ^ u64::from(window.key.window)).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -356,6 +356,7 @@ impl Fence<'_> {
                 }
             }
         }
+        self.endpoint.announce(word);
         self.endpoint.publish(word).map_err(|lost| self.world.lost(&lost, self.call))?;
         Ok(flags)
     }

@@ -5,7 +5,8 @@
 pub mod call;
 pub mod element;
 mod fence;
-mod kernel;
+#[doc(hidden)]
+pub mod kernel;
 mod outbox;
 mod pending;
 mod region;

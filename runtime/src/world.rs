@@ -331,6 +331,11 @@ impl WorldCore {
         call.error(self, Class::ProcFailed, why).ending_world()
     }
 
+    /// The world was ended by this rank.
+    pub(crate) fn ended(&self, why: &str) {
+        self.dead.borrow_mut().get_or_insert_with(|| why.into());
+    }
+
     /// What `from` sent can't be: the world ends.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
         let what = format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
