@@ -6,7 +6,8 @@
 //! `cargo run --release --example histogram -- -n 4`
 
 use fencepost::prelude::*;
-use fencepost_examples_support::{Parser, options::Job};
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -66,15 +67,16 @@ fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) ->
 
 /// The table after all updates, and how long they took.
 fn histogram(options: &Options) -> Result<(Vec<u64>, Duration)> {
-    let parts: Vec<(Vec<u64>, Duration)> = fencepost::ranks(options.job.ranks()).mode(options.job.mode).run(|world| {
-        let each = options.buckets.get().div_ceil(world.size());
-        let mut table = world.window::<u64>(each)?;
-        let taken = pour(world, &mut table, options, false)?;
-        let full = table.to_vec();
-        pour(world, &mut table, options, true)?;
-        assert!(table.iter().all(|&sum| sum == 0), "rank {}: not all is undone", world.rank());
-        Ok((full, taken))
-    })?;
+    let parts: Vec<(Vec<u64>, Duration)> =
+        fencepost::ranks(options.job.ranks()).mode(options.job.mode).run(|world| {
+            let each = options.buckets.get().div_ceil(world.size());
+            let mut table = world.window::<u64>(each)?;
+            let taken = pour(world, &mut table, options, false)?;
+            let full = table.to_vec();
+            pour(world, &mut table, options, true)?;
+            assert!(table.iter().all(|&sum| sum == 0), "rank {}: not all is undone", world.rank());
+            Ok((full, taken))
+        })?;
     let slowest = parts.iter().map(|part| part.1).max().unwrap_or_default();
     let mut table = parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>();
     table.truncate(options.buckets.get());
@@ -106,7 +108,9 @@ pub fn main() -> Result<()> {
 
 /// Small enough for a test: fewer updates than ranks, and fewer buckets, too.
 pub fn check() -> Result<()> {
-    for (ranks, updates, buckets) in [("1", "1000", "10"), ("3", "250000", "1000"), ("5", "3", "2"), ("4", "0", "1")] {
+    for (ranks, updates, buckets) in
+        [("1", "1000", "10"), ("3", "250000", "1000"), ("5", "3", "2"), ("4", "0", "1")]
+    {
         let words = ["histogram", "-n", ranks, "--updates", updates, "--buckets", buckets];
         report(&Options::parse_from(words))?;
     }

@@ -7,7 +7,8 @@
 //! `cargo run --release --example sparse -- -n 4`
 
 use fencepost::prelude::*;
-use fencepost_examples_support::{Parser, digest, options::Job};
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::{digest, options::Job};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -30,7 +31,8 @@ struct Options {
 /// The columns of a row, ascending: those beside it, and three far away. With a weight of a seventh each, and one for
 /// the row itself, the entries of the vector flow towards their mean.
 fn columns(row: usize, rows: usize) -> Vec<usize> {
-    let far = |salt: usize| (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_usize ^ salt << 7).rotate_right(29) % rows;
+    let far =
+        |salt: usize| (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_usize ^ salt << 7).rotate_right(29) % rows;
     let mut columns = vec![(row + rows - 1) % rows, row, (row + 1) % rows, far(1), far(2), far(3)];
     columns.sort_unstable();
     columns.dedup();
@@ -58,7 +60,8 @@ type Need = (usize, usize, Vec<usize>);
 /// The needs of a rank by owner, ascending, and each row's columns as local indices: own rows first, then the halo.
 fn localise(rank: usize, ranks: usize, rows: usize) -> (Vec<Need>, Vec<Vec<usize>>) {
     let mine = share(rank, ranks, rows);
-    let wanted: Vec<usize> = mine.clone().flat_map(|row| columns(row, rows)).filter(|c| !mine.contains(c)).collect();
+    let wanted: Vec<usize> =
+        mine.clone().flat_map(|row| columns(row, rows)).filter(|c| !mine.contains(c)).collect();
     let mut halo: BTreeMap<usize, usize> = wanted.into_iter().map(|column| (column, 0)).collect();
     let mut needs: Vec<Need> = Vec::new();
     for (at, (&column, place)) in halo.iter_mut().enumerate() {

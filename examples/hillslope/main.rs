@@ -9,9 +9,10 @@
 mod serial;
 
 use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
-use fencepost_examples_support::{Grid, Parser, digest, npy, progress};
+use fencepost_examples_support::{Grid, digest, npy, progress};
 use serial::{JACKSBORO, Steps};
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,8 @@ fn exchange(heights: &mut Window<f64>, block: &Block<2>) -> Result<()> {
 fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
     let down = block.stride(0);
     for i in block.rows_inside(1).flatten() {
-        next[i] = steps.cell(heights[i], heights[i - down], heights[i + down], heights[i - 1], heights[i + 1]);
+        next[i] =
+            steps.cell(heights[i], heights[i - down], heights[i + down], heights[i - 1], heights[i + 1]);
     }
 }
 
@@ -116,7 +118,12 @@ fn report(options: &Options) -> Result<String> {
     let before = input(terrain)?;
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
     println!("{}: {} rows, {} columns", terrain.input.display(), before.rows, before.columns);
-    println!("{} steps of {:.0} years, at most {:.0} are stable", steps.count, steps.years, JACKSBORO.stability_bound());
+    println!(
+        "{} steps of {:.0} years, at most {:.0} are stable",
+        steps.count,
+        steps.years,
+        JACKSBORO.stability_bound()
+    );
 
     let Outcome { heights: after, time } = erode(&before, &steps, job)?;
     println!("{} ranks: {:.1?} a step", job.ranks, time / steps.count.max(1) as u32);
