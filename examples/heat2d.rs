@@ -1,12 +1,11 @@
 //! Heat in a square plate whose edges are kept cold, on as many ranks as there are cores (or `FENCEPOST_RANKS`).
 //!
 //! The plate starts with one arch of warmth, sin x sin y, which keeps its shape as it cools: each step multiplies it
-//! by cos(pi / (n - 1)). So the answer is known, and checked.
+//! by the cosine of 180 degrees / (n - 1). So the answer is known, and checked.
 //!
 //! `cargo run --release --example heat2d`
 
 use fencepost::prelude::*;
-use std::f64::consts::PI;
 
 const CELLS: usize = 512;
 const STEPS: i32 = 1000;
@@ -30,7 +29,7 @@ fn relax(u: &[f64], v: &mut [f64], block: &Block<2>) {
 
 /// A half wave across the plate.
 fn wave(at: usize) -> f64 {
-    (PI * at as f64 / (CELLS - 1) as f64).sin()
+    (at as f64 * 180.0 / (CELLS - 1) as f64).to_radians().sin()
 }
 
 pub fn main() -> Result<()> {
@@ -49,7 +48,7 @@ pub fn main() -> Result<()> {
         }
         world.allreduce(block.rows().flatten().map(|i| u[i]).fold(0.0, f64::max), Op::Max)
     })?;
-    let known = wave(CELLS / 2).powi(2) * (PI / (CELLS - 1) as f64).cos().powi(STEPS);
+    let known = wave(CELLS / 2).powi(2) * (180.0 / (CELLS - 1) as f64).to_radians().cos().powi(STEPS);
     println!("{:.12} in the middle, where {known:.12} is known", hottest[0]);
     assert!((hottest[0] - known).abs() < 1e-10);
     Ok(())
