@@ -4,11 +4,13 @@
 
 pub mod call;
 pub mod element;
+mod execute;
 mod fence;
 #[doc(hidden)]
 pub mod kernel;
 mod outbox;
 mod pending;
+mod prepared;
 mod region;
 mod registry;
 mod run;
