@@ -56,7 +56,7 @@ pub fn compile(
     let rounds = order(routed, demand);
     let chunks = pipeline(rounds, machine, options);
     let placed = place(chunks);
-    Ok(lower(placed, |mode| options.asked(mode)))
+    Ok(lower(placed, options))
 }
 
 /// Whether each rank's operations make sense by themselves. Conflicts of different operations are none of its business:
@@ -135,13 +135,13 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
         if origin != target {
             return Err(Error::new(
                 Class::Type,
-                format!("moves between elements of {origin:?} and of {target:?}"),
+                format!("moves between elements of {origin} and of {target}"),
             ));
         }
     }
     match operation.kind {
         Kind::Accumulate(op) if !op.takes(target) => {
-            Err(Error::new(Class::Op, format!("accumulates with {op}, which is not defined for {target:?}")))
+            Err(Error::new(Class::Op, format!("accumulates with {op}, which is not defined for {target}")))
         }
         _ => Ok(()),
     }

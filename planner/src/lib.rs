@@ -14,6 +14,7 @@ pub mod passes;
 pub mod plan;
 pub mod reference;
 pub mod table;
+pub mod text;
 pub mod units;
 pub mod verify;
 

@@ -13,7 +13,7 @@ use fencepost_planner::machine::Machine as Model;
 use fencepost_planner::reference::{self, Buffers, Epoch, World};
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Bytes;
-use fencepost_planner::{Options, compile};
+use fencepost_planner::{Options, compile, verify};
 use proptest::prelude::*;
 use support::machine::Machine;
 
@@ -140,6 +140,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, mut seed:
     }
     let model = Model::default();
     let schedule = compile(patterns, placement, &model, options).expect("good patterns");
+    let schedule = verify(patterns, schedule).unwrap_or_else(|error| panic!("{error}"));
     let mut machine = Machine::new(&schedule, world.memory.clone(), &sources, seed);
     let epoch = Epoch { patterns: (0..ranks).map(pattern).collect(), sources: sources.clone() };
     if patterns.order == Order::Relaxed {

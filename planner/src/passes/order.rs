@@ -15,10 +15,10 @@
 //! **Source** König's theorem: the chromatic index of a bipartite multigraph is its greatest degree.
 
 use super::classes::Classes;
-use crate::ids::{ClassId, Delta, RoundId};
+use crate::ids::{ClassId, Delta, LinkId, RoundId};
 use crate::ir::demand::Demand;
 use crate::ir::pattern::Mode;
-use crate::ir::peers::Peers;
+use crate::ir::peers::{Peer, Peers};
 use crate::ir::rounds::{Rounds, Turn};
 use crate::ir::routed::Routed;
 use crate::table::Table;
@@ -43,12 +43,12 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
                 classes.push(peers.classes[class].clone());
                 loads.push(demand.classes[class]);
                 let mut rest = turns.of(rank);
-                let mut take = |link: Option<crate::ids::LinkId>| {
+                let mut take = |link: Option<LinkId>| {
                     let (now, later) = rest.split_at(link.map_or(0, |link| links[link].rounds()));
                     rest = later;
                     now.iter().map(|&round| RoundId(round)).collect()
                 };
-                let turn = |peer: &crate::ir::peers::Peer| match peer.delta {
+                let turn = |peer: &Peer| match peer.delta {
                     Delta::SELF => Turn::default(),
                     _ => Turn { sends: take(peer.sends), receives: take(peer.receives) },
                 };
