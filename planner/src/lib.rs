@@ -6,6 +6,7 @@ pub mod compile;
 pub mod datatype;
 pub mod element;
 pub mod error;
+pub mod explain;
 pub mod grid;
 pub mod ids;
 pub mod ir;
@@ -20,4 +21,5 @@ pub mod verify;
 
 pub use compile::{Options, compile};
 pub use error::{Class, Error, Result, State};
+pub use explain::explain;
 pub use verify::{Verified, VerifyError, verify};

@@ -268,7 +268,7 @@ impl Vertices {
         let groups = groups as usize + 1;
         let words = (rounds as usize).div_ceil(64);
         let mut free = vec![u64::MAX; groups * words];
-        if rounds % 64 != 0 {
+        if !rounds.is_multiple_of(64) {
             free.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word = (1 << (rounds % 64)) - 1);
         }
         Self { group, edge: vec![0; groups * rounds as usize], free }
