@@ -60,7 +60,8 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 4] = [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
+    pub const ALL: [Workload; 4] =
+        [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
 
     pub fn name(self) -> &'static str {
         match self {
