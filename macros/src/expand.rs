@@ -116,16 +116,19 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
         Outcome::Described(_) => claim(superstep),
         Outcome::Dynamic(_) => quote!(::core::option::Option::None),
     };
+    // Errors name the line of the function's name.
+    let enter = Ident::new("enter", Span::mixed_site().located_at(name.span()));
+    let leave = Ident::new("leave", Span::mixed_site().located_at(name.span()));
     quote! {
         #(#attrs)*
         #vis #sig {
-            let #scope = #facade::__private::enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
+            let #scope = #facade::__private::#enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
             #[allow(clippy::redundant_closure_call)]
             let #result = (|| -> #returns {
                 #(#reborrows)*
                 #statements
             })();
-            #scope.leave((#(&mut *#windows,)*), #result)
+            #scope.#leave((#(&mut *#windows,)*), #result)
         }
     }
 }
