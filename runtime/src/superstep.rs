@@ -3,12 +3,12 @@
 //! The pattern of a superstep is a claim about its calls. The first time that a rank runs the superstep, and each time
 //! in debug builds, the calls made are compared with it at each fence, before anything moves.
 
-use crate::call::WindowKey;
 use crate::fence::{self, Call};
 use crate::outbox::{Head, WIDE, WideSource, code_of};
+use crate::prepared::Ready;
 use crate::record::{RecordedEpoch, Recording};
 use crate::window::WindowCore;
-use crate::world::{Windows, WorldCore};
+use crate::world::{Held, Windows, WorldCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
@@ -41,9 +41,9 @@ pub struct Superstep {
 
 impl Superstep {
     /// A hash of its name, the same on all ranks of one program.
-    fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let mut hash = Fnv::default();
-        (self.module, self.name, self.line).hash(&mut hash);
+        (self.module, self.name).hash(&mut hash);
         hash.finish()
     }
 }
@@ -74,15 +74,15 @@ pub(crate) struct Supersteps {
     running: RefCell<Vec<Running>>,
     /// Those whose claim has been compared.
     compared: RefCell<Vec<*const Superstep>>,
-    /// What the next superstep that is entered must call, where it is prepared.
-    pub(crate) bound: RefCell<Option<Rc<[RecordedEpoch]>>>,
+    /// The plan of the next superstep that is entered, where it is prepared.
+    pub(crate) bound: RefCell<Option<Rc<Ready>>>,
     /// Whether the last fence failed: every rank knows then.
     failed: Cell<bool>,
 }
 
 struct Running {
     call: Call,
-    windows: Vec<WindowKey>,
+    windows: Held,
     claim: Option<Rc<[RecordedEpoch]>>,
     /// Which epoch of the claim comes next.
     next: usize,
@@ -112,7 +112,10 @@ impl Supersteps {
         let Some(claim) = running.claim.clone() else { return Ok(()) };
         let ids: Vec<Option<WindowId>> = windows
             .iter()
-            .map(|window| running.windows.iter().position(|key| *key == window.key).map(WindowId::new))
+            .map(|window| {
+                let place = running.windows.iter().flatten().position(|entered| entered.key == window.key);
+                place.map(WindowId::new)
+            })
             .collect();
         if ids.iter().all(Option::is_none) {
             return Ok(());
@@ -145,7 +148,7 @@ fn differs_from(
     window: &WindowCore,
     id: WindowId,
     claimed: &fencepost_planner::table::Table<fencepost_planner::ids::OperationId, Operation>,
-    keys: &[WindowKey],
+    entered: &Held,
 ) -> Option<String> {
     let moving = |operation: &&Operation| operation.window == id && !operation.remote.is_empty();
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
@@ -176,7 +179,8 @@ fn differs_from(
             };
             let same_section = match (&operation.local, section) {
                 (Local::Section { window, datatype }, Some((key, section))) => {
-                    keys.get(window.index()) == Some(&key) && datatype == section
+                    entered.get(window.index()).and_then(Option::as_ref).is_some_and(|window| window.key == key)
+                        && datatype == section
                 }
                 (_, section) => section.is_none(),
             };
@@ -226,11 +230,13 @@ pub fn enter<'w>(
 ) -> Result<Scope> {
     let hash = superstep.hash() ^ uniform;
     let call = Call { hash, name: Some(superstep.name), site: Location::caller() };
+    let held = windows.held();
     windows.with(|windows| {
         let Some(first) = windows.first() else {
             return Err(Error::new(Class::Intern, "a superstep without windows"));
         };
         let world = first.world.clone();
+        let bound = world.supersteps.bound.take();
         if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
             let message = format!(
                 "operations wait for the fence of window {}: fence it before the superstep begins",
@@ -238,13 +244,24 @@ pub fn enter<'w>(
             );
             let error = call.error(&world, Class::RmaSync, message);
             windows.iter().for_each(|window| window.discard());
-            let _ = world.supersteps.bound.take();
-            return fence::fence(&world, windows, &call, Some(error)).and(Err(Error::new(Class::Intern, "a fence that failed ended well")));
+            let failed = match bound {
+                Some(ready) => {
+                    ready.abandon(windows, &error);
+                    Err(error)
+                }
+                None => fence::fence(&world, windows, &call, Some(error)),
+            };
+            return failed.and(Err(call.error(&world, Class::Intern, "a fence that failed ended well")));
         }
-        let claim = world.supersteps.claim(superstep, claim, windows, &world);
-        let keys = windows.iter().map(|window| window.key).collect();
-        let depth = world.supersteps.begin(Running { call, windows: keys, claim, next: 0 });
-        Ok(Scope { superstep, call, world, depth, ended: Cell::new(false), left: false })
+        let claim = match &bound {
+            Some(ready) => {
+                ready.begin(windows, &call)?;
+                None
+            }
+            None => world.supersteps.claim(superstep, claim, windows, &world),
+        };
+        let depth = world.supersteps.begin(Running { call, windows: held.clone(), claim, next: 0 });
+        Ok(Scope { superstep, call, world, windows: held, depth, bound, ended: Cell::new(false), left: false })
     })
 }
 
@@ -260,7 +277,7 @@ impl Supersteps {
         self.running.borrow_mut().truncate(depth);
     }
 
-    /// What the superstep must call: its plan's pattern where it is prepared; else its own, the first time and in debug builds.
+    /// What the superstep must call, to be compared: the first time, and in debug builds.
     fn claim(
         &self,
         superstep: &'static Superstep,
@@ -268,9 +285,6 @@ impl Supersteps {
         windows: &[&WindowCore],
         world: &WorldCore,
     ) -> Option<Rc<[RecordedEpoch]>> {
-        if let Some(bound) = self.bound.take() {
-            return Some(bound);
-        }
         let claim = claim?;
         let known = self.compared.borrow().contains(&std::ptr::from_ref(superstep));
         if known && !cfg!(debug_assertions) {
@@ -294,7 +308,11 @@ pub struct Scope {
     superstep: &'static Superstep,
     call: Call,
     world: Rc<WorldCore>,
+    /// Those it was entered with.
+    windows: Held,
     depth: usize,
+    /// Its plan, where it is prepared.
+    bound: Option<Rc<Ready>>,
     /// Whether its last fence is behind it.
     ended: Cell<bool>,
     left: bool,
@@ -311,41 +329,60 @@ impl Scope {
     ///
     /// # Errors
     /// That of the body, or of the fence.
-    #[track_caller]
     pub fn leave<'w, R, E>(mut self, windows: impl Windows<'w>, result: Result<R, E>) -> Result<R, E>
     where
         E: From<Error> + Display,
     {
         self.left = true;
-        let world = self.world.clone();
-        let ended = match &result {
-            Ok(_) if self.superstep.fences => Ok(()),
-            Ok(_) => windows.with(|windows| fence::fence(&world, windows, &self.call, None)),
-            Err(_) if self.ended.get() || world.supersteps.failed.get() => {
-                windows.with(|windows| windows.iter().for_each(|window| window.discard()));
-                Ok(())
-            }
-            Err(error) => {
-                let failed = self.call.error(&world, Class::Other, error.to_string());
-                windows.with(|windows| {
-                    windows.iter().for_each(|window| window.discard());
-                    // Its own error is returned: what the fence says of it is for the others.
-                    let _ = fence::fence(&world, windows, &self.call, Some(failed));
-                });
-                Ok(())
-            }
-        };
-        world.supersteps.end(self.depth);
+        let failed = result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
+        let ended = windows.with(|windows| self.end(windows, failed));
+        self.world.supersteps.end(self.depth);
+        // A body's own error is returned as it is: what the fence says of it is for the others.
         let value = result?;
         ended?;
         Ok(value)
     }
+
+    fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
+        if let Some(ready) = &self.bound {
+            return ready.end(windows, &self.call, failed.map_or(Ok(()), Err));
+        }
+        if failed.is_none() && self.superstep.fences {
+            return Ok(());
+        }
+        if failed.is_some() {
+            windows.iter().for_each(|window| window.discard());
+            if self.ended.get() || self.world.supersteps.failed.get() {
+                return Ok(());
+            }
+        }
+        fence::fence(&self.world, windows, &self.call, failed)
+    }
 }
 
 impl Drop for Scope {
+    /// The body has unwound: what it collected is gone, and every rank learns of it at its fence.
     fn drop(&mut self) {
-        if !self.left {
-            self.world.supersteps.end(self.depth);
+        if self.left {
+            return;
+        }
+        self.world.supersteps.end(self.depth);
+        let none: &[&WindowCore] = &[];
+        let mut windows: [&WindowCore; 6] = match self.windows.first() {
+            Some(Some(first)) => [&**first; 6],
+            _ => return,
+        };
+        let mut count = 0;
+        for (window, held) in windows.iter_mut().zip(self.windows.iter().flatten()) {
+            *window = held;
+            count += 1;
+        }
+        let windows = windows.get(..count).unwrap_or(none);
+        let error = self.call.error(&self.world, Class::Other, "the superstep's body panicked");
+        match &self.bound {
+            Some(ready) => ready.abandon(windows, &error),
+            // The error is for the others: this rank is unwinding already.
+            None => drop(self.end(windows, Some(error))),
         }
     }
 }
