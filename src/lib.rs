@@ -14,7 +14,6 @@ pub use fencepost_runtime::*;
 /// All that most programs name.
 pub mod prelude {
     pub use crate::{
-        Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World,
-        superstep,
+        Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World, superstep,
     };
 }

@@ -211,7 +211,10 @@ impl Prepared {
         let world = self.world.clone();
         let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
         if !here {
-            return Err(Error::new(Class::Win, "the superstep was prepared in another world than these windows are of"));
+            return Err(Error::new(
+                Class::Win,
+                "the superstep was prepared in another world than these windows are of",
+            ));
         }
         *world.supersteps.bound.borrow_mut() = self.epochs.first().cloned();
         Ok(Bound(world))
@@ -243,10 +246,16 @@ fn own(
         let message = "a superstep that is matched call by call can be prepared if it has no fence of its own: make one superstep of each epoch";
         return Err(Error::new(Class::Plan, message));
     }
-    let buffer = epochs.iter().flat_map(|epoch| epoch.pattern.operations.values()).find(|operation| operation.local == Local::Buffer);
+    let buffer = epochs
+        .iter()
+        .flat_map(|epoch| epoch.pattern.operations.values())
+        .find(|operation| operation.local == Local::Buffer);
     match buffer {
         Some(operation) if replays => {
-            let message = format!("the call at {} puts values, which a plan alone does not have: write its source as a reference (`&values`), so that `run` takes the arguments and runs the body", operation.site);
+            let message = format!(
+                "the call at {} puts values, which a plan alone does not have: write its source as a reference (`&values`), so that `run` takes the arguments and runs the body",
+                operation.site
+            );
             Err(Error::new(Class::Plan, message))
         }
         _ => Ok(epochs.into_iter().map(|epoch| epoch.pattern).collect()),
@@ -268,7 +277,8 @@ pub fn prepare(
     let world = world.core();
     let call = call(superstep);
     let own = own(superstep, world, windows, replays, record);
-    let message = own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
+    let message =
+        own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
     let all = world.meet(&call, |_| match &message {
         Ok(bytes) => [&[1], &bytes[..]].concat(),
         Err(text) => [&[0], text.as_bytes()].concat(),
@@ -284,7 +294,11 @@ pub fn prepare(
         };
         let theirs = theirs.and_then(|theirs| {
             let alike = theirs.len() == own.len();
-            if alike { Ok(theirs) } else { Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len())) }
+            if alike {
+                Ok(theirs)
+            } else {
+                Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len()))
+            }
         });
         let theirs = theirs.map_err(|text| call.error(world, Class::Plan, text))?;
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
@@ -326,9 +340,10 @@ pub fn load(
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
         return Err(call.error(world, Class::Plan, message));
     }
-    let epochs = own.iter().enumerate().map(|(number, own)| {
-        prepared::load(world, &file_of(path, number), own, &call).map(Rc::new)
-    });
+    let epochs = own
+        .iter()
+        .enumerate()
+        .map(|(number, own)| prepared::load(world, &file_of(path, number), own, &call).map(Rc::new));
     Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
 }
 
@@ -445,7 +460,8 @@ pub(crate) fn describe<A>(
             let (mut mine, observed) = epochs(rank, &bundle.arguments)?;
             let alike = mine.len() == first.len() && mine[number].windows == *fenced;
             if !alike {
-                let message = "ranks do not fence alike: fences may depend on what is the same on all ranks only";
+                let message =
+                    "ranks do not fence alike: fences may depend on what is the same on all ranks only";
                 return Err(Error::new(Class::RmaSync, message));
             }
             Ok((mine.swap_remove(number).pattern, observed))
@@ -456,4 +472,3 @@ pub(crate) fn describe<A>(
     }
     Ok(all)
 }
-

@@ -95,7 +95,8 @@ impl Recording {
 
 impl Shared {
     fn end(&self, windows: Vec<WindowId>) {
-        let (ended, open) = self.open.take().into_iter().partition(|operation| windows.contains(&operation.window));
+        let (ended, open) =
+            self.open.take().into_iter().partition(|operation| windows.contains(&operation.window));
         *self.open.borrow_mut() = open;
         let ended: Vec<Operation> = ended;
         let operations: Table<_, _> = ended.into_iter().collect();
@@ -206,7 +207,10 @@ impl<T: Element> Recorder<T> {
             |operation| matches!(&operation.local, Local::Section { window, .. } if !windows.contains(window)),
         );
         if let Some(operation) = outside {
-            let message = format!("the section in the call at {} is of a window that is not in the fence", operation.site);
+            let message = format!(
+                "the section in the call at {} is of a window that is not in the fence",
+                operation.site
+            );
             return Err(Error::new(Class::RmaSync, message).on_rank(self.shared.rank).at(Location::caller()));
         }
         drop(open);
@@ -232,7 +236,11 @@ impl<T: Element> Recorder<T> {
         let error = |class, message: String| Err(Error::new(class, message).on_rank(shared.rank).at(site));
         if let Some(target) = target {
             if target >= shared.ranks as usize {
-                let message = format!("target rank {target} is not one of {} ranks (0 to {})", shared.ranks, shared.ranks - 1);
+                let message = format!(
+                    "target rank {target} is not one of {} ranks (0 to {})",
+                    shared.ranks,
+                    shared.ranks - 1
+                );
                 return error(Class::Rank, message);
             }
             if let Some(&len) = self.lengths().and_then(|lengths| lengths.get(target))
@@ -258,7 +266,8 @@ impl<T: Element> Recorder<T> {
         if given == asked {
             return Ok(());
         }
-        let message = format!("{given} elements at the origin and {asked} at the target: both sides must have as many");
+        let message =
+            format!("{given} elements at the origin and {asked} at the target: both sides must have as many");
         Err(Error::new(Class::Size, message).on_rank(self.shared.rank).at(site))
     }
 

@@ -92,7 +92,9 @@ impl Supersteps {
     /// What a fence is called in: the superstep around it gives it its name and hash.
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
-            Some(running) if call.name.is_none() => Call { hash: running.call.hash, name: running.call.name, ..*call },
+            Some(running) if call.name.is_none() => {
+                Call { hash: running.call.hash, name: running.call.name, ..*call }
+            }
             _ => *call,
         }
     }
@@ -122,7 +124,10 @@ impl Supersteps {
         }
         let differs = |message: String| Err(call.error(world, Class::Plan, message));
         let Some(epoch) = claim.get(running.next) else {
-            return differs(format!("the pattern has {} epochs, and this fence ends another one", claim.len()));
+            return differs(format!(
+                "the pattern has {} epochs, and this fence ends another one",
+                claim.len()
+            ));
         };
         running.next += 1;
         let mut fenced: Vec<WindowId> = ids.iter().flatten().copied().collect();
@@ -130,11 +135,15 @@ impl Supersteps {
         fenced.sort_unstable();
         claimed.sort_unstable();
         if fenced != claimed {
-            return differs(format!("this fence is of windows {fenced:?}, and in the pattern of {claimed:?}"));
+            return differs(format!(
+                "this fence is of windows {fenced:?}, and in the pattern of {claimed:?}"
+            ));
         }
         for (window, id) in windows.iter().zip(ids) {
             let Some(id) = id else { continue };
-            if let Some(difference) = differs_from(world, window, id, &epoch.pattern.operations, &running.windows) {
+            if let Some(difference) =
+                differs_from(world, window, id, &epoch.pattern.operations, &running.windows)
+            {
                 return differs(difference);
             }
         }
@@ -179,7 +188,10 @@ fn differs_from(
             };
             let same_section = match (&operation.local, section) {
                 (Local::Section { window, datatype }, Some((key, section))) => {
-                    entered.get(window.index()).and_then(Option::as_ref).is_some_and(|window| window.key == key)
+                    entered
+                        .get(window.index())
+                        .and_then(Option::as_ref)
+                        .is_some_and(|window| window.key == key)
                         && datatype == section
                 }
                 (_, section) => section.is_none(),
@@ -210,7 +222,10 @@ fn differs_from(
         }
     }
     made.next().map(|request| {
-        format!("a get that the pattern does not have: from rank {} elements {}", request.target, request.remote)
+        format!(
+            "a get that the pattern does not have: from rank {} elements {}",
+            request.target, request.remote
+        )
     })
 }
 
@@ -261,7 +276,16 @@ pub fn enter<'w>(
             None => world.supersteps.claim(superstep, claim, windows, &world),
         };
         let depth = world.supersteps.begin(Running { call, windows: held.clone(), claim, next: 0 });
-        Ok(Scope { superstep, call, world, windows: held, depth, bound, ended: Cell::new(false), left: false })
+        Ok(Scope {
+            superstep,
+            call,
+            world,
+            windows: held,
+            depth,
+            bound,
+            ended: Cell::new(false),
+            left: false,
+        })
     })
 }
 
@@ -293,7 +317,8 @@ impl Supersteps {
         if !known {
             self.compared.borrow_mut().push(superstep);
         }
-        let lengths = windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
+        let lengths =
+            windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
         // Where the pattern itself fails so will the body, which has the better error.
         claim(&recording).ok()?;
@@ -334,7 +359,8 @@ impl Scope {
         E: From<Error> + Display,
     {
         self.left = true;
-        let failed = result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
+        let failed =
+            result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
         let ended = windows.with(|windows| self.end(windows, failed));
         self.world.supersteps.end(self.depth);
         // A body's own error is returned as it is: what the fence says of it is for the others.
