@@ -10,5 +10,7 @@ pub use fencepost_runtime::*;
 
 /// All that most programs name.
 pub mod prelude {
-    pub use crate::{Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World};
+    pub use crate::{
+        Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World,
+    };
 }

@@ -8,8 +8,8 @@ mod support;
 use fencepost::transport::SimConfig;
 use fencepost::{Mode, TransportKind};
 use proptest::prelude::*;
-use support::program::{RawProgram, raw_program};
 use support::play::{Play, play};
+use support::program::{RawProgram, raw_program};
 
 fn agrees(raw: &RawProgram, transport: TransportKind, mode: Mode) -> Result<(), TestCaseError> {
     let program = raw.program();
@@ -31,7 +31,12 @@ fn cases() -> u32 {
 /// At least 10,000 epochs a run: 2,500 programs of four epochs each on average, each on both transports.
 #[test]
 fn every_program_does_what_the_reference_does() {
-    let config = ProptestConfig { cases: cases(), max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: cases(),
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let epochs = std::cell::Cell::new(0usize);
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&(raw_program(), any::<u64>()), |(raw, seed)| {

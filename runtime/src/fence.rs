@@ -109,7 +109,13 @@ pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &[Wide], &[u8]);
 ///
 /// # Safety
 /// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement lies in it.
-pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'_>, wide: &[Wide], bytes: &[u8]) {
+pub(crate) unsafe fn apply<T: Element>(
+    base: *mut u8,
+    len: usize,
+    items: Items<'_>,
+    wide: &[Wide],
+    bytes: &[u8],
+) {
     let one = |head: Head, value: u64| {
         let code = head.code();
         if code == WIDE {
@@ -126,7 +132,9 @@ pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'
         let to = unsafe { base.add(at * size_of::<T>()) };
         match op_of(code) {
             // SAFETY: `to` is one element; the first bytes of the value are its bytes.
-            None => unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<T>()) },
+            None => unsafe {
+                std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<T>())
+            },
             // SAFETY: as above, and the operator was checked at the call or on arrival.
             Some(op) => unsafe { kernel::combine_one(op, element_type::<T>(), to, value) },
         }
@@ -143,7 +151,12 @@ pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'
 
 /// # Safety
 /// As [`apply`]; the source is `Bytes` and in `bytes`.
-unsafe fn apply_wide(base: *mut u8, element: fencepost_planner::element::ElementType, wide: &Wide, bytes: &[u8]) {
+unsafe fn apply_wide(
+    base: *mut u8,
+    element: fencepost_planner::element::ElementType,
+    wide: &Wide,
+    bytes: &[u8],
+) {
     let WideSource::Bytes(at) = wide.source else {
         debug_assert!(false, "sections were read before the letter was sent");
         return;
@@ -176,7 +189,12 @@ pub(crate) fn wait<R>(
 }
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
-pub(crate) fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call, failed: Option<Error>) -> Result<()> {
+pub(crate) fn fence(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+) -> Result<()> {
     world.alive()?;
     let failed = match failed {
         Some(error) => Some(error),
@@ -348,7 +366,11 @@ impl Fence<'_> {
                         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
                         letter.count += outbox.records.len() as u32;
                         // One window with one or two plain records: they ride in the letter.
-                        if self.windows.len() == 1 && i == 0 && outbox.records.len() <= 2 && outbox.wide.is_empty() {
+                        if self.windows.len() == 1
+                            && i == 0
+                            && outbox.records.len() <= 2
+                            && outbox.wide.is_empty()
+                        {
                             letter.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
                             letter.address = INLINE;
                         }
@@ -403,7 +425,8 @@ impl Fence<'_> {
     /// Read what was asked for from M, wait until nobody reads any more, and land it.
     fn get(&mut self, word: u64, flags: u32) -> Result<()> {
         let me = self.world.rank;
-        wire::answer(self.world, self.endpoint, self.windows, word).map_err(|lost| self.world.lost(&lost, self.call))?;
+        wire::answer(self.world, self.endpoint, self.windows, word)
+            .map_err(|lost| self.world.lost(&lost, self.call))?;
         for window in self.windows {
             let pending = &mut *window.pending.borrow_mut();
             let size = window.element.size as usize;
@@ -412,14 +435,20 @@ impl Fence<'_> {
                 let at = pending.staged.len();
                 pending.staged.resize(at + get.remote.size() * size, 0);
                 if get.target == me || self.endpoint.reaches(get.target) {
-                    let region = window.peers[get.target].region.as_ref().expect("a region is known where memory is reached");
+                    let region = window.peers[get.target]
+                        .region
+                        .as_ref()
+                        .expect("a region is known where memory is reached");
                     // SAFETY: `remote` was checked against the target's length; the target is in this fence and
                     // nothing is written to its window before all have settled.
-                    unsafe { kernel::pack(region.base(), &get.remote, size, pending.staged[at..].as_mut_ptr()) };
+                    unsafe {
+                        kernel::pack(region.base(), &get.remote, size, pending.staged[at..].as_mut_ptr())
+                    };
                 }
             }
         }
-        wire::take_answers(self.world, self.endpoint, self.windows, word).map_err(|lost| self.world.lost(&lost, self.call))?;
+        wire::take_answers(self.world, self.endpoint, self.windows, word)
+            .map_err(|lost| self.world.lost(&lost, self.call))?;
         if flags & READS != 0 {
             self.settle()?;
         }
@@ -483,7 +512,9 @@ impl Fence<'_> {
                 unsafe { kernel::unpack(bytes.as_ptr(), into.region.base(), section, size) };
             }
             // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
-            Landing::Borrowed(to) => unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), *to, bytes.len()) },
+            Landing::Borrowed(to) => unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), *to, bytes.len())
+            },
         }
     }
 
@@ -511,22 +542,37 @@ impl Fence<'_> {
                             }
                         }
                     }
-                    let region = if origin == me { &window.region } else {
-                        window.peers[origin].region.as_ref().expect("a region is known where memory is reached")
+                    let region = if origin == me {
+                        &window.region
+                    } else {
+                        window.peers[origin]
+                            .region
+                            .as_ref()
+                            .expect("a region is known where memory is reached")
                     };
                     // SAFETY: the origin filled this set before its letter and will not touch it before its fence
                     // after the next, which waits for this rank's next letter.
                     let outbox = unsafe { &*region.outbox(set, me) };
                     if !outbox.is_empty() {
                         // SAFETY: as above for memory; the origin checked every displacement against this length.
-                        unsafe { (window.apply)(base, len, Items::Records(&outbox.records), &outbox.wide, &outbox.bytes) };
+                        unsafe {
+                            (window.apply)(
+                                base,
+                                len,
+                                Items::Records(&outbox.records),
+                                &outbox.wide,
+                                &outbox.bytes,
+                            )
+                        };
                     }
                 } else {
                     wire::apply(window, origin, base, len);
                 }
             }
         }
-        self.world.traffic.set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
+        self.world
+            .traffic
+            .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
     }
 
     /// All ranks have seen that something is wrong: tell each other what, and give the error.
@@ -543,11 +589,17 @@ impl Fence<'_> {
         let exchange = (|| {
             if words || failed.is_some() {
                 for to in (0..self.world.size).filter(|&to| to != me) {
-                    self.world.post_kept(self.endpoint, to, header(0, kind::EXPLAIN, 0), mine.clone().into_bytes())?;
+                    self.world.post_kept(
+                        self.endpoint,
+                        to,
+                        header(0, kind::EXPLAIN, 0),
+                        mine.clone().into_bytes(),
+                    )?;
                 }
             }
             for from in (0..self.world.size).filter(|&from| from != me) {
-                let (flags, frames) = self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
+                let (flags, frames) =
+                    self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
                 if frames != INLINE {
                     wire::discard(self.endpoint, from, frames)?;
                 }
@@ -565,9 +617,14 @@ impl Fence<'_> {
             return error;
         }
         if let Some((rank, _, text)) = others.iter().find(|(_, failed, _)| *failed) {
-            return self.call.error(self.world, Class::RmaSync, format!("rank {rank} did not complete this epoch: {text}; nothing was applied"));
+            return self.call.error(
+                self.world,
+                Class::RmaSync,
+                format!("rank {rank} did not complete this epoch: {text}; nothing was applied"),
+            );
         }
-        let (rank, _, text) = others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
+        let (rank, _, text) =
+            others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
         self.call.error(
             self.world,
             Class::RmaSync,

@@ -37,7 +37,8 @@ impl Region {
             NonNull::new(unsafe { alloc_zeroed(layout) })?
         };
         let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::default()).collect();
-        let outboxes = NonNull::new(Box::into_raw(boxes).cast::<Outbox>()).unwrap_or_else(|| handle_alloc_error(Layout::new::<Outbox>()));
+        let outboxes = NonNull::new(Box::into_raw(boxes).cast::<Outbox>())
+            .unwrap_or_else(|| handle_alloc_error(Layout::new::<Outbox>()));
         Some(Self { base, bytes, outboxes, ranks })
     }
 

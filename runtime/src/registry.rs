@@ -35,7 +35,9 @@ impl Registry {
     /// Give this rank's region of window `key`.
     pub(crate) fn give(&self, key: (u64, u32), rank: usize, size: usize, region: Arc<Region>) {
         let mut regions = lock(&self.regions);
-        let shared = regions.entry(key).or_insert_with(|| Shared { of: (0..size).map(|_| None).collect(), takers: size });
+        let shared = regions
+            .entry(key)
+            .or_insert_with(|| Shared { of: (0..size).map(|_| None).collect(), takers: size });
         shared.of[rank] = Some(region);
     }
 

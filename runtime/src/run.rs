@@ -60,7 +60,10 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
         Err(_) | Ok("local") => TransportKind::Local,
         Ok("sim") => TransportKind::Sim(SimConfig::default()),
         Ok(other) => {
-            return Err(Error::new(Class::Arg, format!("FENCEPOST_TRANSPORT is `{other}`: it may be `local` or `sim`")));
+            return Err(Error::new(
+                Class::Arg,
+                format!("FENCEPOST_TRANSPORT is `{other}`: it may be `local` or `sim`"),
+            ));
         }
     };
     let mode = match std::env::var("FENCEPOST_MODE") {
@@ -94,7 +97,10 @@ impl Ranks {
     ///
     /// # Errors
     /// As [`run`]; a rank that panicked is an error that says so. Every other rank has got one that names it.
-    pub fn run<R: Send, C: FromIterator<R>>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<C> {
+    pub fn run<R: Send, C: FromIterator<R>>(
+        &self,
+        program: impl Fn(&World) -> Result<R> + Sync,
+    ) -> Result<C> {
         if self.size == 0 {
             return Err(Error::new(Class::Arg, "a world has at least one rank"));
         }
@@ -131,10 +137,15 @@ impl Ranks {
                     continue;
                 }
                 End::Error(error) => error.on_rank(rank as u32),
-                End::Panic(why) => Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32),
+                End::Panic(why) => {
+                    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32)
+                }
             };
             // What a rank did itself says more than that another missed it.
-            let echo = |error: &Error| matches!(error.class(), Class::ProcFailed) || error.message().contains("did not complete this epoch");
+            let echo = |error: &Error| {
+                matches!(error.class(), Class::ProcFailed)
+                    || error.message().contains("did not complete this epoch")
+            };
             if first.as_ref().is_none_or(|first| echo(first) && !echo(&error)) {
                 first = Some(error);
             }

@@ -87,5 +87,6 @@ pub(crate) fn run<'env, T: Element, R>(
         core.discard();
     }
     fence::fence(&core.world, &[&**core], call, failed)?;
-    value.ok_or_else(|| call.error(&core.world, fencepost_planner::Class::Intern, "a failed epoch ended well"))
+    value
+        .ok_or_else(|| call.error(&core.world, fencepost_planner::Class::Intern, "a failed epoch ended well"))
 }

@@ -55,7 +55,7 @@ impl<T: Element> Ticket<T> {
                 let mut elements = vec![T::zeroed(); self.len];
                 bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
                 Ok(elements)
-            },
+            }
             None => Err(self),
         }
     }

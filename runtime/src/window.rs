@@ -203,11 +203,20 @@ impl<T: Element> Window<T> {
 
 impl WindowCore {
     /// Whether `remote` can be touched at `target`.
-    pub(crate) fn check(&self, target: usize, remote: &Datatype, site: &'static Location<'static>) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        target: usize,
+        remote: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
         let Some(peer) = self.peers.get(target) else {
             return Err(self.error(
                 Class::Rank,
-                format!("target rank {target} is not one of the window's {} ranks (0 to {})", self.peers.len(), self.peers.len() - 1),
+                format!(
+                    "target rank {target} is not one of the window's {} ranks (0 to {})",
+                    self.peers.len(),
+                    self.peers.len() - 1
+                ),
                 site,
             ));
         };
@@ -227,7 +236,12 @@ impl WindowCore {
     }
 
     /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
-    fn check_own(&self, window: Option<WindowKey>, section: &Datatype, site: &'static Location<'static>) -> Result<()> {
+    fn check_own(
+        &self,
+        window: Option<WindowKey>,
+        section: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
         let key = window.unwrap_or(self.key);
         if key.world != self.key.world {
             return Err(self.error(
@@ -236,11 +250,19 @@ impl WindowCore {
                 site,
             ));
         }
-        let len = if key == self.key { self.peers[self.world.rank].len } else { self.world.own_len(key).unwrap_or(0) };
+        let len = if key == self.key {
+            self.peers[self.world.rank].len
+        } else {
+            self.world.own_len(key).unwrap_or(0)
+        };
         if !section.is_empty() && (section.low() < 0 || section.high() > len as i64) {
             return Err(self.error(
                 Class::Disp,
-                format!("the section {}..{} is not all in this rank's window of {len} elements", section.low(), section.high()),
+                format!(
+                    "the section {}..{} is not all in this rank's window of {len} elements",
+                    section.low(),
+                    section.high()
+                ),
                 site,
             ));
         }
@@ -277,7 +299,11 @@ impl WindowCore {
         if let Kind::Accumulate(op) = kind
             && !op.takes(self.element)
         {
-            return Err(self.error(Class::Op, format!("{op} is not defined for {:?}", self.element.kind), site));
+            return Err(self.error(
+                Class::Op,
+                format!("{op} is not defined for {:?}", self.element.kind),
+                site,
+            ));
         }
         let remote = place.datatype(count);
         self.sizes(count, remote.size(), site)?;

@@ -4,8 +4,8 @@
 //! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
 
 use crate::fence::{Call, Items, header, kind, wait};
-use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
 use crate::kernel;
+use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Endpoint, Lost, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
@@ -70,7 +70,14 @@ pub(crate) struct Sent {
 }
 
 /// Send what `window` has for `to`, if anything.
-pub(crate) fn send(world: &WorldCore, endpoint: &mut Endpoint, window: &WindowCore, to: usize, word: u64, call: &Call) -> Result<Sent> {
+pub(crate) fn send(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    window: &WindowCore,
+    to: usize,
+    word: u64,
+    call: &Call,
+) -> Result<Sent> {
     // SAFETY: the set being filled is touched by its owner only.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
@@ -131,7 +138,8 @@ pub(crate) fn send(world: &WorldCore, endpoint: &mut Endpoint, window: &WindowCo
     frame.extend_from_slice(&outbox.bytes);
     let head = header(word, kind::DATA, window.key.window);
     // SAFETY: a transport that does not reach `to` copies the payload.
-    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }.map_err(|lost| world.lost(&lost, call))?;
+    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+        .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
     world.count_sent(frame.len(), described);
     Ok(Sent { frames: true, changed: !same })
@@ -151,7 +159,9 @@ pub(crate) fn receive(
     let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let window = windows.iter().find(|window| window.key.window == frame.header.extra);
     let taken = match window {
-        Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => take(window, from, payload),
+        Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
+            take(window, from, payload)
+        }
         _ => None,
     };
     endpoint.release(from);
@@ -196,7 +206,9 @@ fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
     number(&mut bytes)?;
     let (heads, mut bytes) = bytes.split_at_checked(records.checked_mul(8)?)?;
     into.heads.clear();
-    into.heads.extend(heads.chunks_exact(8).map(|head| u64::from_le_bytes(head.try_into().expect("chunks of eight"))));
+    into.heads.extend(
+        heads.chunks_exact(8).map(|head| u64::from_le_bytes(head.try_into().expect("chunks of eight"))),
+    );
     into.wide.clear();
     for _ in 0..wide {
         let (head, rest) = bytes.split_first_chunk::<9>()?;
@@ -236,7 +248,12 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
 }
 
 /// Answer the gets of ranks that do not reach this rank's memory, from M.
-pub(crate) fn answer(world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], word: u64) -> Result<(), Lost> {
+pub(crate) fn answer(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
     for window in windows {
         let wire = &mut *window.wire.borrow_mut();
         let size = window.element.size as usize;
@@ -265,7 +282,12 @@ pub(crate) fn answer(world: &WorldCore, endpoint: &mut Endpoint, windows: &[&Win
 }
 
 /// Stage the answers to this rank's gets.
-pub(crate) fn take_answers(world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], word: u64) -> Result<(), Lost> {
+pub(crate) fn take_answers(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
     for window in windows {
         let pending = &mut *window.pending.borrow_mut();
         let size = window.element.size as usize;
@@ -276,8 +298,14 @@ pub(crate) fn take_answers(world: &WorldCore, endpoint: &mut Endpoint, windows: 
             let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
             // SAFETY: readable until released, below.
             let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
-            let expected: usize = pending.gets.iter().filter(|get| get.target == from).map(|get| get.remote.size() * size).sum();
-            let good = frame.header.kind == kind::REPLY && frame.header.word == word && payload.len() == expected;
+            let expected: usize = pending
+                .gets
+                .iter()
+                .filter(|get| get.target == from)
+                .map(|get| get.remote.size() * size)
+                .sum();
+            let good =
+                frame.header.kind == kind::REPLY && frame.header.word == word && payload.len() == expected;
             if good {
                 let mut at = 0;
                 for get in &pending.gets {
@@ -291,7 +319,10 @@ pub(crate) fn take_answers(world: &WorldCore, endpoint: &mut Endpoint, windows: 
             }
             endpoint.release(from);
             if !good {
-                return Err(Lost { rank: from, how: crate::transport::Loss::Ended("it sent an answer that is not one".into()) });
+                return Err(Lost {
+                    rank: from,
+                    how: crate::transport::Loss::Ended("it sent an answer that is not one".into()),
+                });
             }
         }
     }
@@ -305,7 +336,9 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let description = &wire.got[origin].slots[arrived.slot].1;
         let (values, bytes) = arrived.values.split_at(arrived.records * 8);
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
-        unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &description.wide, bytes) };
+        unsafe {
+            (window.apply)(base, len, Items::Split(&description.heads, values), &description.wide, bytes)
+        };
     }
 }
 

@@ -66,7 +66,13 @@ pub(crate) struct WorldCore {
 }
 
 impl World {
-    pub(crate) fn new(id: u64, endpoint: Endpoint, registry: Arc<Registry>, kind: TransportKind, mode: Mode) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        endpoint: Endpoint,
+        registry: Arc<Registry>,
+        kind: TransportKind,
+        mode: Mode,
+    ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
         let core = WorldCore {
@@ -130,13 +136,18 @@ impl World {
             core.registry.give((core.id, number), core.rank, core.size, region.clone());
         }
         let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
-        let all = core.meet(&call, |_| mine.to_vec()).inspect_err(|_| core.registry.withdraw((core.id, number)))?;
+        let all =
+            core.meet(&call, |_| mine.to_vec()).inspect_err(|_| core.registry.withdraw((core.id, number)))?;
         let regions = core.registry.take((core.id, number));
         let mut peers = Vec::with_capacity(core.size);
         for (rank, bytes) in all.iter().enumerate() {
-            let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
+            let error =
+                |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
             let Some(description) = Description::from_bytes(bytes) else {
-                return error(Class::Intern, format!("rank {rank} describes its part of a window in a way that is not ours"));
+                return error(
+                    Class::Intern,
+                    format!("rank {rank} describes its part of a window in a way that is not ours"),
+                );
             };
             if description.element != element {
                 return error(
@@ -150,7 +161,10 @@ impl World {
             if !description.made {
                 return error(
                     Class::Size,
-                    format!("rank {rank} asked for {} elements of {} bytes, and there is no such memory", description.len, element.size),
+                    format!(
+                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory",
+                        description.len, element.size
+                    ),
                 );
             }
             let reached = core.endpoint.borrow().reaches(rank) || rank == core.rank;
@@ -206,7 +220,11 @@ impl World {
         let core = &self.core;
         let number = core.made.get();
         core.made.set(number + 1);
-        let call = Call { hash: 0x5b ^ u64::from(number) << 8, name: Some("World::split"), site: Location::caller() };
+        let call = Call {
+            hash: 0x5b ^ u64::from(number) << 8,
+            name: Some("World::split"),
+            site: Location::caller(),
+        };
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());
@@ -285,9 +303,10 @@ impl Description {
             (0, 0) => ElementKind::Opaque,
             (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
             (0, _) => return None,
-            (value, index) => {
-                ElementKind::ValueAt(*Scalar::ALL.get(value as usize - 1)?, *Scalar::ALL.get(index as usize - 1)?)
-            }
+            (value, index) => ElementKind::ValueAt(
+                *Scalar::ALL.get(value as usize - 1)?,
+                *Scalar::ALL.get(index as usize - 1)?,
+            ),
         };
         Some(Self {
             len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
@@ -317,7 +336,9 @@ impl WorldCore {
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
             None => Ok(()),
-            Some(why) => Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank as u32).ending_world()),
+            Some(why) => {
+                Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank as u32).ending_world())
+            }
         }
     }
 
@@ -338,7 +359,8 @@ impl WorldCore {
 
     /// What `from` sent can't be: the world ends.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
-        let what = format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
+        let what =
+            format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
         endpoint.end(Cause { rank: from, what: what.clone() });
         self.dead.borrow_mut().get_or_insert_with(|| what.clone());
         call.error(self, Class::Intern, what).ending_world()
@@ -363,7 +385,13 @@ impl WorldCore {
     }
 
     /// Post a payload that this rank keeps until it was read.
-    pub(crate) fn post_kept(&self, endpoint: &mut Endpoint, to: usize, header: Header, payload: Vec<u8>) -> Result<(), Lost> {
+    pub(crate) fn post_kept(
+        &self,
+        endpoint: &mut Endpoint,
+        to: usize,
+        header: Header,
+        payload: Vec<u8>,
+    ) -> Result<(), Lost> {
         let mut kept = self.kept.borrow_mut();
         if kept.len() > 64 {
             kept.retain(|(to, frame, _)| endpoint.released(*to) <= *frame);
@@ -391,7 +419,8 @@ impl WorldCore {
         {
             let endpoint = &mut *self.endpoint.borrow_mut();
             for to in (0..self.size).filter(|&to| to != self.rank) {
-                self.post_kept(endpoint, to, header(0, kind::SETUP, 0), give(to)).map_err(|lost| self.lost(&lost, call))?;
+                self.post_kept(endpoint, to, header(0, kind::SETUP, 0), give(to))
+                    .map_err(|lost| self.lost(&lost, call))?;
             }
         }
         fence::meet(self, call)?;

@@ -125,8 +125,10 @@ macro_rules! issue_any {
 
 /// Play `program`; what it left.
 pub fn play(program: &Program, how: &Play) -> fencepost::Result<Outcome> {
-    let ranks: Vec<(Vec<Vec<u8>>, BTreeMap<(usize, u32), Vec<u8>>)> =
-        fencepost::ranks(program.ranks).transport(how.transport.clone()).mode(how.mode).run(|world| one(program, world))?;
+    let ranks: Vec<(Vec<Vec<u8>>, BTreeMap<(usize, u32), Vec<u8>>)> = fencepost::ranks(program.ranks)
+        .transport(how.transport.clone())
+        .mode(how.mode)
+        .run(|world| one(program, world))?;
     let (memory, tickets) = ranks.into_iter().unzip();
     Ok(Outcome { memory, tickets })
 }
@@ -147,7 +149,8 @@ fn one(program: &Program, world: &World) -> fencepost::Result<Left> {
         let mut tickets = Vec::new();
         for (i, operation) in epoch.operations[me].iter().enumerate() {
             let target = operation.target.map(|delta| (me as i64 + delta.0) as usize);
-            let slice = slice_of(e, me, i, program.windows[operation.window.index()], operation.remote.size());
+            let slice =
+                slice_of(e, me, i, program.windows[operation.window.index()], operation.remote.size());
             let ticket = issue_any!(windows, operation, target, &slice, F64 I32 U8 Pair F32 Opaque);
             if let Some(ticket) = ticket
                 && target.is_some()
@@ -156,8 +159,12 @@ fn one(program: &Program, world: &World) -> fencepost::Result<Left> {
                 tickets.push((i as u32, ticket));
             }
         }
-        let fenced: Vec<&mut dyn AnyWindow> =
-            windows.iter_mut().enumerate().filter(|(w, _)| epoch.fenced.contains(w)).map(|(_, window)| window.erased()).collect();
+        let fenced: Vec<&mut dyn AnyWindow> = windows
+            .iter_mut()
+            .enumerate()
+            .filter(|(w, _)| epoch.fenced.contains(w))
+            .map(|(_, window)| window.erased())
+            .collect();
         world.fence(fenced)?;
         for (i, ticket) in tickets {
             let landed = match ticket {

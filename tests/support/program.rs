@@ -39,12 +39,22 @@ struct RawOperation {
 }
 
 pub fn raw_program() -> impl Strategy<Value = RawProgram> {
-    let operation = (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 5]>(), any::<[u8; 4]>()).prop_map(
-        |(rank, kind, window, target, remote, local)| RawOperation { rank, kind, window, target, remote, local },
-    );
+    let operation = (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 5]>(), any::<[u8; 4]>())
+        .prop_map(|(rank, kind, window, target, remote, local)| RawOperation {
+            rank,
+            kind,
+            window,
+            target,
+            remote,
+            local,
+        });
     let epoch = (any::<u8>(), prop::collection::vec(operation, 0..12));
     let windows = prop::collection::vec((any::<u8>(), any::<[u8; 5]>()), 1..4);
-    (1..=5u8, windows, prop::collection::vec(epoch, 1..8)).prop_map(|(ranks, windows, epochs)| RawProgram { ranks, windows, epochs })
+    (1..=5u8, windows, prop::collection::vec(epoch, 1..8)).prop_map(|(ranks, windows, epochs)| RawProgram {
+        ranks,
+        windows,
+        epochs,
+    })
 }
 
 /// A program: windows, and epochs of operations.
@@ -79,9 +89,11 @@ impl RawProgram {
 
     pub fn program(&self) -> Program {
         let ranks = self.ranks as usize;
-        let windows: Vec<ElementType> = self.windows.iter().map(|(kind, _)| ELEMENTS[*kind as usize % ELEMENTS.len()]).collect();
-        let lens: Vec<Vec<usize>> =
-            (0..ranks).map(|rank| self.windows.iter().map(|(_, lens)| lens[rank] as usize % 14).collect()).collect();
+        let windows: Vec<ElementType> =
+            self.windows.iter().map(|(kind, _)| ELEMENTS[*kind as usize % ELEMENTS.len()]).collect();
+        let lens: Vec<Vec<usize>> = (0..ranks)
+            .map(|rank| self.windows.iter().map(|(_, lens)| lens[rank] as usize % 14).collect())
+            .collect();
         let epochs = self.epochs.iter().map(|(fenced, raw)| {
             let mask = *fenced as usize | 1 << (*fenced as usize % windows.len());
             let fenced: Vec<usize> = (0..windows.len()).filter(|w| mask >> w & 1 == 1).collect();
@@ -100,7 +112,14 @@ impl RawProgram {
 }
 
 impl RawOperation {
-    fn operation(&self, rank: usize, ranks: usize, windows: &[ElementType], lens: &[Vec<usize>], fenced: &[usize]) -> Option<Operation> {
+    fn operation(
+        &self,
+        rank: usize,
+        ranks: usize,
+        windows: &[ElementType],
+        lens: &[Vec<usize>],
+        fenced: &[usize],
+    ) -> Option<Operation> {
         let window = fenced[self.window as usize % fenced.len()];
         let element = windows[window];
         let target = (self.target as usize % (ranks + 1)).checked_sub(1).map(|t| t % ranks);
@@ -192,13 +211,23 @@ fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let scalar = |bytes: &mut Vec<u8>, scalar: Scalar, raw: u64| match scalar {
         Scalar::F64 => {
-            let special = [f64::NAN, -f64::NAN, f64::INFINITY, -0.0, 0.0, 1e308, f64::from_bits(0xfff0_dead_beef_0001)];
-            let value = if raw % 11 == 0 { special[raw as usize / 11 % 7] } else { (raw % 2001) as f64 / 7.0 - 140.0 };
+            let special =
+                [f64::NAN, -f64::NAN, f64::INFINITY, -0.0, 0.0, 1e308, f64::from_bits(0xfff0_dead_beef_0001)];
+            let value = if raw % 11 == 0 {
+                special[raw as usize / 11 % 7]
+            } else {
+                (raw % 2001) as f64 / 7.0 - 140.0
+            };
             bytes.extend_from_slice(&value.to_ne_bytes());
         }
         Scalar::F32 => {
-            let special = [f32::NAN, -f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1e38, f32::from_bits(0xff80_beef)];
-            let value = if raw % 11 == 0 { special[raw as usize / 11 % 7] } else { (raw % 2001) as f32 / 7.0 - 140.0 };
+            let special =
+                [f32::NAN, -f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1e38, f32::from_bits(0xff80_beef)];
+            let value = if raw % 11 == 0 {
+                special[raw as usize / 11 % 7]
+            } else {
+                (raw % 2001) as f32 / 7.0 - 140.0
+            };
             bytes.extend_from_slice(&value.to_ne_bytes());
         }
         other => {
@@ -223,9 +252,12 @@ impl Program {
     /// What the law says.
     pub fn reference(&self) -> Outcome {
         let memory = (0..self.ranks).map(|rank| {
-            (0..self.windows.len()).map(|w| first_bytes(rank, w, self.windows[w], self.lens[rank][w])).collect::<Table<WindowId, _>>()
+            (0..self.windows.len())
+                .map(|w| first_bytes(rank, w, self.windows[w], self.lens[rank][w]))
+                .collect::<Table<WindowId, _>>()
         });
-        let mut world = reference::World { element: self.windows.iter().copied().collect(), memory: memory.collect() };
+        let mut world =
+            reference::World { element: self.windows.iter().copied().collect(), memory: memory.collect() };
         let mut tickets = vec![BTreeMap::new(); self.ranks];
         for (e, epoch) in self.epochs.iter().enumerate() {
             let mut law = reference::Epoch::default();
@@ -234,7 +266,10 @@ impl Program {
                 for (i, operation) in operations.iter().enumerate() {
                     if operation.local == Local::Buffer && operation.kind != Kind::Get {
                         let element = self.windows[operation.window.index()];
-                        sources.insert(OperationId::new(i), slice_of(e, rank, i, element, operation.remote.size()));
+                        sources.insert(
+                            OperationId::new(i),
+                            slice_of(e, rank, i, element, operation.remote.size()),
+                        );
                     }
                 }
                 law.patterns.push(Pattern { operations: operations.iter().cloned().collect() });

@@ -117,7 +117,11 @@ impl Transfer {
     /// Elements `first..first + count` of it.
     #[must_use]
     pub fn slice(&self, first: usize, count: usize) -> Self {
-        Self { source: self.source.slice(first, count), target: self.target.slice(first, count), ..self.clone() }
+        Self {
+            source: self.source.slice(first, count),
+            target: self.target.slice(first, count),
+            ..self.clone()
+        }
     }
 
     /// Whether it answers a get: it lands before any put is applied.
