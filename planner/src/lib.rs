@@ -2,17 +2,21 @@
 
 pub mod argument;
 pub mod collect;
+pub mod compile;
 pub mod datatype;
 pub mod element;
 pub mod error;
 pub mod grid;
 pub mod ids;
 pub mod ir;
+pub mod machine;
+pub mod passes;
 pub mod plan;
 pub mod reference;
 pub mod table;
 pub mod units;
 pub mod verify;
 
+pub use compile::{Options, compile};
 pub use error::{Class, Error, Result, State};
 pub use verify::{Verified, VerifyError, verify};

@@ -120,11 +120,18 @@ impl Machine {
         (best as u64).clamp(4096, 1 << 30).next_power_of_two()
     }
 
+    /// Whether a message of `bytes` bytes is over sooner in pieces.
+    pub fn pieces_pay(&self, shared: bool, bytes: u64) -> bool {
+        bytes >= 4 * self.chunk(shared, bytes)
+    }
+
     fn fields(&mut self) -> Vec<(String, &mut f64)> {
         let mut all = Vec::new();
-        for (prefix, fields) in
-            [("shared", self.shared.fields()), ("network", self.network.fields()), ("moving", self.moving.fields())]
-        {
+        for (prefix, fields) in [
+            ("shared", self.shared.fields()),
+            ("network", self.network.fields()),
+            ("moving", self.moving.fields()),
+        ] {
             all.extend(fields.into_iter().map(|(key, value)| (format!("{prefix}.{key}"), value)));
         }
         all
@@ -166,8 +173,9 @@ impl FromStr for Machine {
             if line.is_empty() {
                 continue;
             }
-            let (key, value) =
-                line.split_once('=').ok_or_else(|| wrong(number, format!("{line:?} is not `key = value`")))?;
+            let (key, value) = line
+                .split_once('=')
+                .ok_or_else(|| wrong(number, format!("{line:?} is not `key = value`")))?;
             let (key, value) = (key.trim(), value.trim());
             let known = fields.iter().map(|(key, ..)| key.as_str()).collect::<Vec<_>>().join(", ");
             let Some((_, field, given)) = fields.iter_mut().find(|(name, ..)| name == key) else {
@@ -176,11 +184,10 @@ impl FromStr for Machine {
             if std::mem::replace(given, true) {
                 return Err(wrong(number, format!("{key} is given twice")));
             }
-            **field = value
-                .parse()
-                .ok()
-                .filter(|ns: &f64| ns.is_finite() && *ns >= 0.0)
-                .ok_or_else(|| wrong(number, format!("{value:?} is not a number of nanoseconds, 0 or more")))?;
+            **field =
+                value.parse().ok().filter(|ns: &f64| ns.is_finite() && *ns >= 0.0).ok_or_else(|| {
+                    wrong(number, format!("{value:?} is not a number of nanoseconds, 0 or more"))
+                })?;
         }
         let missing: Vec<String> = fields.into_iter().filter(|field| !field.2).map(|field| field.0).collect();
         if !missing.is_empty() {
@@ -197,16 +204,26 @@ mod tests {
 
     #[test]
     fn a_model_reads_as_it_is_written_and_no_key_may_be_missing_unknown_or_doubled() {
-        let machine = Machine { network: super::Link { latency: 1234.5, ..Machine::default().network }, ..Machine::default() };
+        let machine = Machine {
+            network: super::Link { latency: 1234.5, ..Machine::default().network },
+            ..Machine::default()
+        };
         let text = machine.to_string();
         assert_eq!(text.parse::<Machine>().unwrap(), machine);
         for (at, line) in text.lines().enumerate() {
-            let without: String = text.lines().enumerate().filter(|(i, _)| *i != at).map(|(_, l)| format!("{l}\n")).collect();
+            let without: String =
+                text.lines().enumerate().filter(|(i, _)| *i != at).map(|(_, l)| format!("{l}\n")).collect();
             let key = line.split(' ').next().unwrap();
             assert!(without.parse::<Machine>().unwrap_err().message().contains(key));
             assert!(format!("{text}{line}").parse::<Machine>().unwrap_err().message().contains("twice"));
         }
-        assert!(format!("{text}shared.speed = 1").parse::<Machine>().unwrap_err().message().contains("shared.latency"));
+        assert!(
+            format!("{text}shared.speed = 1")
+                .parse::<Machine>()
+                .unwrap_err()
+                .message()
+                .contains("shared.latency")
+        );
         assert!(text.replacen("1234.5", "-1", 1).parse::<Machine>().is_err());
         assert!(text.replacen("1234.5", "NaN", 1).parse::<Machine>().is_err());
     }

@@ -16,6 +16,7 @@ use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
+use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result, State};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) struct Executable {
     touches: bool,
     runs: u64,
     /// Of the schedule: part of every word.
-    digest: u64,
+    digest: Digest,
     /// For each operation, where its own elements begin in `locals`.
     starts: Vec<usize>,
     /// Own buffers of operations: slices given, and elements that gets brought.
@@ -143,7 +144,7 @@ impl Executable {
         &self.schedule
     }
 
-    pub(crate) fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> Digest {
         self.digest
     }
 
@@ -194,7 +195,7 @@ impl Executable {
 
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        let word = world.next_word(hash(call, windows) ^ self.digest as u32);
+        let word = world.next_word(hash(call, windows) ^ self.digest.short() as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         endpoint.announce(word);
         let result = if self.touches && !endpoint.touching(true) {

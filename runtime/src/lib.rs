@@ -3,12 +3,15 @@
 //! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
 
 pub mod call;
+mod collective;
 pub mod element;
+mod execute;
 mod fence;
 #[doc(hidden)]
 pub mod kernel;
 mod outbox;
 mod pending;
+mod prepared;
 mod region;
 mod registry;
 mod run;

@@ -5,13 +5,15 @@ use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
 use crate::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
 use crate::pending::{Into as Landing, Pending, Request};
+use crate::prepared::{Asked, Ready};
 use crate::region::Region;
 use crate::ticket::Ticket;
 use crate::wire::Wire;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
-use fencepost_planner::ir::pattern::{Kind, Mode};
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::{Kind, Local, Mode};
 use fencepost_planner::{Class, Error, Result};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -52,6 +54,10 @@ pub struct WindowCore {
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
     pub(crate) apply: fence::Apply,
+    /// Whether small operations go the short way: not while calls are matched with a plan.
+    pub(crate) short: Cell<bool>,
+    /// The prepared superstep whose calls are being matched, and which of its windows this is.
+    pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
     /// What travelled to and from ranks whose memory is not reached.
     pub(crate) wire: RefCell<Wire>,
 }
@@ -149,6 +155,11 @@ impl<T: Element> Window<T> {
             place => place.datatype(0),
         };
         let ticket = Ticket::new(remote.size());
+        if !self.core.short.get() {
+            let landing = Landing::Ticket(ticket.slot());
+            self.core.matched(Kind::Get, target.into(), remote, None, &[], Some(landing), site)?;
+            return Ok(ticket);
+        }
         let Some(target) = target.into() else {
             ticket.slot().fill(&vec![0; remote.size() * size_of::<T>()]);
             return Ok(ticket);
@@ -235,6 +246,22 @@ impl WindowCore {
         Ok(())
     }
 
+    /// The elements of `target`'s window at `place`, of which there must be `count`.
+    pub(crate) fn place(&self, target: usize, place: Place, count: usize, site: &'static Location<'static>) -> Result<Datatype> {
+        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
+            && count > 0
+            && at.checked_add(count).is_none_or(|end| end > peer.len)
+        {
+            let len = peer.len;
+            let message = format!("{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there");
+            return Err(self.error(Class::Disp, message, site));
+        }
+        let remote = if count == 0 && matches!(place, Place::At(_)) { Datatype::empty() } else { place.datatype(count) };
+        self.sizes(count, remote.size(), site)?;
+        self.check(target, &remote, site)?;
+        Ok(remote)
+    }
+
     /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
     fn check_own(
         &self,
@@ -267,6 +294,34 @@ impl WindowCore {
             ));
         }
         Ok(())
+    }
+
+    /// A call while a prepared superstep runs: it must be the planned one.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn matched(
+        &self,
+        kind: Kind,
+        target: Option<usize>,
+        remote: Datatype,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        slice: &[u8],
+        landing: Option<Landing>,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let Some((ready, id)) = self.matching.borrow().clone() else {
+            return Err(self.error(Class::RmaSync, "this window takes part in no superstep now".into(), site));
+        };
+        let local = match section {
+            None => Local::Buffer,
+            Some((key, datatype)) => {
+                let key = key.unwrap_or(self.key);
+                let window = self.world.matching_window(key).ok_or_else(|| {
+                    self.error(Class::Win, "a section of a window that is not one of this superstep's".into(), site)
+                })?;
+                Local::Section { window, datatype }
+            }
+        };
+        ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
     }
 
     pub(crate) fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
@@ -305,9 +360,7 @@ impl WindowCore {
                 site,
             ));
         }
-        let remote = place.datatype(count);
-        self.sizes(count, remote.size(), site)?;
-        self.check(target, &remote, site)?;
+        let remote = self.place(target, place, count, site)?;
         if let Some((window, section)) = &section {
             self.check_own(*window, section, site)?;
         }
@@ -343,6 +396,7 @@ impl<T: Element> Collect<T> for Window<T> {
     ) -> Result<()> {
         if let (Given::Slice([value]), Some(target), Place::At(at)) = (&given, target, &place)
             && size_of::<T>() <= 8
+            && self.core.short.get()
             && let Some(peer) = self.core.peers.get(target)
             && *at < peer.len
             && (*at as u64) < DISPLACEMENTS
@@ -356,6 +410,18 @@ impl<T: Element> Collect<T> for Window<T> {
             return Ok(());
         }
         let _ = mode;
+        if !self.core.short.get() {
+            let (local, slice, count) = match given {
+                Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
+                Given::Section(window, section) => {
+                    let count = section.size();
+                    (Some((window, section)), &[][..], count)
+                }
+            };
+            let remote = place.datatype(count);
+            self.core.sizes(count, remote.size(), site)?;
+            return self.core.matched(kind, target, remote, local, slice, None, site);
+        }
         let Some(target) = target else { return Ok(()) };
         match given {
             Given::Slice(values) => {
@@ -377,11 +443,14 @@ impl<T: Element> Collect<T> for Window<T> {
         _mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        let Some(target) = target else { return Ok(()) };
         let (window, section) = into;
-        let remote = place.datatype(section.size());
-        self.core.sizes(section.size(), remote.size(), site)?;
-        self.core.check(target, &remote, site)?;
+        if !self.core.short.get() {
+            let remote = place.datatype(section.size());
+            self.core.sizes(section.size(), remote.size(), site)?;
+            return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        let remote = self.core.place(target, place, section.size(), site)?;
         self.core.check_own(window, &section, site)?;
         if remote.is_empty() {
             return Ok(());

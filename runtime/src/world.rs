@@ -11,6 +11,7 @@ use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
 use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
+use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
@@ -58,6 +59,8 @@ pub(crate) struct WorldCore {
     kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
     posts: RefCell<Vec<u64>>,
+    /// Windows of the prepared superstep whose calls are being matched.
+    pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
     pub(crate) sequence: Cell<u64>,
     pub(crate) mode: Cell<Mode>,
     pub(crate) traffic: Cell<Traffic>,
@@ -89,6 +92,7 @@ impl World {
             dead: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
+            matched: RefCell::default(),
             sequence: Cell::new(0),
             mode: Cell::new(mode),
             traffic: Cell::default(),
@@ -183,6 +187,8 @@ impl World {
             pending: RefCell::new(Pending::default()),
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
+            short: Cell::new(true),
+            matching: RefCell::new(None),
             wire: RefCell::new(Wire::new(core.size)),
         }))
     }
@@ -364,6 +370,11 @@ impl WorldCore {
         endpoint.end(Cause { rank: from, what: what.clone() });
         self.dead.borrow_mut().get_or_insert_with(|| what.clone());
         call.error(self, Class::Intern, what).ending_world()
+    }
+
+    /// Which window of the superstep whose calls are being matched this is.
+    pub(crate) fn matching_window(&self, key: WindowKey) -> Option<WindowId> {
+        self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
     }
 
     pub(crate) fn own_len(&self, key: WindowKey) -> Option<usize> {

@@ -51,7 +51,8 @@ impl Classes {
             }
             slot = (slot + 1) & mask;
         }
-        let number = u32::try_from(self.len()).expect("there are no more classes than ranks, which fit 32 bits");
+        let number =
+            u32::try_from(self.len()).expect("there are no more classes than ranks, which fit 32 bits");
         self.words.extend_from_slice(row);
         self.starts.push(self.words.len());
         self.slots[slot] = number + 1;

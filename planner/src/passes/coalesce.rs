@@ -48,7 +48,11 @@ fn coalesce_link(mut link: Vec<Transfer>, keep_order: bool, options: &Options) -
         let (target, puts) = (window(&first.target), first.kind == Kind::Put);
         let mut segment = vec![first];
         while let Some(next) = rest.next_if(|next| {
-            if puts { next.kind == Kind::Put && window(&next.target) == target } else { joins(&segment[0], next, options) }
+            if puts {
+                next.kind == Kind::Put && window(&next.target) == target
+            } else {
+                joins(&segment[0], next, options)
+            }
         }) {
             segment.push(next);
         }
@@ -91,11 +95,14 @@ fn join(group: &[Transfer]) -> Vec<Transfer> {
         let datatype = Datatype::try_sequence(parts.map(|(_, datatype)| datatype.clone())).ok()?;
         Some(Side::Window { window, datatype })
     };
-    let (Some(source), Some(target)) = (whole(|transfer| &transfer.source), whole(|transfer| &transfer.target)) else {
+    let (Some(source), Some(target)) =
+        (whole(|transfer| &transfer.source), whole(|transfer| &transfer.target))
+    else {
         return group.to_vec();
     };
     let (source, target) = ascending(source, target);
-    let mut operations: Vec<_> = group.iter().flat_map(|transfer| transfer.operations.iter().copied()).collect();
+    let mut operations: Vec<_> =
+        group.iter().flat_map(|transfer| transfer.operations.iter().copied()).collect();
     operations.sort_unstable();
     operations.dedup();
     vec![Transfer { source, target, operations, ..first.clone() }]

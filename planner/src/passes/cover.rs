@@ -16,8 +16,13 @@ impl Cover {
     pub(crate) fn add(&mut self, low: i64, high: i64) -> Vec<(i64, i64)> {
         let (mut new, mut end) = (Vec::new(), high);
         let (mut first, mut last) = (low, high);
-        let met: Vec<(i64, i64)> =
-            self.intervals.range(..=high).rev().take_while(|&(_, &b)| b >= low).map(|(&a, &b)| (a, b)).collect();
+        let met: Vec<(i64, i64)> = self
+            .intervals
+            .range(..=high)
+            .rev()
+            .take_while(|&(_, &b)| b >= low)
+            .map(|(&a, &b)| (a, b))
+            .collect();
         for (a, b) in met {
             if b < end {
                 new.push((b.max(low), end));
@@ -54,14 +59,20 @@ pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
 /// # Cost
 /// Follows the runs; next to nothing where no two overlap.
 pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
-    let targets: Vec<&Datatype> =
-        transfers.iter().filter_map(|transfer| transfer.target.window()).map(|(_, datatype)| datatype).collect();
+    let targets: Vec<&Datatype> = transfers
+        .iter()
+        .filter_map(|transfer| transfer.target.window())
+        .map(|(_, datatype)| datatype)
+        .collect();
     if !any_overlap(&targets) {
         return transfers;
     }
     let mut cover = Cover::default();
-    let mut kept: Vec<Transfer> =
-        transfers.into_iter().rev().flat_map(|transfer| survivors(transfer, &mut cover).into_iter().rev()).collect();
+    let mut kept: Vec<Transfer> = transfers
+        .into_iter()
+        .rev()
+        .flat_map(|transfer| survivors(transfer, &mut cover).into_iter().rev())
+        .collect();
     kept.reverse();
     kept
 }
@@ -92,7 +103,11 @@ fn survivors(transfer: Transfer, cover: &mut Cover) -> Vec<Transfer> {
         _ if kept.is_empty() => Vec::new(),
         Side::Window { window, .. } => {
             let datatype = Datatype::runs(kept.iter().map(|&(from, _, run)| (from, run)));
-            vec![Transfer { source: Side::Window { window: *window, datatype }, target: side(&kept), ..transfer }]
+            vec![Transfer {
+                source: Side::Window { window: *window, datatype },
+                target: side(&kept),
+                ..transfer
+            }]
         }
         // A buffer is named by ranges only: one transfer for each.
         Side::Operation { operation, .. } => kept

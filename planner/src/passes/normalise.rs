@@ -73,7 +73,9 @@ impl Asked {
             *reach = (*reach).max(operation.remote.high() as usize);
             let transfer = transfer(id, operation, patterns);
             match (&transfer.target, operation.kind) {
-                (Side::Window { window, .. }, Kind::Get) => into.entry(*window).or_default().push((target, transfer)),
+                (Side::Window { window, .. }, Kind::Get) => {
+                    into.entry(*window).or_default().push((target, transfer))
+                }
                 (Side::Operation { .. }, _) => toward.gets.push(transfer),
                 _ => toward.puts.push(transfer),
             }
@@ -168,7 +170,12 @@ fn neighbourhood(
     let mut push = |delta: i64| {
         let peer = (i64::from(rank.0) + delta) as u32;
         let shared = placement.share(rank.0, peer);
-        row.extend([delta as u32, (delta >> 32) as u32, patterns.class_of[peer as usize].0, u32::from(shared)]);
+        row.extend([
+            delta as u32,
+            (delta >> 32) as u32,
+            patterns.class_of[peer as usize].0,
+            u32::from(shared),
+        ]);
     };
     let mut targets = asked[class].targets.keys().map(|delta| delta.0).peekable();
     for &origin in origins.on(rank) {

@@ -143,6 +143,10 @@ fn bounds(
 /// It is known from a `Reclaim`; or from a frame that the receiver sent after it released: any frame of a run in between,
 /// one of this run awaited before the first write, or one of run `k - copies` sent after the release.
 fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -> Result<(), VerifyError> {
+    if to == Delta::SELF {
+        // Its own frames are released when it leaves.
+        return Ok(());
+    }
     for (id, buffer) in sender.program.buffers.iter().filter(|(_, buffer)| buffer.peer == to) {
         let frames = there
             .sent

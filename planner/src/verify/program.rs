@@ -168,6 +168,11 @@ impl<'s> Walk<'_, 's> {
             }
             Instruction::Reclaim { buffer } => {
                 self.buffer(at, *buffer)?;
+                let filled = &self.filled[*buffer];
+                if !(filled.packs.is_empty() && filled.sends.is_empty()) {
+                    let what = format!("asks {buffer} back after it was written in this run");
+                    return Err(VerifyError::BufferReused(self.at(at, what)));
+                }
             }
             Instruction::Pack { from, element, buffer, at: byte } => {
                 self.own_part(at, from, *element, false)?;

@@ -227,7 +227,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         if agree(&wanted, &taken, gets, kind, self.order) {
             return;
         }
-        let needed = needed(&wanted, gets, self.order);
+        let needed = needed(&wanted, &taken, gets, self.order);
         let missing: Vec<Visit> = without(needed, &taken).into_iter().map(|index| needed[index]).collect();
         let extra = without(&taken, &wanted);
         for &index in &extra {
@@ -344,13 +344,17 @@ fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     visits
 }
 
-/// The visits of `wanted` that must have happened.
-fn needed(wanted: &[Visit], gets: usize, order: Order) -> &[Visit] {
+/// The visits of `wanted` that must have happened, though only `taken` did.
+fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -> &'w [Visit] {
+    let is_move = |visit: &Visit| visit.2.is_none();
     let shows = match order {
-        Order::Canonical => wanted.iter().rposition(|visit| visit.2.is_none()).unwrap_or(0),
-        // A move may have hidden all but itself.
-        Order::Relaxed if wanted[gets..].iter().any(|visit| visit.2.is_none()) => wanted.len(),
-        Order::Relaxed => gets.saturating_sub(1),
+        Order::Canonical => wanted.iter().rposition(is_move).unwrap_or(0),
+        Order::Relaxed if !wanted[gets..].iter().any(is_move) => gets.saturating_sub(1),
+        // A move that was made may have hidden all but itself.
+        Order::Relaxed if wanted[gets..].iter().any(|visit| is_move(visit) && taken.contains(visit)) => {
+            wanted.len()
+        }
+        Order::Relaxed => gets,
     };
     &wanted[shows..]
 }
