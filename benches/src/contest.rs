@@ -87,9 +87,13 @@ impl Contest {
         for ((side, figure), budget) in self.sides.iter().zip(figures).zip(&self.budgets) {
             let budget = budget.map_or(String::new(), |budget| format!("{budget:.2}"));
             let ratio = figure.median / figures[0].median;
+            // Where others use the machine, the best rounds say more than the middle ones.
+            let best = figure.min / figures[0].min;
             let Figure { median, min, max } = figure;
             let name = &side.name;
-            println!("  {name:<34} {median:>11.2} {min:>11.2} {max:>11.2} {ratio:>7.2} {budget:>7}");
+            println!(
+                "  {name:<34} {median:>11.2} {min:>11.2} {max:>11.2} {ratio:>7.2} {budget:>7} {best:>7.2}"
+            );
         }
     }
 }

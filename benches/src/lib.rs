@@ -5,5 +5,6 @@
 pub mod contest;
 pub mod draws;
 pub mod limits;
+pub mod ours;
 
 pub use contest::{Contest, Side, main};

@@ -155,7 +155,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, mut seed:
     for _ in 0..RUNS {
         landed = reference::run(&mut world, &epoch).expect("good patterns");
     }
-    assert_eq!(machine.memory, world.memory, "\n{schedule:#?}");
+    assert_eq!(machine.memory, world.memory, "\n{patterns}\n{}", schedule.get());
     assert_eq!(only_buffers(&epoch, machine.landed()), only_buffers(&epoch, landed));
 }
 

@@ -255,6 +255,17 @@ fn a_block_that_cannot_be_says_why_and_what_to_do() {
 }
 
 #[test]
+fn the_block_of_another_rank_is_the_one_it_would_make() {
+    let make =
+        |rank| Block::at(rank, 12, [37, 41]).unwrap().grid([2, 6]).unwrap().periodic([true, false]).halo(3);
+    let third = make(3).unwrap();
+    for rank in 0..12 {
+        assert_eq!(third.of(rank).unwrap(), make(rank).unwrap());
+    }
+    assert_eq!(third.of(12).unwrap_err().class(), Class::Rank);
+}
+
+#[test]
 fn a_world_places_its_block() {
     struct Here;
     impl Place for Here {

@@ -668,6 +668,7 @@ impl WindowCore {
             unsafe { &mut *self.region.outbox(self.set.get(), target) }.clear();
         }
         self.pending.borrow_mut().gets.clear();
+        self.wire.borrow_mut().forget();
     }
 
     /// Whether operations wait for this window's fence.

@@ -3,6 +3,7 @@
 //! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
 
 pub mod call;
+mod collective;
 pub mod element;
 mod execute;
 mod fence;

@@ -6,7 +6,9 @@
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-pub(crate) use std::thread::{Thread, current, yield_now};
+pub(crate) use std::thread::yield_now;
+use std::thread::{Thread, current};
+use std::time::Duration;
 
 /// Looks between which a waiting rank only spins, where every rank has a core: 10 to 40 microseconds.
 pub(crate) const SPINS: u32 = 1000;
@@ -14,9 +16,30 @@ pub(crate) const SPINS: u32 = 1000;
 /// Looks between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
 pub(crate) const YIELDS: u32 = 256;
 
-/// Sleep until this thread is unparked, or about a second, so that a wait that lasts can be reported by who waits.
-pub(crate) fn park() {
-    std::thread::park_timeout(std::time::Duration::from_secs(1));
+/// Slots of a queue's first ring, and of its largest; powers of two.
+pub(crate) const SLOTS: (usize, usize) = (16, 4096);
+
+/// Where one thread sleeps and others wake it.
+#[derive(Debug, Default)]
+pub(crate) struct Parker(Mutex<Option<Thread>>);
+
+impl Parker {
+    /// The next to sleep here is this thread.
+    pub(crate) fn enrol(&self) {
+        *lock(&self.0) = Some(current());
+    }
+
+    /// Sleep until woken, now or since the last time, or about a second, so that a wait that lasts can be reported.
+    pub(crate) fn park(&self) {
+        std::thread::park_timeout(Duration::from_secs(1));
+    }
+
+    /// Wake who sleeps here, or will next.
+    pub(crate) fn unpark(&self) {
+        if let Some(thread) = lock(&self.0).as_ref() {
+            thread.unpark();
+        }
+    }
 }
 
 /// What `mutex` guards. No code panics while it holds one of ours, so what a poisoned one guards is sound.

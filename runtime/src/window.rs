@@ -246,6 +246,22 @@ impl WindowCore {
         Ok(())
     }
 
+    /// The elements of `target`'s window at `place`, of which there must be `count`.
+    pub(crate) fn place(&self, target: usize, place: Place, count: usize, site: &'static Location<'static>) -> Result<Datatype> {
+        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
+            && count > 0
+            && at.checked_add(count).is_none_or(|end| end > peer.len)
+        {
+            let len = peer.len;
+            let message = format!("{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there");
+            return Err(self.error(Class::Disp, message, site));
+        }
+        let remote = if count == 0 && matches!(place, Place::At(_)) { Datatype::empty() } else { place.datatype(count) };
+        self.sizes(count, remote.size(), site)?;
+        self.check(target, &remote, site)?;
+        Ok(remote)
+    }
+
     /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
     fn check_own(
         &self,
@@ -344,9 +360,7 @@ impl WindowCore {
                 site,
             ));
         }
-        let remote = place.datatype(count);
-        self.sizes(count, remote.size(), site)?;
-        self.check(target, &remote, site)?;
+        let remote = self.place(target, place, count, site)?;
         if let Some((window, section)) = &section {
             self.check_own(*window, section, site)?;
         }
@@ -430,13 +444,13 @@ impl<T: Element> Collect<T> for Window<T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
-        let remote = place.datatype(section.size());
-        self.core.sizes(section.size(), remote.size(), site)?;
         if !self.core.short.get() {
+            let remote = place.datatype(section.size());
+            self.core.sizes(section.size(), remote.size(), site)?;
             return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        self.core.check(target, &remote, site)?;
+        let remote = self.core.place(target, place, section.size(), site)?;
         self.core.check_own(window, &section, site)?;
         if remote.is_empty() {
             return Ok(());

@@ -61,6 +61,14 @@ impl Wire {
     }
 }
 
+impl Wire {
+    /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
+    pub(crate) fn forget(&mut self) {
+        self.sent.iter_mut().for_each(|memory| memory.slots.clear());
+        self.arrived.iter_mut().for_each(Vec::clear);
+    }
+}
+
 /// What [`send`] did.
 pub(crate) struct Sent {
     /// A frame went out.

@@ -130,11 +130,12 @@ impl Halo {
     /// Each thread writes its edge into the other's halo; a barrier.
     pub fn direct(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
-            let from = self.blocks[beat.me].start().wrapping_add(self.face.from[beat.me]);
-            let to = self.blocks[1 - beat.me].start().wrapping_add(self.face.to[beat.me]);
+            let face = self.face; // a copy of its own, that no store can change
+            let from = self.blocks[beat.me].start().wrapping_add(face.from[beat.me]);
+            let to = self.blocks[1 - beat.me].start().wrapping_add(face.to[beat.me]);
             for _ in 0..iterations {
                 // SAFETY: edges are only read, and each halo is written by one thread.
-                unsafe { self.face.copy(from, to) };
+                unsafe { face.copy(from, to) };
                 beat.wait();
             }
         })
@@ -143,19 +144,20 @@ impl Halo {
     /// Each thread packs its edge; a barrier; it unpacks the other's. Two buffers in turn make one barrier enough.
     pub fn packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
+            let face = self.face; // a copy of its own, that no store can change
             let block = self.blocks[beat.me].start();
-            let from = block.wrapping_add(self.face.from[beat.me]);
+            let from = block.wrapping_add(face.from[beat.me]);
             // What comes from the other lands where the other's data goes.
-            let to = block.wrapping_add(self.face.to[1 - beat.me]);
+            let to = block.wrapping_add(face.to[1 - beat.me]);
             for _ in 0..iterations {
                 let turn = (beat.beats() & 1) as usize;
                 let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
                 // SAFETY: the block is this thread's; the buffer was read by the other before it came to the last
                 // barrier, which this thread has passed.
-                unsafe { self.face.pack(from, mine.start()) };
+                unsafe { face.pack(from, mine.start()) };
                 beat.wait();
                 // SAFETY: the other wrote the buffer before this barrier and does so again only after the next.
-                unsafe { self.face.unpack(others.start(), to) };
+                unsafe { face.unpack(others.start(), to) };
             }
         })
     }

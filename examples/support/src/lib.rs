@@ -8,5 +8,5 @@ pub mod options;
 pub mod picture;
 pub mod progress;
 
-pub use clap::Parser;
+pub use clap;
 pub use grid::{Grid, digest};

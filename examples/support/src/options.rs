@@ -17,11 +17,18 @@ pub struct Job {
     pub mode: Mode,
 }
 
+impl Job {
+    /// How many ranks, as the runtime counts them.
+    pub fn ranks(&self) -> usize {
+        self.ranks.get() as usize
+    }
+}
+
 /// Terrain in, pictures out.
 #[derive(Args, Clone, Debug)]
 pub struct Terrain {
     /// How many years pass [default: those of 100 steps of the largest stable length]
-    #[arg(long)]
+    #[arg(long, value_parser = years)]
     pub years: Option<f64>,
     /// The elevations: a NumPy .npy file of int16, float32 or float64, in metres
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
@@ -42,6 +49,11 @@ pub fn mode_name(mode: Mode) -> &'static str {
         Mode::Pipelined => "pipelined",
         Mode::Direct => "direct",
     }
+}
+
+fn years(text: &str) -> Result<f64, String> {
+    let years = text.parse().ok().filter(|&years: &f64| years.is_finite() && years >= 0.0);
+    years.ok_or_else(|| "give a number of years from 0 on, such as 250000 or 2e6".into())
 }
 
 fn modes() -> impl TypedValueParser<Value = Mode> {
@@ -87,6 +99,8 @@ mod tests {
     fn what_cannot_be_is_refused_with_what_can() {
         assert!(parse("--mode fastest").expect_err("no mode").contains("aggregated"));
         assert!(parse("-n 0").expect_err("no ranks").contains("--ranks"));
-        assert!(parse("--years many").expect_err("no number").contains("years"));
+        for years in ["many", "-1", "inf", "NaN"] {
+            assert!(parse(&format!("--years={years}")).expect_err("no time").contains("2e6"), "{years}");
+        }
     }
 }

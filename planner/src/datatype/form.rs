@@ -136,7 +136,7 @@ impl Datatype {
     /// From the lowest to past the highest element touched.
     #[must_use]
     pub fn extent(&self) -> i64 {
-        // At most 2^63 - 0; the one extent that does not fit is that of all displacements there are.
+        // That of all displacements there are is one too many for its type.
         self.high.saturating_sub(self.low)
     }
 

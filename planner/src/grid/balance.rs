@@ -8,16 +8,22 @@ use smallvec::SmallVec;
 /// Like MPI_Dims_create, with the array's own extents taken into account. Among equals the one with more ranks in the
 /// earlier, slower dimensions wins, so that what is exchanged lies in long runs.
 pub(super) fn balanced<const D: usize>(ranks: u32, global: [usize; D]) -> Option<[usize; D]> {
-    let mut search = Search { divisors: divisors(ranks), global, grid: [1; D], best: None };
+    let cells: f64 = global.iter().map(|&n| n as f64).product();
+    let face = global.map(|n| cells / n as f64 / f64::from(ranks));
+    let mut search =
+        Search { divisors: divisors(ranks), global, face, grid: [1; D], least: u64::MAX, best: None };
     search.from(0, ranks);
-    search.best.map(|(_, grid)| grid)
+    search.best
 }
 
 struct Search<const D: usize> {
     divisors: SmallVec<[u32; 32]>,
     global: [usize; D],
+    /// One face of dimension `d` has at least `face[d]` cells times the ranks along `d`: what it has if all divides evenly.
+    face: [f64; D],
     grid: [usize; D],
-    best: Option<(u64, [usize; D])>,
+    least: u64,
+    best: Option<[usize; D]>,
 }
 
 impl<const D: usize> Search<D> {
@@ -30,22 +36,38 @@ impl<const D: usize> Search<D> {
         }
         for i in 0..self.divisors.len() {
             let here = self.divisors[i];
-            if left.is_multiple_of(here) && here as usize <= self.global[dimension] {
-                self.grid[dimension] = here as usize;
+            self.grid[dimension] = here as usize;
+            if !self.hopeless(dimension..dimension + 1)
+                && here as usize <= self.global[dimension]
+                && left.is_multiple_of(here)
+            {
                 self.from(dimension + 1, left / here);
             }
         }
     }
 
+    /// Whether the faces of these dimensions alone are more than the best grid has. Far cheaper than weighing it.
+    fn hopeless(&self, dimensions: std::ops::Range<usize>) -> bool {
+        let bound: f64 =
+            dimensions.map(|d| faces(self.grid[d]) as f64 * self.face[d] * self.grid[d] as f64).sum();
+        // The margin is for rounding: grids that are as good must be weighed.
+        bound > self.least as f64 * (1.0 + 1e-9)
+    }
+
     fn weigh(&mut self) {
-        if self.grid[D - 1] > self.global[D - 1] {
+        if self.hopeless(0..D) || self.grid[D - 1] > self.global[D - 1] {
             return;
         }
         let surface = surface(self.global, self.grid);
-        if self.best.is_none_or(|(least, grid)| surface < least || (surface == least && self.grid > grid)) {
-            self.best = Some((surface, self.grid));
+        if self.best.is_none_or(|grid| surface < self.least || (surface == self.least && self.grid > grid)) {
+            (self.least, self.best) = (surface, Some(self.grid));
         }
     }
+}
+
+/// Faces of a block with other ranks behind, along a dimension of `ranks` ranks.
+fn faces(ranks: usize) -> u64 {
+    (ranks as u64 - 1).min(2)
 }
 
 /// Cells of the largest block's faces that other ranks are behind: two faces a dimension, one where there are two
@@ -53,10 +75,9 @@ impl<const D: usize> Search<D> {
 fn surface<const D: usize>(global: [usize; D], grid: [usize; D]) -> u64 {
     let extent: [u64; D] = std::array::from_fn(|d| global[d].div_ceil(grid[d]) as u64);
     let mut sum = 0u64;
-    for d in 0..D {
-        let faces = (grid[d] as u64 - 1).min(2);
+    for (d, &ranks) in grid.iter().enumerate() {
         let face = (0..D).filter(|&other| other != d).map(|other| extent[other]);
-        sum = sum.saturating_add(face.fold(faces, u64::saturating_mul));
+        sum = sum.saturating_add(face.fold(faces(ranks), u64::saturating_mul));
     }
     sum
 }

@@ -4,8 +4,8 @@
 //! [`Routed`](routed::Routed), [`Demand`](demand::Demand), [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks),
 //! [`Placed`](placed::Placed), [`Schedule`](schedule::Schedule).
 
-pub mod class_map;
 pub mod chunks;
+pub mod class_map;
 pub mod demand;
 pub mod messages;
 pub mod pattern;

@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn flag(&mut self) -> Result<bool> {
-        Ok(self.one_of("a yes or no", &[false, true])?)
+        self.one_of("a yes or no", &[false, true])
     }
 
     /// One of the values that a code stands for.

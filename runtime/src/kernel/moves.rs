@@ -80,7 +80,7 @@ unsafe fn moves<const PACK: bool>(window: *mut u8, datatype: &Datatype, size: us
                 8 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u64>(w, b)),
                 16 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u128>(w, b)),
                 // A few words: the loop is over before a call of memcpy has begun.
-                24..=64 if bytes % 8 == 0 => each(piece, size, window, buffer, bytes, |w, b| {
+                24..=64 if bytes.is_multiple_of(8) => each(piece, size, window, buffer, bytes, |w, b| {
                     for i in (0..bytes).step_by(8) {
                         way::<PACK, u64>(w.add(i), b.add(i));
                     }

@@ -17,14 +17,41 @@ pub(super) unsafe fn each(
     step: usize,
     f: impl Fn(*mut u8, *mut u8),
 ) -> *mut u8 {
+    let size = size as isize;
     // SAFETY: the first run is in the allocation.
-    let first = unsafe { window.offset(piece.offset as isize * size as isize) };
-    // SAFETY: the caller's.
-    unsafe { nest(&piece.dims, size as isize, first, buffer, step, &f) }
+    let first = unsafe { window.offset(piece.offset as isize * size) };
+    // A list has many pieces of few runs: those are visited without a call.
+    match &piece.dims[..] {
+        // SAFETY: the caller's.
+        [] => unsafe { line(1, 0, first, buffer, step, &f) },
+        // SAFETY: the caller's.
+        [dim] => unsafe { line(dim.count, dim.stride as isize * size, first, buffer, step, &f) },
+        // SAFETY: the caller's.
+        dims => unsafe { nest(dims, size, first, buffer, step, &f) },
+    }
 }
 
 /// # Safety
-/// As [`each`], for the runs at `dims` from `window` on.
+/// As [`each`], for `count` runs `stride` bytes apart from `window` on.
+#[inline(always)]
+unsafe fn line(
+    count: usize,
+    stride: isize,
+    window: *mut u8,
+    buffer: *mut u8,
+    step: usize,
+    f: &impl Fn(*mut u8, *mut u8),
+) -> *mut u8 {
+    for i in 0..count {
+        // SAFETY: a run of the piece, and its place in the buffer.
+        unsafe { f(window.offset(i as isize * stride), buffer.add(i * step)) };
+    }
+    // SAFETY: at most past the end of the buffer.
+    unsafe { buffer.add(count * step) }
+}
+
+/// # Safety
+/// As [`each`], for the runs at `dims`, of which there are some, from `window` on.
 #[inline]
 unsafe fn nest(
     dims: &[Dim],
@@ -34,31 +61,18 @@ unsafe fn nest(
     step: usize,
     f: &impl Fn(*mut u8, *mut u8),
 ) -> *mut u8 {
-    match dims {
-        [] => {
-            f(window, buffer);
-            // SAFETY: at most past the end of the buffer.
-            unsafe { buffer.add(step) }
-        }
-        [dim] => {
-            let stride = dim.stride as isize * size;
-            for i in 0..dim.count {
-                // SAFETY: a run of the piece, and its place in the buffer.
-                unsafe { f(window.offset(i as isize * stride), buffer.add(i * step)) };
-            }
-            // SAFETY: at most past the end of the buffer.
-            unsafe { buffer.add(dim.count * step) }
-        }
-        [dim, inner @ ..] => {
-            let stride = dim.stride as isize * size;
-            let mut buffer = buffer;
-            for i in 0..dim.count {
-                // SAFETY: the first run of this step is one of the piece's; the buffer goes on where it ended.
-                buffer = unsafe { nest(inner, size, window.offset(i as isize * stride), buffer, step, f) };
-            }
-            buffer
-        }
+    let Some((dim, inner)) = dims.split_first() else { return buffer };
+    let stride = dim.stride as isize * size;
+    if inner.is_empty() {
+        // SAFETY: the caller's.
+        return unsafe { line(dim.count, stride, window, buffer, step, f) };
     }
+    let mut buffer = buffer;
+    for i in 0..dim.count {
+        // SAFETY: the first run of this step is one of the piece's; the buffer goes on where it ended.
+        buffer = unsafe { nest(inner, size, window.offset(i as isize * stride), buffer, step, f) };
+    }
+    buffer
 }
 
 /// Call `f(a, b)` for each run of two pieces whose dimensions have the same counts.

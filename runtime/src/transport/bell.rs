@@ -7,9 +7,7 @@
 
 use std::sync::OnceLock;
 
-use crate::sync::{
-    AtomicU32, Line, Mutex, Ordering, SPINS, Thread, YIELDS, current, fence, lock, park, spin_loop, yield_now,
-};
+use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_loop, yield_now};
 
 /// How long one wait has lasted; made anew for each.
 #[derive(Debug, Default)]
@@ -38,12 +36,12 @@ pub(super) struct Bells {
 
 struct Bell {
     state: AtomicU32,
-    sleeper: Mutex<Option<Thread>>,
+    parker: Parker,
 }
 
 impl Bells {
     pub(super) fn new(size: usize) -> Self {
-        let bell = || Line(Bell { state: AtomicU32::new(AWAKE), sleeper: Mutex::new(None) });
+        let bell = || Line(Bell { state: AtomicU32::new(AWAKE), parker: Parker::default() });
         Self { bells: (0..size).map(|_| bell()).collect(), spins: if crowded(size) { 0 } else { SPINS } }
     }
 
@@ -88,10 +86,8 @@ impl Bells {
 impl Bell {
     #[cold]
     fn wake(&self) {
-        if self.state.swap(AWAKE, Ordering::AcqRel) == ANNOUNCED
-            && let Some(thread) = lock(&self.sleeper).as_ref()
-        {
-            thread.unpark();
+        if self.state.swap(AWAKE, Ordering::AcqRel) == ANNOUNCED {
+            self.parker.unpark();
         }
     }
 
@@ -103,12 +99,12 @@ impl Bell {
             yield_now();
         } else if pause.step == last {
             pause.step += 1;
-            *lock(&self.sleeper) = Some(current());
+            self.parker.enrol();
             self.state.store(ANNOUNCED, Ordering::Relaxed);
             fence(Ordering::SeqCst); // pairs with the one in `ring`; the caller now looks once more
         } else {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
-                park();
+                self.parker.park();
             }
             pause.step = last - AFTER_WAKING;
         }

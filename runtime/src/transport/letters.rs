@@ -32,7 +32,7 @@ unsafe impl Sync for Matrix {}
 unsafe impl Send for Matrix {}
 
 /// One rank's side of the exchange. The world has one desk a rank, made together.
-pub(super) struct Desk<const SETS: usize = 2> {
+pub(crate) struct Desk<const SETS: usize = 2> {
     rank: usize,
     size: usize,
     /// The exchange published last; 0 before the first.
@@ -46,7 +46,7 @@ pub(super) struct Desk<const SETS: usize = 2> {
 }
 
 /// A desk for each rank.
-pub(super) fn desks<const SETS: usize>(size: usize) -> Vec<Desk<SETS>> {
+pub(crate) fn desks<const SETS: usize>(size: usize) -> Vec<Desk<SETS>> {
     let cell = || Cell { letter: UnsafeCell::new(Letter::default()), exchange: AtomicU64::new(0) };
     let matrix = Arc::new(Matrix {
         cells: (0..SETS * size * size).map(|_| cell()).collect(),
@@ -66,13 +66,13 @@ pub(super) fn desks<const SETS: usize>(size: usize) -> Vec<Desk<SETS>> {
 
 impl<const SETS: usize> Desk<SETS> {
     #[inline]
-    pub(super) fn draft(&mut self, to: usize) -> &mut Letter {
+    pub(crate) fn draft(&mut self, to: usize) -> &mut Letter {
         &mut self.drafts[to]
     }
 
     /// Give every target its letter, with this word.
     #[inline]
-    pub(super) fn publish(&mut self, word: u64) {
+    pub(crate) fn publish(&mut self, word: u64) {
         assert!(self.unread == 0, "a letter of the exchange before was not read");
         self.exchange += 1;
         self.unread = self.size;
@@ -90,7 +90,7 @@ impl<const SETS: usize> Desk<SETS> {
 
     /// Whether the letter of `from` of this exchange has come.
     #[inline]
-    pub(super) fn arrived(&mut self, from: usize) -> bool {
+    pub(crate) fn arrived(&mut self, from: usize) -> bool {
         if self.read[from] == self.exchange {
             return self.exchange != 0;
         }
@@ -105,7 +105,7 @@ impl<const SETS: usize> Desk<SETS> {
 
     /// The letter of `from`, if it has come.
     #[inline]
-    pub(super) fn read(&mut self, from: usize) -> Option<&Letter> {
+    pub(crate) fn read(&mut self, from: usize) -> Option<&Letter> {
         if !self.arrived(from) {
             return None;
         }
@@ -116,12 +116,12 @@ impl<const SETS: usize> Desk<SETS> {
     }
 
     #[inline]
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.matrix.settled[self.rank].0.store(self.exchange, Ordering::Release); // the load in `settled`
     }
 
     #[inline]
-    pub(super) fn settled(&self, from: usize) -> bool {
+    pub(crate) fn settled(&self, from: usize) -> bool {
         self.matrix.settled[from].0.load(Ordering::Acquire) >= self.exchange // the store in `settle`
     }
 

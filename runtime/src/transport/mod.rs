@@ -23,7 +23,7 @@
 
 mod bell;
 mod endpoint;
-mod letters;
+pub(crate) mod letters;
 mod local;
 mod meter;
 mod ring;

@@ -6,10 +6,7 @@
 //! A queue whose reader keeps up stays in one ring and allocates nothing.
 
 use super::{Frame, Header};
-use crate::sync::{Arc, AtomicBool, AtomicU64, Line, Mutex, Ordering, UnsafeCell, lock};
-
-/// Slots of the first ring and of the largest.
-const SLOTS: (usize, usize) = (16, 4096);
+use crate::sync::{Arc, AtomicBool, AtomicU64, Line, Mutex, Ordering, SLOTS, UnsafeCell, lock};
 
 #[repr(align(64))]
 struct Slot {
