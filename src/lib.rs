@@ -1,6 +1,9 @@
 //! Fencepost compiles communication schedules for bulk-synchronous programs.
 
+extern crate self as fencepost;
+
 pub use bytemuck;
+pub use fencepost_macros::superstep;
 pub use fencepost_planner::datatype::{self, Datatype};
 pub use fencepost_planner::element::Op;
 pub use fencepost_planner::grid::{Block, Neighbour};
@@ -11,6 +14,6 @@ pub use fencepost_runtime::*;
 /// All that most programs name.
 pub mod prelude {
     pub use crate::{
-        Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World,
+        Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World, superstep,
     };
 }

@@ -538,8 +538,3 @@ pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
         _ => return None,
     })
 }
-
-/// Where an expression is, for messages.
-pub fn span_of(tokens: &impl ToTokens) -> Span {
-    tokens.to_token_stream().span()
-}

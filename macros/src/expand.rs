@@ -116,16 +116,19 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
         Outcome::Described(_) => claim(superstep),
         Outcome::Dynamic(_) => quote!(::core::option::Option::None),
     };
+    // Errors name the line of the function's name.
+    let enter = Ident::new("enter", Span::mixed_site().located_at(name.span()));
+    let leave = Ident::new("leave", Span::mixed_site().located_at(name.span()));
     quote! {
         #(#attrs)*
         #vis #sig {
-            let #scope = #facade::__private::enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
+            let #scope = #facade::__private::#enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
             #[allow(clippy::redundant_closure_call)]
             let #result = (|| -> #returns {
                 #(#reborrows)*
                 #statements
             })();
-            #scope.leave((#(&mut *#windows,)*), #result)
+            #scope.#leave((#(&mut *#windows,)*), #result)
         }
     }
 }
@@ -349,7 +352,7 @@ fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> Token
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
     let replays = slice.replays;
-    let prepared_type = prepared_type(superstep, slice, cfgs);
+    let prepared_type = prepared_type(superstep, slice.replays, cfgs);
     quote! {
         #prepared_type
 
@@ -457,7 +460,7 @@ fn type_names(superstep: &Superstep) -> TokenStream {
 }
 
 /// The type that `prepare` and `load` give.
-fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> TokenStream {
+fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, vis, sig, returns, .. } = superstep;
     let (name, prepared) = (&sig.ident, prepared_name(superstep));
     let (types, lifetimes): (Vec<&GenericParam>, Vec<&GenericParam>) =
@@ -468,7 +471,7 @@ fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> T
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
     let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
-    let run = if slice.replays {
+    let run = if replays {
         let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
         quote! {
             /// Run it once: no counting, no descriptions, no planning.
@@ -519,6 +522,13 @@ fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> T
         impl <#(#types),*> #prepared #names {
             #run
         }
+
+        #(#cfgs)*
+        impl <#(#types),*> ::core::fmt::Debug for #prepared #names {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Debug::fmt(&self.core, f)
+            }
+        }
     }
 }
 
@@ -563,7 +573,12 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
         let bundle = bundle(superstep);
         quote!(impl ::core::ops::FnMut(usize) -> #facade::Result<#bundle> + #bound)
     };
+    let prepared = prepared_name(superstep);
+    let prepared_generics = type_names(superstep);
+    let prepared_type = prepared_type(superstep, false, cfgs);
     quote! {
+        #prepared_type
+
         #(#cfgs)*
         const _: () = {
             #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
@@ -582,11 +597,11 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
                     match arguments.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#facade::__private::Prepared> #clause {
+                pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#facade::__private::Prepared> #clause {
+                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
             }

@@ -418,7 +418,10 @@ pub fn mentioned(expr: &Expr) -> BTreeSet<String> {
 pub fn text_of(tokens: &impl quote::ToTokens) -> String {
     use syn::spanned::Spanned;
     let stream = tokens.to_token_stream();
-    let text = stream.span().source_text().unwrap_or_else(|| stream.to_string());
+    // Stable compilers do not join spans: then the source of the whole is only that of its first token.
+    let last = stream.clone().into_iter().last().map(|token| token.to_string()).unwrap_or_default();
+    let whole = |text: &String| last.chars().last().is_none_or(|last| text.ends_with(last));
+    let text = stream.span().source_text().filter(whole).unwrap_or_else(|| stream.to_string());
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     const LONG: usize = 70;
     if line.chars().count() > LONG {

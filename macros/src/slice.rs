@@ -54,14 +54,17 @@ enum Need {
 }
 
 /// Slice the body, or say which line keeps it from being sliced.
+///
+/// Returns of errors stay where they can: a check that a later index relies on. Where one depends on what the slice
+/// cannot have, all of them go, since a pattern is what an execution that succeeds does.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
-    match describe(superstep, body) {
+    match describe(superstep, body, true).or_else(|_| describe(superstep, body, false)) {
         Ok(slice) => Outcome::Described(slice),
         Err(reason) => Outcome::Dynamic(reason),
     }
 }
 
-fn describe(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
+fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, Reason> {
     if let Some(reason) = &body.hidden {
         return Err(reason.clone());
     }
@@ -79,6 +82,7 @@ fn describe(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
             idle: &idle,
             needs: &needs,
             found: needs.clone(),
+            errors,
             whole: superstep.returns_unit,
         };
         let statements = slicer.block(&superstep.body, true)?;
@@ -140,14 +144,18 @@ struct Slicer<'s> {
     needs: &'s BTreeMap<String, Need>,
     /// The same, as found by this one.
     found: BTreeMap<String, Need>,
+    /// Whether returns of errors stay.
+    errors: bool,
     /// Nothing was left out, and no operation has a buffer of its own.
     whole: bool,
 }
 
 impl Slicer<'_> {
     fn need(&mut self, name: String, need: Need) {
-        let known = self.found.entry(name).or_insert(need);
-        *known = (*known).max(need);
+        if !self.scope.is_any_window(&name) {
+            let known = self.found.entry(name).or_insert(need);
+            *known = (*known).max(need);
+        }
     }
 
     fn needed(&self, name: &syn::Ident) -> Option<Need> {
@@ -746,7 +754,7 @@ impl<'a> Visit<'a> for Keepers<'_, '_> {
     }
 
     fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
-        self.found.jump |= !self.closure && !jump.expr.as_deref().is_some_and(is_err);
+        self.found.jump |= !self.closure && (self.slicer.errors || !jump.expr.as_deref().is_some_and(is_err));
         visit::visit_expr_return(self, jump);
     }
 

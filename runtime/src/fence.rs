@@ -212,12 +212,14 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    let call = &world.supersteps.call(call);
     let failed = match failed {
         Some(error) => Some(error),
-        None => prepare(world, windows, call).err(),
+        None => world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)).err(),
     };
     let mut fence = Fence { world, windows, call, endpoint: &mut world.endpoint.borrow_mut(), frames: 0 };
     let result = fence.run(failed);
+    world.supersteps.fenced(result.is_err());
     match result {
         Ok(()) => windows.iter().for_each(|window| window.next_set()),
         Err(_) => windows.iter().for_each(|window| window.discard()),

@@ -168,6 +168,18 @@ impl Ready {
         Ok(())
     }
 
+    /// The body has unwound: nothing can be matched any more, and the world ends.
+    pub(crate) fn abandon(&self, windows: &[&WindowCore], error: &Error) {
+        self.world.matched.borrow_mut().clear();
+        for window in windows {
+            *window.matching.borrow_mut() = None;
+            window.short.set(true);
+        }
+        if let Some(executable) = self.executable.borrow_mut().as_mut() {
+            executable.abandon(&self.world, error);
+        }
+    }
+
     /// The body has ended.
     pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call, result: Result<()>) -> Result<()> {
         self.world.matched.borrow_mut().clear();
