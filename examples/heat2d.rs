@@ -11,7 +11,7 @@ const CELLS: usize = 512;
 
 /// Fill this block's halo from the blocks around it.
 #[superstep]
-fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {
         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
     }

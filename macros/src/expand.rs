@@ -183,7 +183,8 @@ impl VisitMut for LeaveOut<'_> {
 /// A hash of what must be equal on all ranks.
 fn uniform(superstep: &Superstep) -> TokenStream {
     let facade = &superstep.facade;
-    let params = superstep.params.iter().filter(|param| param.uniform).filter_map(|param| param.name.as_ref());
+    let params =
+        superstep.params.iter().filter(|param| param.uniform).filter_map(|param| param.name.as_ref());
     let consts = superstep.sig.generics.const_params().map(|param| &param.ident);
     let all: Vec<&Ident> = params.chain(consts).collect();
     if all.is_empty() {
@@ -256,11 +257,13 @@ fn turbofish(superstep: &Superstep) -> TokenStream {
 /// Types of numbers and the like: copied, and the same each time.
 fn is_plain(ty: &Type) -> bool {
     const PLAIN: [&str; 16] = [
-        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64", "bool",
-        "char",
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+        "bool", "char",
     ];
     match strip_type(ty) {
-        Type::Path(path) => path.path.get_ident().is_some_and(|name| PLAIN.contains(&name.to_string().as_str())),
+        Type::Path(path) => {
+            path.path.get_ident().is_some_and(|name| PLAIN.contains(&name.to_string().as_str()))
+        }
         Type::Tuple(tuple) => tuple.elems.iter().all(is_plain),
         Type::Array(array) => is_plain(&array.elem),
         _ => false,
@@ -341,7 +344,8 @@ fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> Token
     });
 
     let arguments: Vec<TokenStream> = superstep.arguments().enumerate().map(plain_input).collect();
-    let names = (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
+    let names =
+        (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
     let replays = slice.replays;
@@ -534,13 +538,18 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
     let note = "it runs as it is; to compile it ahead, let its targets and places follow from its arguments alone, in whole calls on the windows themselves";
     let trait_name = format_ident!("__Ahead");
     let bound = quote_spanned!(reason.span=> __Ahead);
-    let arguments: Vec<TokenStream> = superstep.arguments().map(|param| {
-        let ty = &param.ty;
-        quote!(_: #ty)
-    }).collect();
+    let arguments: Vec<TokenStream> = superstep
+        .arguments()
+        .map(|param| {
+            let ty = &param.ty;
+            quote!(_: #ty)
+        })
+        .collect();
     let mut first = true;
     let inputs = superstep.params.iter().filter_map(|param| match &param.kind {
-        ParamKind::Window { .. } if std::mem::take(&mut first) => Some(quote!(window: &(impl #bound + ?Sized))),
+        ParamKind::Window { .. } if std::mem::take(&mut first) => {
+            Some(quote!(window: &(impl #bound + ?Sized)))
+        }
         ParamKind::Window { element } => Some(quote!(_: &#facade::Recorder<#element>)),
         ParamKind::Argument => {
             let ty = &param.ty;

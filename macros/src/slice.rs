@@ -11,8 +11,8 @@ use crate::chain::{Chain, Scope, Verb};
 use crate::check::idle_fences;
 use crate::collect::{Body, Reason, children, is_err};
 use crate::names::{
-    Effect, bound_by, changes_inside, effect, in_tokens, is_slice_method, macro_arguments, mentioned, name_of,
-    root_of, strip, text_of,
+    Effect, bound_by, changes_inside, effect, in_tokens, is_slice_method, macro_arguments, mentioned,
+    name_of, root_of, strip, text_of,
 };
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::shape::{Shape, shape};
@@ -97,9 +97,15 @@ fn not_owned(ty: &Type) -> Option<&'static str> {
     impl<'a> Visit<'a> for Borrows {
         fn visit_type(&mut self, ty: &'a Type) {
             match ty {
-                Type::Reference(_) => self.0 = Some("is an argument that holds a reference: take its owned form by reference"),
-                Type::ImplTrait(_) => self.0 = Some("is an argument whose type has no name: make it a generic parameter"),
-                Type::TraitObject(_) => self.0 = Some("is an argument without a size: make it a generic parameter"),
+                Type::Reference(_) => {
+                    self.0 = Some("is an argument that holds a reference: take its owned form by reference")
+                }
+                Type::ImplTrait(_) => {
+                    self.0 = Some("is an argument whose type has no name: make it a generic parameter")
+                }
+                Type::TraitObject(_) => {
+                    self.0 = Some("is an argument without a size: make it a generic parameter")
+                }
                 Type::Ptr(_) => self.0 = Some("is a pointer, which nothing is known about: take a reference"),
                 _ => visit::visit_type(self, ty),
             }
@@ -257,7 +263,8 @@ impl Slicer<'_> {
             Expr::Try(inner) => self.expr(&inner.expr, true),
             Expr::MethodCall(call)
                 if (call.method == "unwrap" || call.method == "expect")
-                    && (self.scope.chain(&call.receiver).is_some() || self.scope.fence(&call.receiver).is_some()) =>
+                    && (self.scope.chain(&call.receiver).is_some()
+                        || self.scope.fence(&call.receiver).is_some()) =>
             {
                 self.expr(&call.receiver, true)
             }
@@ -572,7 +579,8 @@ impl<'a> Visit<'a> for Reads<'_> {
             }
             Expr::MethodCall(call)
                 if is_slice_method(&call.method)
-                    && root_of(&call.receiver).is_some_and(|root| self.scope.is_any_window(&root.to_string())) =>
+                    && root_of(&call.receiver)
+                        .is_some_and(|root| self.scope.is_any_window(&root.to_string())) =>
             {
                 self.found(call, READ);
             }
@@ -611,7 +619,8 @@ impl<'a> Visit<'a> for Reads<'_> {
         }
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
-        let unseen = names.iter().any(|name| self.scope.shared.contains(name) || self.scope.worlds.contains(name));
+        let unseen =
+            names.iter().any(|name| self.scope.shared.contains(name) || self.scope.worlds.contains(name));
         if unseen {
             self.found(mac, READ);
         }
@@ -798,8 +807,14 @@ fn unknown_changes(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Res
         .filter_map(|param| param.name.as_ref().map(ToString::to_string))
         .collect();
     mutable.visit_block(&superstep.body);
-    let mut changes =
-        Changes { needs, mutable: &mutable.0, references: &references, inside: false, iterated: false, found: None };
+    let mut changes = Changes {
+        needs,
+        mutable: &mutable.0,
+        references: &references,
+        inside: false,
+        iterated: false,
+        found: None,
+    };
     changes.visit_block(&superstep.body);
     changes.found.map_or(Ok(()), Err)
 }
@@ -833,7 +848,9 @@ impl Changes<'_> {
 
     fn change(&mut self, at: &impl ToTokens, name: &str) {
         if self.found.is_none() {
-            let why = format!("may change `{name}` in a way that cannot be followed, and `{name}` decides where operations go");
+            let why = format!(
+                "may change `{name}` in a way that cannot be followed, and `{name}` decides where operations go"
+            );
             self.found = Some(Reason::new(at, why));
         }
     }
@@ -924,7 +941,8 @@ impl<'a> Visit<'a> for Changes<'_> {
                 };
                 arguments.iter().for_each(|arg| inner.visit_expr(arg));
                 if inner.found.is_some() && self.found.is_none() {
-                    self.found = inner.found.map(|reason| Reason { span: mac.span(), text: text_of(mac), ..reason });
+                    self.found =
+                        inner.found.map(|reason| Reason { span: mac.span(), text: text_of(mac), ..reason });
                 }
             }
             None => {

@@ -258,13 +258,19 @@ fn leaves_unevenly(uniform: &Uniform, body: &syn::Block) -> bool {
         fn visit_expr_match(&mut self, select: &'a syn::ExprMatch) {
             let before = self.1;
             self.1 |= self.0.cause(&select.expr).is_some()
-                || select.arms.iter().any(|arm| matches!(&arm.pat, Pat::Guard(g) if self.0.cause(&g.guard).is_some()));
+                || select
+                    .arms
+                    .iter()
+                    .any(|arm| matches!(&arm.pat, Pat::Guard(g) if self.0.cause(&g.guard).is_some()));
             visit::visit_expr_match(self, select);
             self.1 = before;
         }
         fn visit_local(&mut self, local: &'a syn::Local) {
             let before = self.1;
-            self.1 |= local.init.as_ref().is_some_and(|init| init.diverge.is_some() && self.0.cause(&init.expr).is_some());
+            self.1 |= local
+                .init
+                .as_ref()
+                .is_some_and(|init| init.diverge.is_some() && self.0.cause(&init.expr).is_some());
             visit::visit_local(self, local);
             self.1 = before;
         }

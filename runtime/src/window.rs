@@ -247,16 +247,28 @@ impl WindowCore {
     }
 
     /// The elements of `target`'s window at `place`, of which there must be `count`.
-    pub(crate) fn place(&self, target: usize, place: Place, count: usize, site: &'static Location<'static>) -> Result<Datatype> {
+    pub(crate) fn place(
+        &self,
+        target: usize,
+        place: Place,
+        count: usize,
+        site: &'static Location<'static>,
+    ) -> Result<Datatype> {
         if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
             && count > 0
             && at.checked_add(count).is_none_or(|end| end > peer.len)
         {
             let len = peer.len;
-            let message = format!("{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there");
+            let message = format!(
+                "{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there"
+            );
             return Err(self.error(Class::Disp, message, site));
         }
-        let remote = if count == 0 && matches!(place, Place::At(_)) { Datatype::empty() } else { place.datatype(count) };
+        let remote = if count == 0 && matches!(place, Place::At(_)) {
+            Datatype::empty()
+        } else {
+            place.datatype(count)
+        };
         self.sizes(count, remote.size(), site)?;
         self.check(target, &remote, site)?;
         Ok(remote)
@@ -309,14 +321,22 @@ impl WindowCore {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let Some((ready, id)) = self.matching.borrow().clone() else {
-            return Err(self.error(Class::RmaSync, "this window takes part in no superstep now".into(), site));
+            return Err(self.error(
+                Class::RmaSync,
+                "this window takes part in no superstep now".into(),
+                site,
+            ));
         };
         let local = match section {
             None => Local::Buffer,
             Some((key, datatype)) => {
                 let key = key.unwrap_or(self.key);
                 let window = self.world.matching_window(key).ok_or_else(|| {
-                    self.error(Class::Win, "a section of a window that is not one of this superstep's".into(), site)
+                    self.error(
+                        Class::Win,
+                        "a section of a window that is not one of this superstep's".into(),
+                        site,
+                    )
                 })?;
                 Local::Section { window, datatype }
             }
