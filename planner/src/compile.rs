@@ -1,12 +1,18 @@
 //! [`compile`]: from the patterns of all ranks to their schedule, pass by pass.
 
 use crate::error::{Class, Error, Result};
+use crate::explain::{Cost, cost};
 use crate::ids::{ClassId, Delta, Id, OperationId};
+use crate::ir::chunks::Cut;
 use crate::ir::pattern::{Kind, Local, Mode, Operation, Patterns};
+use crate::ir::peers::Peers;
+use crate::ir::routed::Ways;
 use crate::ir::schedule::{Placement, Schedule};
+use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
 use crate::passes::{coalesce, count, lower, normalise, order, pipeline, place, route};
 use crate::units::Bytes;
+use crate::verify::{Verified, verify};
 
 /// What is left to choice. Any choice gives the same contents of windows.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -34,10 +40,43 @@ impl Options {
     }
 }
 
-/// The schedule of these patterns.
+/// What each pass made of what it was given.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// Pass by pass.
+    pub passes: Vec<Pass>,
+    /// What the schedule is predicted to take, and what no schedule can do without.
+    pub cost: Cost,
+}
+
+/// One pass: rows in is the row before's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pass {
+    /// Its name.
+    pub name: &'static str,
+    /// What it leaves: classes of ranks,
+    pub classes: usize,
+    /// distinct links,
+    pub links: usize,
+    /// transfers in them, or frames, or instructions,
+    pub rows: usize,
+    /// and the bytes that those carry.
+    pub bytes: Bytes,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for Pass { name, classes, links, rows, bytes } in &self.passes {
+            writeln!(f, "{name}: {classes} classes, {links} links, {rows} rows, {bytes}")?;
+        }
+        writeln!(f, "{}", self.cost)
+    }
+}
+
+/// The schedule of these patterns, verified.
 ///
 /// # Errors
-/// What [`check`] says.
+/// What [`check`] says; class `Intern` for a schedule of ours that the verifier refuses.
 ///
 /// # Cost
 /// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have to be
@@ -47,16 +86,83 @@ pub fn compile(
     placement: Placement,
     machine: &Machine,
     options: &Options,
-) -> Result<Schedule> {
+) -> Result<Verified<Schedule>> {
+    compile_noting(patterns, placement, machine, options, &mut |_| {})
+}
+
+/// [`compile`], and what each pass did.
+///
+/// # Errors
+/// Those of [`compile`].
+pub fn compile_reporting(
+    patterns: &Patterns,
+    placement: Placement,
+    machine: &Machine,
+    options: &Options,
+) -> Result<(Verified<Schedule>, Report)> {
+    let mut passes = Vec::new();
+    let schedule = compile_noting(patterns, placement, machine, options, &mut |pass: &dyn Fn() -> Pass| {
+        passes.push(pass())
+    })?;
+    let cost = cost(&schedule, machine);
+    Ok((schedule, Report { passes, cost }))
+}
+
+fn compile_noting(
+    patterns: &Patterns,
+    placement: Placement,
+    machine: &Machine,
+    options: &Options,
+    note: &mut dyn FnMut(&dyn Fn() -> Pass),
+) -> Result<Verified<Schedule>> {
     check(patterns)?;
     let transfers = normalise(patterns, placement);
+    note(&|| pass("normalise", &transfers.peers, transfers.links.values().map(Vec::as_slice)));
     let messages = coalesce(transfers, options);
+    note(&|| pass("coalesce", &messages.peers, messages.links.values().map(Vec::as_slice)));
     let routed = route(messages, machine, options);
+    note(&|| {
+        pass(
+            "route",
+            &routed.peers,
+            routed.links.values().map(Ways::transfers).map(|all| all.map(|row| row.2)),
+        )
+    });
     let demand = count(&routed);
     let rounds = order(routed, demand);
+    note(&|| {
+        pass(
+            "order",
+            &rounds.peers,
+            rounds.links.values().map(Ways::transfers).map(|all| all.map(|row| row.2)),
+        )
+    });
     let chunks = pipeline(rounds, machine, options);
+    note(&|| pass("pipeline", &chunks.peers, chunks.links.values().map(Cut::transfers)));
     let placed = place(chunks);
-    Ok(lower(placed, |mode| options.asked(mode)))
+    let schedule = lower(placed, options);
+    note(&|| {
+        let rows = schedule.classes.values().map(|program| program.instructions.len()).sum();
+        Pass { name: "lower", classes: schedule.classes.len(), links: 0, rows, bytes: schedule.peak() }
+    });
+    verify(patterns, schedule).map_err(|error| {
+        Error::new(Class::Intern, format!("a schedule was refused: {error}")).in_superstep(&patterns.name)
+    })
+}
+
+fn pass<'a, L>(name: &'static str, peers: &Peers, links: impl Iterator<Item = L>) -> Pass
+where
+    L: IntoIterator<Item = &'a Transfer>,
+{
+    let mut pass = Pass { name, classes: peers.classes.len(), links: 0, rows: 0, bytes: Bytes(0) };
+    for link in links {
+        pass.links += 1;
+        for transfer in link {
+            pass.rows += 1;
+            pass.bytes += Bytes(transfer.bytes());
+        }
+    }
+    pass
 }
 
 /// Whether each rank's operations make sense by themselves. Conflicts of different operations are none of its business:
@@ -135,13 +241,13 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
         if origin != target {
             return Err(Error::new(
                 Class::Type,
-                format!("moves between elements of {origin:?} and of {target:?}"),
+                format!("moves between elements of {origin} and of {target}"),
             ));
         }
     }
     match operation.kind {
         Kind::Accumulate(op) if !op.takes(target) => {
-            Err(Error::new(Class::Op, format!("accumulates with {op}, which is not defined for {target:?}")))
+            Err(Error::new(Class::Op, format!("accumulates with {op}, which is not defined for {target}")))
         }
         _ => Ok(()),
     }

@@ -53,6 +53,11 @@ pub struct Chunk {
 }
 
 impl Cut {
+    /// All transfers, or pieces of them: the direct ones, then frame by frame.
+    pub fn transfers(&self) -> impl Iterator<Item = &Transfer> {
+        self.direct.iter().chain(self.frames.iter().flat_map(|frame| &frame.transfers))
+    }
+
     /// Whether the sender copies into the receiver's windows.
     pub fn stores(&self) -> bool {
         self.direct.iter().any(|transfer| !transfer.is_answer())

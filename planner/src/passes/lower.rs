@@ -20,10 +20,11 @@
 //! **Requires** answers before all else in a link's frames. **Ensures** every schedule is complete in itself (W6);
 //! equal programs are one. **Cost** follows the classes.
 
+use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
-use crate::ids::{BufferId, ClassId, Delta, LinkId, RoundId};
-use crate::ir::chunks::Cut;
+use crate::ids::{BufferId, ClassId, Delta, LinkId, OperationId, RoundId, WindowId};
+use crate::ir::chunks::{Chunk, Cut};
 use crate::ir::pattern::{Kind, Mode, Order};
 use crate::ir::peers::{Class, Peer};
 use crate::ir::placed::{Placed, Staging};
@@ -36,7 +37,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// See the [module](self).
-pub fn lower(placed: Placed<'_>, asked: impl Fn(Mode) -> Mode) -> Schedule {
+pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
     let Placed { chunks, at, buffers, .. } = &placed;
     let patterns = chunks.patterns;
     let (mut classes, mut met): (Table<ClassId, Program>, HashMap<u64, Vec<ClassId>>) =
@@ -48,7 +49,7 @@ pub fn lower(placed: Placed<'_>, asked: impl Fn(Mode) -> Mode) -> Schedule {
         .map(|(id, class)| {
             let rank =
                 Lowering { placed: &placed, at, class, turns: &chunks.turns[id], buffers: &buffers[id] };
-            let program = rank.program(&asked);
+            let program = rank.program(options);
             let mut hasher = DefaultHasher::new();
             program.hash(&mut hasher);
             let alike = met.entry(hasher.finish()).or_default();
@@ -111,7 +112,7 @@ impl<'a> Lowering<'a> {
         self.receives(peer).is_some_and(Cut::stores) || self.sends(peer).is_some_and(Cut::loads)
     }
 
-    fn program(&self, asked: impl Fn(Mode) -> Mode) -> Program {
+    fn program(&self, options: &Options) -> Program {
         let patterns = self.placed.chunks.patterns;
         let mut buffers = Table::new();
         let mut ids = Vec::new();
@@ -128,7 +129,7 @@ impl<'a> Lowering<'a> {
             code.push(Instruction::Await { peer: peer.delta, frame: Frame::Done });
         }
         let pattern = patterns.classes[self.class.pattern].clone();
-        let routes = self.routes(pattern.operations.len(), asked);
+        let routes = self.routes(pattern.operations.len(), options);
         let least_len = self.class.least_len.iter().copied().collect();
         Program { pattern, routes, least_len, buffers, instructions: code }
     }
@@ -293,7 +294,7 @@ impl<'a> Lowering<'a> {
         if self.placed.chunks.patterns.order == Order::Relaxed {
             return false;
         }
-        let mut writes: Vec<(Delta, &Transfer, crate::ids::WindowId, &Datatype)> = Vec::new();
+        let mut writes: Vec<(Delta, &Transfer, WindowId, &Datatype)> = Vec::new();
         for peer in &self.class.peers {
             let Some(cut) = self.receives(peer) else { continue };
             let own = if peer.delta == Delta::SELF { &cut.direct[..] } else { &[] };
@@ -313,11 +314,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// How each operation travels.
-    fn routes(
-        &self,
-        operations: usize,
-        asked: impl Fn(Mode) -> Mode,
-    ) -> Table<crate::ids::OperationId, Option<Routing>> {
+    fn routes(&self, operations: usize, options: &Options) -> Table<OperationId, Option<Routing>> {
         let mut routes: Table<_, Option<Routing>> = std::iter::repeat_n(None, operations).collect();
         for (peer, turn) in self.class.peers.iter().zip(self.turns) {
             let own = peer.delta == Delta::SELF;
@@ -335,7 +332,7 @@ impl<'a> Lowering<'a> {
                     if !own && transfer.is_answer() != mine {
                         continue;
                     }
-                    let wanted = asked(transfer.asked);
+                    let wanted = options.asked(transfer.asked);
                     let instead = !own && wanted != Mode::Auto && wanted != mode;
                     let round = rounds.get(message).copied().unwrap_or_default();
                     for &operation in &transfer.operations {
@@ -378,7 +375,7 @@ fn copy(transfer: &Transfer, from: Delta, to: Delta) -> Instruction {
     }
 }
 
-fn unpack(peer: Delta, frame: &crate::ir::chunks::Chunk, answers: bool, code: &mut Vec<Instruction>) {
+fn unpack(peer: Delta, frame: &Chunk, answers: bool, code: &mut Vec<Instruction>) {
     let members = frame.transfers.iter().zip(frame.at.iter().copied());
     let members = members.filter(|(transfer, _)| transfer.is_answer() == answers);
     for joined in joined(members, |transfer| &transfer.target, |transfer| Some(transfer.kind)) {

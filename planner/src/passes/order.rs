@@ -15,10 +15,10 @@
 //! **Source** König's theorem: the chromatic index of a bipartite multigraph is its greatest degree.
 
 use super::classes::Classes;
-use crate::ids::{ClassId, Delta, RoundId};
+use crate::ids::{ClassId, Delta, LinkId, RoundId};
 use crate::ir::demand::Demand;
 use crate::ir::pattern::Mode;
-use crate::ir::peers::Peers;
+use crate::ir::peers::{Peer, Peers};
 use crate::ir::rounds::{Rounds, Turn};
 use crate::ir::routed::Routed;
 use crate::table::Table;
@@ -43,12 +43,12 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
                 classes.push(peers.classes[class].clone());
                 loads.push(demand.classes[class]);
                 let mut rest = turns.of(rank);
-                let mut take = |link: Option<crate::ids::LinkId>| {
+                let mut take = |link: Option<LinkId>| {
                     let (now, later) = rest.split_at(link.map_or(0, |link| links[link].rounds()));
                     rest = later;
                     now.iter().map(|&round| RoundId(round)).collect()
                 };
-                let turn = |peer: &crate::ir::peers::Peer| match peer.delta {
+                let turn = |peer: &Peer| match peer.delta {
                     Delta::SELF => Turn::default(),
                     _ => Turn { sends: take(peer.sends), receives: take(peer.receives) },
                 };
@@ -268,7 +268,7 @@ impl Vertices {
         let groups = groups as usize + 1;
         let words = (rounds as usize).div_ceil(64);
         let mut free = vec![u64::MAX; groups * words];
-        if rounds % 64 != 0 {
+        if !rounds.is_multiple_of(64) {
             free.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word = (1 << (rounds % 64)) - 1);
         }
         Self { group, edge: vec![0; groups * rounds as usize], free }
