@@ -14,7 +14,7 @@ use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan;
 use fencepost_planner::table::Table;
-use fencepost_planner::{Class, Error, Options, Result, Verified, verify};
+use fencepost_planner::{Class, Error, Options, Result, Verified};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
@@ -95,7 +95,8 @@ impl Compiled {
         machine: &Machine,
         options: &Options,
     ) -> Result<Self> {
-        let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
+        let schedules =
+            patterns.iter().map(|patterns| fencepost_planner::compile(patterns, placement, machine, options));
         let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
         Ok(Self { name, patterns, schedules })
     }
@@ -139,17 +140,6 @@ fn file_of(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", number + 1));
     name.into()
-}
-
-/// From patterns to a schedule that was verified.
-fn schedule(
-    patterns: &Patterns,
-    placement: Placement,
-    machine: &Machine,
-    options: &Options,
-) -> Result<Verified<Schedule>> {
-    let schedule = fencepost_planner::compile(patterns, placement, machine, options)?;
-    verify(patterns, schedule).map_err(|error| Error::new(Class::Intern, error.to_string()).because(error))
 }
 
 /// What `name::compile` does.
@@ -307,7 +297,7 @@ pub fn prepare(
     let options = Options { mode: world.mode.get(), ..Options::default() };
     let epochs = patterns.into_iter().map(|interned| {
         let patterns = interned.into_patterns(superstep.name, table.clone());
-        let schedule = schedule(&patterns, placement, &machine, &options);
+        let schedule = fencepost_planner::compile(&patterns, placement, &machine, &options);
         prepared::agree(world, schedule.map(Arc::new), &call).map(Rc::new)
     });
     Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })

@@ -1,7 +1,7 @@
 //! What `#[superstep]` calls: entering and leaving a superstep, and the claim that its pattern makes.
 //!
 //! The pattern of a superstep is a claim about its calls. The first time that a rank runs the superstep, and each time
-//! in debug builds, the calls made are compared with it at each fence, before anything moves.
+//! under the checker, the calls made are compared with it at each fence, before anything moves.
 
 use crate::fence::{self, Call};
 use crate::outbox::{Head, WIDE, WideSource, code_of};
@@ -78,6 +78,8 @@ pub(crate) struct Supersteps {
     pub(crate) bound: RefCell<Option<Rc<Ready>>>,
     /// Whether the last fence failed: every rank knows then.
     failed: Cell<bool>,
+    /// Whether each execution is compared, not only the first.
+    check: Cell<bool>,
 }
 
 struct Running {
@@ -97,6 +99,16 @@ impl Supersteps {
             }
             _ => *call,
         }
+    }
+
+    /// Compare each execution with its pattern, or only the first.
+    pub(crate) fn check(&self, each: bool) {
+        self.check.set(each);
+    }
+
+    /// Whether each execution is compared.
+    pub(crate) fn checks(&self) -> bool {
+        self.check.get()
     }
 
     /// Keep whether a fence failed.
@@ -214,18 +226,17 @@ fn differs_from(
         let Some(request) = made.next() else {
             return Some(format!("the pattern has a get at {} that was not made", operation.site));
         };
-        if target(operation) != Some(Rank(request.target as u32)) || operation.remote != request.remote {
+        let remote = pending.remote(request);
+        if target(operation) != Some(Rank(request.target)) || operation.remote != remote {
             return Some(format!(
                 "a get that is not as in the pattern: from rank {} elements {}, where the call at {} has elements {}",
-                request.target, request.remote, operation.site, operation.remote
+                request.target, remote, operation.site, operation.remote
             ));
         }
     }
     made.next().map(|request| {
-        format!(
-            "a get that the pattern does not have: from rank {} elements {}",
-            request.target, request.remote
-        )
+        let remote = pending.remote(request);
+        format!("a get that the pattern does not have: from rank {} elements {remote}", request.target)
     })
 }
 
@@ -301,7 +312,7 @@ impl Supersteps {
         self.running.borrow_mut().truncate(depth);
     }
 
-    /// What the superstep must call, to be compared: the first time, and in debug builds.
+    /// What the superstep must call, to be compared: the first time, and each time under the checker.
     fn claim(
         &self,
         superstep: &'static Superstep,
@@ -311,7 +322,7 @@ impl Supersteps {
     ) -> Option<Rc<[RecordedEpoch]>> {
         let claim = claim?;
         let known = self.compared.borrow().contains(&std::ptr::from_ref(superstep));
-        if known && !cfg!(debug_assertions) {
+        if known && !self.check.get() {
             return None;
         }
         if !known {
