@@ -8,13 +8,15 @@ use crate::world::{Windows, World, WorldCore};
 use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::ElementType;
+use fencepost_planner::explain::{cost, explain};
 use fencepost_planner::ids::{ClassId, WindowId};
-use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Local, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan;
 use fencepost_planner::table::Table;
-use fencepost_planner::{Class, Error, Options, Result, Verified, verify};
+use fencepost_planner::units::Nanos;
+use fencepost_planner::{Class, Error, Options, Result, Verified};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
@@ -108,6 +110,31 @@ impl Compiled {
         Self::new(self.name, self.patterns.clone(), placement, machine, options)
     }
 
+    /// Compile the same calls with every operation in `mode`, where that can be had.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn in_mode(&self, mode: Mode) -> Result<Self> {
+        let options = Options { mode, ..Options::default() };
+        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
+        self.with(placement, &Machine::default(), &options)
+    }
+
+    /// What the schedules are predicted to take on the built-in machine, one after another.
+    pub fn predicted(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
+    }
+
+    /// What no schedule of these messages can do without, on the built-in machine.
+    pub fn bound(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
+    }
+
+    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call.
+    pub fn explain(&self) -> String {
+        self.schedules.iter().map(|schedule| explain(schedule, &Machine::default())).collect()
+    }
+
     /// What was asked for: the patterns of all ranks, one for each epoch.
     pub fn patterns(&self) -> &[Patterns] {
         &self.patterns
@@ -148,8 +175,7 @@ fn schedule(
     machine: &Machine,
     options: &Options,
 ) -> Result<Verified<Schedule>> {
-    let schedule = fencepost_planner::compile(patterns, placement, machine, options)?;
-    verify(patterns, schedule).map_err(|error| Error::new(Class::Intern, error.to_string()).because(error))
+    fencepost_planner::compile(patterns, placement, machine, options)
 }
 
 /// What `name::compile` does.
