@@ -2,6 +2,7 @@
 //! on several ways for its links to be unpleasant. No test waits for time: what can't come must end in `Lost`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
 use std::thread;
 
 use fencepost_runtime::transport::{
@@ -441,7 +442,9 @@ fn the_end_of_the_world_reaches_every_waiter_with_its_first_cause() {
 
 #[test]
 fn big_payloads_pass_both_ways_at_once() {
-    let big: &'static [u8] = Vec::leak((0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    static BIG: LazyLock<Vec<u8>> =
+        LazyLock::new(|| (0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    let big: &'static [u8] = &BIG;
     let calm = SimConfig { seed: 3, ..SimConfig::default() };
     for ends in [local(2).into_iter().map(Endpoint::Local).collect(), simulated(2, calm)] {
         run(ends, |end| {
