@@ -48,6 +48,7 @@ fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -
     })
 }
 
+#[expect(clippy::print_stderr, reason = "says on which transport a panic happened")]
 fn on_all(size: usize, rank: impl Fn(&mut Endpoint) + Sync) {
     for (name, ends) in transports(size) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(ends, &rank))) {
