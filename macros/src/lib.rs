@@ -1,1 +1,72 @@
-//! Stub
+//! The `#[superstep]` attribute of Fencepost.
+//!
+//! A superstep is a function whose calls on its windows happen between two fences. The attribute reads the function
+//! while the program builds: it cuts the body into epochs at its fences, refuses what cannot work, and slices out what
+//! the operations' targets and datatypes depend on, so that the pattern can be had without running the function.
+//!
+//! ```text
+//! tokens ─parse▶ Superstep ─collect▶ Body ─check▶ ─slice▶ Slice (or the line that made it dynamic) ─expand▶ tokens
+//! ```
+//!
+//! Everything here is syntax: the crate sees names, never types or values, and depends on none of ours; what it emits
+//! are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a schedule.
+
+mod chain;
+mod check;
+mod collect;
+mod expand;
+mod messages;
+mod names;
+mod parse;
+mod shape;
+mod slice;
+#[cfg(test)]
+mod tests;
+mod uniform;
+
+use proc_macro2::TokenStream;
+
+/// Make a function a superstep: its puts, gets and accumulates happen at a fence, and their pattern is known.
+///
+/// The function takes its windows as `&mut Window<T>` and returns a `Result`. A body without a fence gets one at its
+/// end, over all its windows; a body with fences must end in one. An error, or a panic, discards what was collected.
+///
+/// Beside the function stands an empty enum of the same name, with what can be done without calling it:
+/// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a world;
+/// - `name::compile(ranks, |rank| arguments)` compiles it ahead of time, for any number of ranks;
+/// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` give a prepared superstep, whose
+///   `run` replays a plan that all ranks have agreed on.
+///
+/// A superstep whose targets or datatypes cannot be had from its arguments alone is *dynamic*: it runs, and is planned
+/// at run time. Asking to compile it ahead is then a compile error that shows the line that made it so.
+///
+/// # Options
+/// `#[superstep(crate = path)]`: where the facade is, if not at `::fencepost`. `#[superstep(prepared = Name)]`: a name
+/// for the type that `prepare` and `load` return, to keep it in a struct of your own.
+///
+/// `#[uniform]` on a parameter promises that all ranks pass the same value: fences may then stand under conditions and
+/// bounds made of it. The promise is checked: a hash of the values is part of every synchronisation.
+#[proc_macro_attribute]
+pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    attribute(options.into(), item.into()).into()
+}
+
+/// The attribute, in tokens that can be tested.
+fn attribute(options: TokenStream, item: TokenStream) -> TokenStream {
+    match understand(options, item.clone()) {
+        Ok((superstep, body, slice)) => expand::expand(&superstep, &body, &slice),
+        Err(error) => expand::harmless(item, &error),
+    }
+}
+
+/// Everything that can fail.
+fn understand(
+    options: TokenStream,
+    item: TokenStream,
+) -> syn::Result<(parse::Superstep, collect::Body, slice::Outcome)> {
+    let superstep = parse::parse(options, item)?;
+    let body = collect::collect(&superstep);
+    check::check(&superstep, &body)?;
+    let slice = slice::slice(&superstep, &body);
+    Ok((superstep, body, slice))
+}

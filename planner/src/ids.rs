@@ -44,7 +44,9 @@ ids! {
     OperationId "op";
     /// A class of ranks that differ only by where they stand.
     ClassId "c";
-    /// A message within one class's part of a stage.
+    /// All that goes from one rank to another, by content: one id wherever in the world it is the same.
+    LinkId "l";
+    /// A message within one link.
     MessageId "m";
     /// A round of the order of issue.
     RoundId "round";

@@ -1,11 +1,25 @@
 //! The planner of Fencepost.
 
+pub mod argument;
+pub mod collect;
+pub mod compile;
 pub mod datatype;
 pub mod element;
 pub mod error;
+pub mod explain;
+pub mod grid;
 pub mod ids;
 pub mod ir;
+pub mod machine;
+pub mod passes;
+pub mod plan;
+pub mod reference;
 pub mod table;
+pub mod text;
 pub mod units;
+pub mod verify;
 
+pub use compile::{Options, compile};
 pub use error::{Class, Error, Result, State};
+pub use explain::explain;
+pub use verify::{Verified, VerifyError, verify};

@@ -31,33 +31,17 @@ macro_rules! unit {
 
 unit! {
     /// A number of bytes.
+    #[derive(Eq, Ord, Hash)]
     Bytes(u64) "B"
 }
 unit! {
     /// A number of elements.
+    #[derive(Eq, Ord, Hash)]
     Elems(u64) "elements"
 }
 unit! {
     /// Nanoseconds, as the machine model predicts them.
     Nanos(f64) "ns"
-}
-
-impl Eq for Bytes {}
-impl Ord for Bytes {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
-}
-impl std::hash::Hash for Bytes {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
-impl Eq for Elems {}
-impl Ord for Elems {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
 }
 
 impl Elems {

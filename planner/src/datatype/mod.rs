@@ -1,7 +1,38 @@
 //! Datatypes: which elements of a window, in which order (MPI's typemap), over *elements*, never bytes.
 //!
-//! A [`Datatype`] is always in canonical form: any two descriptions of the same elements in the same order are equal.
+//! A [`Datatype`] is always in canonical form: any two descriptions of the same elements in the same order are equal,
+//! print the same text and have the same bytes on the wire. One idea a file:
+//!
+//! - `form`: the type, and what can be asked of it; `build`: the ways to describe one;
+//! - `canonical`: from any description to the one form; `runs`: its elements as maximal runs, and two typemaps in step;
+//! - `slice`: a part of a typemap; `monotone`: both sides of a transfer reordered so that the target ascends;
+//! - `overlap`: whether two typemaps share an element, or one visits an element twice;
+//! - `text`: print and parse; `wire`: bytes; `intern`: ids by content.
+//!
+//! # Limits
+//!
+//! Elements lie at displacements from `-2^62` to below `2^62`, so that no difference of two overflows; a typemap has
+//! at most [`isize::MAX`] elements; and a description that has no short form may be written out to at most
+//! [`MOST_PIECES`] pieces. What exceeds a limit is an error of class `Type` in the constructors named `try_..` and a
+//! panic in those without.
 
+mod build;
+mod canonical;
 mod form;
+mod intern;
+mod monotone;
+mod overlap;
+mod runs;
+mod slice;
+mod text;
+mod wire;
 
+pub use build::Repeat;
+pub use canonical::MOST_PIECES;
 pub use form::{Datatype, Dim, Piece};
+pub use intern::{DatatypeId, Interner};
+pub use monotone::{monotone, try_monotone};
+pub use runs::{Pairs, Runs, pairs};
+
+#[cfg(test)]
+mod tests;

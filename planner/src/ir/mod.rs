@@ -1,4 +1,17 @@
-//! The stages of a schedule in the making, one type a file. See [`crate`] for the order.
+//! The stages of a schedule in the making, one type a file, in this order:
+//!
+//! [`Patterns`](pattern::Patterns), [`Transfers`](transfers::Transfers), [`Messages`](messages::Messages),
+//! [`Routed`](routed::Routed), [`Demand`](demand::Demand), [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks),
+//! [`Placed`](placed::Placed), [`Schedule`](schedule::Schedule).
 
+pub mod chunks;
+pub mod class_map;
+pub mod demand;
+pub mod messages;
 pub mod pattern;
+pub mod peers;
+pub mod placed;
+pub mod rounds;
+pub mod routed;
 pub mod schedule;
+pub mod transfers;

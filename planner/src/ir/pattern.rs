@@ -71,7 +71,7 @@ impl std::fmt::Display for Site {
 }
 
 /// One call as written.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
     /// What it does.
     pub kind: Kind,
@@ -90,7 +90,7 @@ pub struct Operation {
 }
 
 /// One rank's operations of one epoch, in program order.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pattern {
     /// The calls.
     pub operations: Table<OperationId, Operation>,
@@ -128,5 +128,35 @@ impl Patterns {
     /// How many ranks.
     pub fn ranks(&self) -> u32 {
         self.class_of.len() as u32
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Mode::Auto),
+            "aggressive" => Ok(Mode::Aggressive),
+            "aggregated" => Ok(Mode::Aggregated),
+            "pipelined" => Ok(Mode::Pipelined),
+            "direct" => Ok(Mode::Direct),
+            other => Err(crate::Error::new(
+                crate::Class::Arg,
+                format!("`{other}` is no mode: it may be auto, aggressive, aggregated, pipelined or direct"),
+            )),
+        }
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Mode::Auto => "auto",
+            Mode::Aggressive => "aggressive",
+            Mode::Aggregated => "aggregated",
+            Mode::Pipelined => "pipelined",
+            Mode::Direct => "direct",
+        })
     }
 }

@@ -16,6 +16,7 @@ use crate::element::{ElementType, Op};
 use crate::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
 use crate::ir::pattern::{Mode, Order, Pattern};
 use crate::table::Table;
+use crate::units::Bytes;
 
 /// All ranks' programs, by class.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,6 +35,16 @@ pub struct Schedule {
     pub order: Order,
     /// Ranks that share memory, from which each pair's reach follows.
     pub placement: Placement,
+}
+
+impl Schedule {
+    /// The most bytes of buffers that one rank needs, all copies together.
+    pub fn peak(&self) -> Bytes {
+        let of = |program: &Program| {
+            program.buffers.values().map(|buffer| buffer.bytes * u64::from(buffer.copies)).sum()
+        };
+        Bytes(self.classes.values().map(of).max().unwrap_or(0))
+    }
 }
 
 /// Which ranks share memory.
@@ -62,11 +73,12 @@ impl Placement {
 }
 
 /// One rank's part of a schedule: the same for all ranks of its class.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
     /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the rank's own.
     pub pattern: Pattern,
-    /// For each operation with a target, how it travels and in which round; for `explain`.
+    /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has no
+    /// target or no elements, or later puts of this rank replace all of them.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The least length each window needs on this rank, for its own sections and for what others do to it.
     pub least_len: Table<WindowId, usize>,
@@ -77,7 +89,7 @@ pub struct Program {
 }
 
 /// How an operation travels.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Routing {
     /// The mode taken; never `Auto`.
     pub mode: Mode,
@@ -88,7 +100,7 @@ pub struct Routing {
 }
 
 /// A buffer that messages to one peer are sent from.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Buffer {
     /// Whom its frames go to.
     pub peer: Delta,
@@ -99,7 +111,7 @@ pub struct Buffer {
 }
 
 /// Elements on one side of a movement: some of the typemap of a section or of an operation's own buffer.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
     /// Elements of a window.
     Window {
@@ -152,7 +164,7 @@ pub enum Frame {
 }
 
 /// One step of a program.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Instruction {
     /// Send an entry frame to `peer`: from here on it may touch this rank's windows.
     Expose {

@@ -99,6 +99,28 @@ impl Transport for Endpoint {
         each!(self, end => end.end(cause))
     }
 
+    #[inline]
+    fn announce(&mut self, word: u64) {
+        each!(self, end => end.announce(word))
+    }
+
+    fn announced(&self, peer: usize) -> u64 {
+        each!(self, end => end.announced(peer))
+    }
+
+    fn drained(&mut self, from: usize) -> bool {
+        each!(self, end => end.drained(from))
+    }
+
+    #[inline]
+    fn touching(&mut self, on: bool) -> bool {
+        each!(self, end => end.touching(on))
+    }
+
+    fn is_touching(&self, peer: usize) -> bool {
+        each!(self, end => end.is_touching(peer))
+    }
+
     fn meter(&self) -> &Meter {
         each!(self, end => end.meter())
     }

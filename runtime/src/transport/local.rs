@@ -187,6 +187,28 @@ impl Transport for LocalEnd {
         self.shared.bells.ring_others(self.rank);
     }
 
+    #[inline]
+    fn announce(&mut self, word: u64) {
+        self.shared.roll.announce(self.rank, word);
+    }
+
+    fn announced(&self, peer: usize) -> u64 {
+        self.shared.roll.announced(peer)
+    }
+
+    #[inline]
+    fn touching(&mut self, on: bool) -> bool {
+        self.shared.roll.touch(self.rank, on)
+    }
+
+    fn is_touching(&self, peer: usize) -> bool {
+        self.shared.roll.touches(peer)
+    }
+
+    fn drained(&mut self, _: usize) -> bool {
+        true // a post shows at once
+    }
+
     fn meter(&self) -> &Meter {
         &self.meter
     }

@@ -222,6 +222,21 @@ pub trait Transport {
     /// End the world for all ranks; the first cause is the one that everybody sees.
     fn end(&mut self, cause: Cause);
 
+    /// I enter the superstep of this word: whoever waits for me in vain can see that I am elsewhere.
+    fn announce(&mut self, word: u64);
+
+    /// The word of the superstep that `peer` entered last; 0 before the first.
+    fn announced(&self, peer: usize) -> u64;
+
+    /// Whether all that `from` has posted so far has come and was taken, as far as can be told from here.
+    fn drained(&mut self, from: usize) -> bool;
+
+    /// I begin, or have ended, to touch memory of others. Gives whether I may begin: not once the world was ended.
+    fn touching(&mut self, on: bool) -> bool;
+
+    /// Whether `peer` may be touching memory of others. Once the world was ended and this is false, it stays false.
+    fn is_touching(&self, peer: usize) -> bool;
+
     /// What this rank has sent so far.
     fn meter(&self) -> &Meter;
 }

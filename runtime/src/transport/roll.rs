@@ -1,13 +1,17 @@
-//! Who has left, and whether the world was ended: looked at after a fruitless look only.
+//! Who has left, whether the world was ended, and where each rank is: looked at after a fruitless look only.
 
 use super::{Cause, Loss, Lost};
-use crate::sync::{AtomicBool, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Line, Mutex, Ordering, lock};
 
 /// The roll of one world.
 pub(super) struct Roll {
     ended: AtomicBool,
     gone: Vec<AtomicBool>,
     words: Mutex<Words>,
+    /// The word of the superstep that each rank entered last.
+    at: Vec<Line<AtomicU64>>,
+    /// Whether each rank may be touching memory of others.
+    touching: Vec<Line<AtomicBool>>,
 }
 
 #[derive(Default)]
@@ -22,6 +26,8 @@ impl Roll {
             ended: AtomicBool::new(false),
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
             words: Mutex::new(Words { ended: None, gone: vec![None; size] }),
+            at: (0..size).map(|_| Line(AtomicU64::new(0))).collect(),
+            touching: (0..size).map(|_| Line(AtomicBool::new(false))).collect(),
         }
     }
 
@@ -41,7 +47,31 @@ impl Roll {
     /// End the world, unless it has ended.
     pub(super) fn end(&self, cause: Cause) {
         lock(&self.words).ended.get_or_insert(cause);
-        self.ended.store(true, Ordering::Release);
+        self.ended.store(true, Ordering::SeqCst);
+    }
+
+    /// `rank` has entered the superstep of `word`. Release: whoever sees it sees all that the rank sent before.
+    #[inline]
+    pub(super) fn announce(&self, rank: usize, word: u64) {
+        self.at[rank].0.store(word, Ordering::Release);
+    }
+
+    /// Where `rank` is.
+    #[inline]
+    pub(super) fn announced(&self, rank: usize) -> u64 {
+        self.at[rank].0.load(Ordering::Acquire)
+    }
+
+    /// `rank` begins or ends to touch memory of others; whether the world goes on, where it begins. SeqCst: either this
+    /// rank sees that the world was ended, or whoever ended it sees that this rank touches.
+    pub(super) fn touch(&self, rank: usize, on: bool) -> bool {
+        self.touching[rank].0.store(on, Ordering::SeqCst);
+        !on || !self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Whether `rank` may be touching memory of others.
+    pub(super) fn touches(&self, rank: usize) -> bool {
+        self.touching[rank].0.load(Ordering::SeqCst)
     }
 
     /// Whether `rank` has left, or was cut off. Acquire: all that it sent can now be seen.

@@ -452,6 +452,30 @@ impl Transport for SimEnd {
         self.shared.bells.ring_others(self.rank);
     }
 
+    #[inline]
+    fn announce(&mut self, word: u64) {
+        self.shared.roll.announce(self.rank, word);
+    }
+
+    fn announced(&self, peer: usize) -> u64 {
+        self.shared.roll.announced(peer)
+    }
+
+    #[inline]
+    fn touching(&mut self, on: bool) -> bool {
+        self.shared.roll.touch(self.rank, on)
+    }
+
+    fn is_touching(&self, peer: usize) -> bool {
+        self.shared.roll.touches(peer)
+    }
+
+    fn drained(&mut self, from: usize) -> bool {
+        let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
+        let inbound = &self.inbound[from];
+        link.bytes.is_empty() && !link.starved && inbound.frames.is_empty()
+    }
+
     fn meter(&self) -> &Meter {
         &self.meter
     }

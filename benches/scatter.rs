@@ -1,0 +1,140 @@
+//! What does a scattered operation cost, in a dynamic epoch of many?
+//!
+//! Ten thousand 8-byte operations from each of two ranks to the other, on distinct random elements of a table of 1 MiB;
+//! eight sets of indices and values take turns.
+
+use fencepost::{Mode, Op, Window};
+use fencepost_benches::draws::{Set, TABLE, draw};
+use fencepost_benches::limits::scatter::{Apply, Tables};
+use fencepost_benches::{Contest, ours};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SETS: usize = 8;
+type Draws = Arc<Vec<Vec<Set>>>;
+
+fn puts(draws: &Draws, iterations: u64) -> Duration {
+    ours::team(
+        2,
+        iterations,
+        |world| world.window::<u64>(TABLE),
+        |world, u: &mut Window<u64>, k| {
+            let set = &draws[world.rank()][k % draws[0].len()];
+            let other = 1 - world.rank();
+            for (&index, &value) in set.indices.iter().zip(&set.values) {
+                u.put([value]).to(other, index as usize)?;
+            }
+            u.fence()
+        },
+    )
+}
+
+fn sums(draws: &Draws, iterations: u64) -> Duration {
+    ours::team(
+        2,
+        iterations,
+        |world| world.window::<f64>(TABLE),
+        |world, u: &mut Window<f64>, k| {
+            let set = &draws[world.rank()][k % draws[0].len()];
+            let other = 1 - world.rank();
+            for (&index, &value) in set.indices.iter().zip(&set.values) {
+                u.accumulate([f64::from_bits(value)], Op::Sum).to(other, index as usize)?;
+            }
+            u.fence()
+        },
+    )
+}
+
+/// Puts to one window and sums to another, by turns.
+fn mixed(draws: &Draws, iterations: u64) -> Duration {
+    let make = |world: &fencepost::World| Ok((world.window::<u64>(TABLE)?, world.window::<f64>(TABLE)?));
+    ours::team(2, iterations, make, |world, (u, v), k| {
+        let set = &draws[world.rank()][k % draws[0].len()];
+        let other = 1 - world.rank();
+        for (two, values) in set.indices.chunks_exact(2).zip(set.values.chunks_exact(2)) {
+            u.put([values[0]]).to(other, two[0] as usize)?;
+            v.accumulate([f64::from_bits(values[1])], Op::Sum).to(other, two[1] as usize)?;
+        }
+        world.fence((u, v))
+    })
+}
+
+/// The answers go behind the table, each to a place of its own.
+fn gets(draws: &Draws, iterations: u64) -> Duration {
+    ours::team(
+        2,
+        iterations,
+        |world| world.window::<u64>(2 * TABLE),
+        |world, u: &mut Window<u64>, k| {
+            let set = &draws[world.rank()][k % draws[0].len()];
+            let other = 1 - world.rank();
+            for (i, &index) in set.indices.iter().enumerate() {
+                u.get(TABLE + i..TABLE + i + 1).from(other, index as usize)?;
+            }
+            u.fence()
+        },
+    )
+}
+
+/// Every element of a column, a put each.
+fn column(mode: Mode, iterations: u64) -> Duration {
+    const N: usize = 1024;
+    const ROW: usize = N / 2 + 2;
+    ours::team(
+        2,
+        iterations,
+        |world| world.window::<f64>((N + 2) * ROW),
+        |world, u: &mut Window<f64>, _| {
+            u.set_mode(mode);
+            let (from, to) = if world.rank() == 0 { (N / 2, 0) } else { (1, N / 2 + 1) };
+            for row in 1..=N {
+                u.put([u[row * ROW + from]]).to(1 - world.rank(), row * ROW + to)?;
+            }
+            u.fence()
+        },
+    )
+}
+
+fn main() {
+    let draws = |sets, n| Arc::new(draw(2, sets, n));
+    let many: Draws = draws(SETS, 10_000);
+    let limit = |apply| {
+        let tables = Tables::new((*many).clone());
+        move |n| tables.log_exchange_apply(apply, n)
+    };
+    let ours = |run: fn(&Draws, u64) -> Duration, draws: &Draws| {
+        let draws = draws.clone();
+        move |n| run(&draws, n)
+    };
+    let answers = Tables::new((*many).clone());
+    let mut contests = vec![
+        Contest::new("10,000 scattered puts, dynamic", 10_000)
+            .side("log, exchange, apply", limit(Apply::Store))
+            .held("Fencepost", 1.8, ours(puts, &many)),
+        Contest::new("10,000 scattered f64 accumulates, dynamic", 10_000)
+            .side("log, exchange, apply", limit(Apply::AddF64))
+            .held("Fencepost", 2.2, ours(sums, &many)),
+        Contest::new("10,000 scattered puts and accumulates over two windows, dynamic", 10_000)
+            .side("log, exchange, apply", limit(Apply::AddF64))
+            .held("Fencepost", 2.7, ours(mixed, &many)),
+        Contest::new("10,000 scattered gets, dynamic", 10_000)
+            .side("Fencepost, as many puts", ours(puts, &many))
+            .held("Fencepost", 2.0, ours(gets, &many))
+            .side("log, answer, take", move |n| answers.log_answer_take(n)),
+    ];
+    for n in [1000, 10_000, 100_000] {
+        contests.push(
+            Contest::new(format!("{n} puts: fresh ones (budget 15 ns), and the same again (6 ns)"), n)
+                .side("the same in each epoch", ours(puts, &draws(1, n)))
+                .side("fresh in each epoch", ours(puts, &draws(4, n))),
+        );
+    }
+    let halo =
+        fencepost_benches::limits::halo::Halo::new(fencepost_benches::limits::halo::Face::column(1024));
+    contests.push(
+        Contest::new("column halo of 1024 as separate puts, not prepared", 1)
+            .side("pack, barrier, unpack", move |n| halo.packed(n))
+            .side("Fencepost", |n| column(Mode::Auto, n)),
+    );
+    fencepost_benches::main(contests);
+}

@@ -1,0 +1,188 @@
+//! [`Contest`]: several ways to do the same work, timed in turn, round by round.
+//!
+//! Shared machines change speed by half from one second to the next, and all figures with them. So sides are
+//! interleaved: each round runs every side once, and what counts is the ratio of medians over the rounds.
+
+use std::time::Duration;
+
+/// A way to do it: runs the given number of iterations and says how long the slowest thread took.
+pub struct Side {
+    name: String,
+    run: Box<dyn FnMut(u64) -> Duration>,
+}
+
+/// One question: what does an operation cost on each side?
+pub struct Contest {
+    question: String,
+    /// Operations an iteration.
+    operations: f64,
+    /// What the ratio to the first side should not exceed, by side.
+    budgets: Vec<Option<f64>>,
+    sides: Vec<Side>,
+}
+
+/// Nanoseconds an operation over the rounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// The middle one.
+    pub median: f64,
+    /// The best.
+    pub min: f64,
+    /// The worst.
+    pub max: f64,
+}
+
+impl Contest {
+    /// A question about something that happens `operations` times an iteration.
+    pub fn new(question: impl Into<String>, operations: usize) -> Self {
+        let operations = operations as f64;
+        Self { question: question.into(), operations, budgets: Vec::new(), sides: Vec::new() }
+    }
+
+    /// Another side; the first one is what the others are compared with.
+    #[must_use]
+    pub fn side(mut self, name: impl Into<String>, run: impl FnMut(u64) -> Duration + 'static) -> Self {
+        self.sides.push(Side { name: name.into(), run: Box::new(run) });
+        self.budgets.push(None);
+        self
+    }
+
+    /// A side that should take at most `budget` times as long as the first.
+    #[must_use]
+    pub fn held(
+        self,
+        name: impl Into<String>,
+        budget: f64,
+        run: impl FnMut(u64) -> Duration + 'static,
+    ) -> Self {
+        let mut contest = self.side(name, run);
+        *contest.budgets.last_mut().expect("just pushed") = Some(budget);
+        contest
+    }
+
+    /// Runs `rounds` rounds of about `each` a side, prints a table, and gives the figures by side.
+    pub fn run(&mut self, rounds: usize, each: Duration) -> Vec<Figure> {
+        let iterations: Vec<u64> = self.sides.iter_mut().map(|side| side.calibrate(each)).collect();
+        let mut times = vec![Vec::with_capacity(rounds); self.sides.len()];
+        for round in 0..rounds {
+            for turn in 0..self.sides.len() {
+                // The first of a round changes, so that none always follows the same neighbour.
+                let at = (turn + round) % self.sides.len();
+                let taken = (self.sides[at].run)(iterations[at]).as_secs_f64() * 1e9;
+                times[at].push(taken / (iterations[at] as f64 * self.operations));
+            }
+        }
+        let figures: Vec<Figure> = times.iter_mut().map(|times| Figure::of(times)).collect();
+        self.print(&figures);
+        figures
+    }
+
+    #[expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+    fn print(&self, figures: &[Figure]) {
+        println!("\n{}", self.question);
+        println!(
+            "  {:<34} {:>11} {:>11} {:>11} {:>7} {:>7}",
+            "ns", "median", "min", "max", "ratio", "budget"
+        );
+        for ((side, figure), budget) in self.sides.iter().zip(figures).zip(&self.budgets) {
+            let budget = budget.map_or(String::new(), |budget| format!("{budget:.2}"));
+            let ratio = figure.median / figures[0].median;
+            // Where others use the machine, the best rounds say more than the middle ones.
+            let best = figure.min / figures[0].min;
+            let Figure { median, min, max } = figure;
+            let name = &side.name;
+            println!(
+                "  {name:<34} {median:>11.2} {min:>11.2} {max:>11.2} {ratio:>7.2} {budget:>7} {best:>7.2}"
+            );
+        }
+    }
+}
+
+impl Side {
+    /// How many iterations take about `each`.
+    fn calibrate(&mut self, each: Duration) -> u64 {
+        let mut iterations = 1;
+        loop {
+            let taken = (self.run)(iterations).min((self.run)(iterations));
+            if taken * 2 >= each || iterations >= 1 << 26 {
+                return iterations;
+            }
+            let grow = each.as_secs_f64() / taken.as_secs_f64().max(1e-9);
+            iterations = (iterations as f64 * grow.clamp(2.0, 16.0)) as u64;
+        }
+    }
+}
+
+impl Figure {
+    fn of(times: &mut [f64]) -> Self {
+        times.sort_by(f64::total_cmp);
+        let (low, high) = ((times.len() - 1) / 2, times.len() / 2);
+        let median = (times[low] + times[high]) / 2.0;
+        Self { median, min: times[0], max: times[times.len() - 1] }
+    }
+}
+
+/// Whether this is the short pass that tests take: everything once, no timing.
+pub fn short() -> bool {
+    std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || std::env::args().any(|word| word == "--test")
+}
+
+/// Whether the command line asks for this question: it names a part of it, or nothing.
+pub fn wanted(question: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
+    words.peek().is_none() || words.any(|word| question.contains(&word))
+}
+
+fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// The `main` of a bench.
+///
+/// Prints a table a contest from `FENCEPOST_BENCH_ROUNDS` interleaved rounds (default 25) of `FENCEPOST_BENCH_MS`
+/// milliseconds a side (default 8); with `--criterion` among the arguments, criterion measures each side instead,
+/// one after another. With `--test`, or `FENCEPOST_BENCH_SHORT` set, each side runs once. Any other argument picks the
+/// contests whose question contains it.
+pub fn main(contests: Vec<Contest>) {
+    let contests: Vec<Contest> = contests.into_iter().filter(|contest| wanted(&contest.question)).collect();
+    if short() {
+        for side in contests.into_iter().flat_map(|contest| contest.sides) {
+            let mut run = side.run;
+            run(1);
+        }
+    } else if std::env::args().any(|word| word == "--criterion") {
+        let mut criterion = criterion::Criterion::default().sample_size(20);
+        for contest in contests {
+            let mut group = criterion.benchmark_group(contest.question);
+            for Side { name, mut run } in contest.sides {
+                group.bench_function(name, |bencher| bencher.iter_custom(&mut run));
+            }
+            group.finish();
+        }
+        criterion.final_summary();
+    } else {
+        let each = Duration::from_millis(number("FENCEPOST_BENCH_MS", 8));
+        for mut contest in contests {
+            contest.run(number("FENCEPOST_BENCH_ROUNDS", 25), each);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_per_operation_and_compare_by_median() {
+        let mut odd = 0;
+        let mut contest = Contest::new("which?", 10)
+            .side("steady", |iterations| Duration::from_nanos(1000 * iterations))
+            .held("every third time slow", 2.0, move |iterations| {
+                odd += 1;
+                Duration::from_nanos(if odd % 3 == 0 { 9000 } else { 2000 } * iterations)
+            });
+        let figures = contest.run(9, Duration::from_micros(20));
+        assert_eq!((figures[0].min, figures[0].median, figures[0].max), (100.0, 100.0, 100.0));
+        assert_eq!((figures[1].min, figures[1].median, figures[1].max), (200.0, 200.0, 900.0));
+    }
+}

@@ -1,0 +1,196 @@
+//! The halo of a block that is split between two threads: a row, a column, or a plane each way.
+
+use super::team::{Words, team};
+use std::time::Duration;
+
+/// Which elements: `outer` times `inner` of them, with a stride for either.
+#[derive(Clone, Copy, Debug)]
+pub struct Face {
+    outer: usize,
+    inner: usize,
+    outer_stride: usize,
+    inner_stride: usize,
+    /// The first element each thread sends.
+    from: [usize; 2],
+    /// The first element that each thread's data goes to, in the other's block.
+    to: [usize; 2],
+    /// Elements of a block.
+    len: usize,
+}
+
+impl Face {
+    fn new(shape: [usize; 4], origin: usize, layers: usize, unit: usize, len: usize) -> Self {
+        let [outer, inner, outer_stride, inner_stride] = shape;
+        let from = [origin + layers * unit, origin + unit];
+        let to = [origin + (layers + 1) * unit, origin];
+        Self { outer, inner, outer_stride, inner_stride, from, to, len }
+    }
+
+    /// The rows between the halves of an `n` by `n` grid, one halo cell around each.
+    pub fn row(n: usize) -> Self {
+        let width = n + 2;
+        Self::new([1, n, 0, 1], 1, n / 2, width, (n / 2 + 2) * width)
+    }
+
+    /// The columns between the halves of an `n` by `n` grid.
+    pub fn column(n: usize) -> Self {
+        let width = n / 2 + 2;
+        Self::new([1, n, 0, width], width, n / 2, 1, (n + 2) * width)
+    }
+
+    /// The planes of the last axis between the halves of an `n` by `n` by `n` grid.
+    pub fn plane(n: usize) -> Self {
+        let width = n / 2 + 2;
+        let plane = (n + 2) * width;
+        Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
+    }
+
+    /// How many elements go each way.
+    pub fn elements(&self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// # Safety
+    /// `from` and `to` lead to blocks of this face's size, apart from each other, that no other thread touches where
+    /// the face lies.
+    #[inline(always)]
+    unsafe fn copy(&self, from: *const u64, to: *mut u64) {
+        for i in 0..self.outer {
+            // SAFETY: the face lies inside both blocks.
+            unsafe {
+                let (p, q) = (from.add(i * self.outer_stride), to.add(i * self.outer_stride));
+                if self.inner_stride == 1 {
+                    p.copy_to_nonoverlapping(q, self.inner);
+                } else {
+                    for j in 0..self.inner {
+                        q.add(j * self.inner_stride).write(p.add(j * self.inner_stride).read());
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Face::copy`]; `buffer` holds this face's elements.
+    #[inline(always)]
+    unsafe fn pack(&self, from: *const u64, buffer: *mut u64) {
+        for i in 0..self.outer {
+            // SAFETY: the face lies inside the block, and as many elements inside the buffer.
+            unsafe {
+                let (p, q) = (from.add(i * self.outer_stride), buffer.add(i * self.inner));
+                if self.inner_stride == 1 {
+                    p.copy_to_nonoverlapping(q, self.inner);
+                } else {
+                    for j in 0..self.inner {
+                        q.add(j).write(p.add(j * self.inner_stride).read());
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Face::copy`]; `buffer` holds this face's elements.
+    #[inline(always)]
+    unsafe fn unpack(&self, buffer: *const u64, to: *mut u64) {
+        for i in 0..self.outer {
+            // SAFETY: the face lies inside the block, and as many elements inside the buffer.
+            unsafe {
+                let (p, q) = (buffer.add(i * self.inner), to.add(i * self.outer_stride));
+                if self.inner_stride == 1 {
+                    p.copy_to_nonoverlapping(q, self.inner);
+                } else {
+                    for j in 0..self.inner {
+                        q.add(j * self.inner_stride).write(p.add(j).read());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Two blocks, and for each thread two buffers that take turns.
+pub struct Halo {
+    face: Face,
+    blocks: [Words; 2],
+    buffers: [[Words; 2]; 2],
+}
+
+impl Halo {
+    /// Blocks of zeros.
+    pub fn new(face: Face) -> Self {
+        let buffer = || Words::new(face.elements());
+        Self {
+            face,
+            blocks: [Words::new(face.len), Words::new(face.len)],
+            buffers: [[buffer(), buffer()], [buffer(), buffer()]],
+        }
+    }
+
+    /// Each thread writes its edge into the other's halo; a barrier.
+    pub fn direct(&self, iterations: u64) -> Duration {
+        team(2, iterations, |beat, iterations| {
+            let face = self.face; // a copy of its own, that no store can change
+            let from = self.blocks[beat.me].start().wrapping_add(face.from[beat.me]);
+            let to = self.blocks[1 - beat.me].start().wrapping_add(face.to[beat.me]);
+            for _ in 0..iterations {
+                // SAFETY: edges are only read, and each halo is written by one thread.
+                unsafe { face.copy(from, to) };
+                beat.wait();
+            }
+        })
+    }
+
+    /// Each thread packs its edge; a barrier; it unpacks the other's. Two buffers in turn make one barrier enough.
+    pub fn packed(&self, iterations: u64) -> Duration {
+        team(2, iterations, |beat, iterations| {
+            let face = self.face; // a copy of its own, that no store can change
+            let block = self.blocks[beat.me].start();
+            let from = block.wrapping_add(face.from[beat.me]);
+            // What comes from the other lands where the other's data goes.
+            let to = block.wrapping_add(face.to[1 - beat.me]);
+            for _ in 0..iterations {
+                let turn = (beat.beats() & 1) as usize;
+                let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
+                // SAFETY: the block is this thread's; the buffer was read by the other before it came to the last
+                // barrier, which this thread has passed.
+                unsafe { face.pack(from, mine.start()) };
+                beat.wait();
+                // SAFETY: the other wrote the buffer before this barrier and does so again only after the next.
+                unsafe { face.unpack(others.start(), to) };
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_leave_the_edge_of_one_in_the_halo_of_the_other() {
+        for face in [Face::row(8), Face::column(8), Face::plane(4)] {
+            let run = |packed: bool| {
+                let mut halo = Halo::new(face);
+                for (thread, block) in halo.blocks.iter().enumerate() {
+                    for at in 0..face.len {
+                        // SAFETY: inside the block, before any team runs.
+                        unsafe { block.start().add(at).write((1000 * thread + at) as u64) };
+                    }
+                }
+                if packed {
+                    halo.packed(3)
+                } else {
+                    halo.direct(3)
+                };
+                halo.blocks.each_mut().map(|block| block.to_vec())
+            };
+            let blocks = run(false);
+            assert!(blocks == run(true), "{face:?}");
+            assert_eq!(blocks[1][face.to[0]], face.from[0] as u64);
+            assert_eq!(blocks[0][face.to[1]], 1000 + face.from[1] as u64);
+            let moved: usize = blocks.iter().flatten().filter(|&&word| word != 0).count();
+            assert!(moved >= 2 * face.elements());
+        }
+    }
+}

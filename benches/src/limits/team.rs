@@ -1,0 +1,142 @@
+//! Pinned threads, their barrier, and the memory that they share.
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Keeps this thread on a core: on core `rank`, modulo the number of cores. Where that is not allowed, nothing happens.
+pub fn pin(rank: usize) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut set = CpuSet::new();
+    set.set(rank % cores);
+    let _: rustix::io::Result<()> = sched_setaffinity(None, &set);
+}
+
+/// A line of its own, so that a thread that writes it slows down only who reads it.
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// One thread's part in the barrier of its team.
+pub struct Beat<'a> {
+    /// Which thread this is.
+    pub me: usize,
+    lines: &'a [Line],
+    beats: u64,
+}
+
+impl Beat<'_> {
+    /// Waits for all of the team.
+    #[inline(always)]
+    pub fn wait(&mut self) {
+        self.beats += 1;
+        // Release pairs with the acquire below: what this thread wrote before is seen by all who saw this beat.
+        self.lines[self.me].0.store(self.beats, Ordering::Release);
+        for line in self.lines {
+            while line.0.load(Ordering::Acquire) < self.beats {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// How many barriers this thread has passed.
+    pub fn beats(&self) -> u64 {
+        self.beats
+    }
+}
+
+/// Runs `body` on `ranks` pinned threads: a quarter of the iterations to warm up, then all of them against the clock.
+/// Gives the time of the slowest.
+pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + Sync) -> Duration {
+    let lines: Vec<Line> = (0..ranks).map(|_| Line::default()).collect();
+    let start = Barrier::new(ranks);
+    let (lines, start, body) = (&lines[..], &start, &body);
+    std::thread::scope(|scope| {
+        let work = |me| {
+            move || {
+                pin(me);
+                let mut beat = Beat { me, lines, beats: 0 };
+                body(&mut beat, iterations.div_ceil(4));
+                start.wait();
+                let clock = Instant::now();
+                body(&mut beat, iterations);
+                clock.elapsed()
+            }
+        };
+        let threads: Vec<_> = (0..ranks).map(|me| scope.spawn(work(me))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("limits do not panic"))
+            .max()
+            .unwrap_or_default()
+    })
+}
+
+/// Memory that several threads read and write through raw pointers, in turns that their barrier keeps apart.
+pub struct Words {
+    start: *mut u64,
+    layout: Layout,
+}
+
+// SAFETY: `Words` only hands out its address; who follows it says in its own safety argument why no two threads
+// touch a word at once.
+unsafe impl Sync for Words {}
+// SAFETY: as above; the allocation belongs to no thread.
+unsafe impl Send for Words {}
+
+impl Words {
+    /// `len` zeros, on pages of their own that have been touched.
+    pub fn new(len: usize) -> Self {
+        let layout = Layout::array::<u64>(len.max(1)).and_then(|array| array.align_to(4096));
+        let layout = layout.expect("fits memory");
+        // SAFETY: the layout is not of size zero.
+        let start = unsafe { alloc_zeroed(layout) }.cast::<u64>();
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        for at in (0..len).step_by(512) {
+            // SAFETY: inside the allocation, which no other thread knows yet.
+            unsafe { start.add(at).write_volatile(0) };
+        }
+        Self { start, layout }
+    }
+
+    /// The first word.
+    #[inline(always)]
+    pub fn start(&self) -> *mut u64 {
+        self.start
+    }
+
+    /// The words as numbers, for tests.
+    pub fn to_vec(&mut self) -> Vec<u64> {
+        // SAFETY: all words are initialised, and `&mut self` says that no team works on them.
+        unsafe { std::slice::from_raw_parts(self.start, self.layout.size() / 8) }.to_vec()
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, and freed once.
+        unsafe { dealloc(self.start.cast(), self.layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_passes_the_beat_before_all_have_reached_it() {
+        let reached: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
+        team(3, 40, |beat, iterations| {
+            for _ in 0..iterations {
+                reached[beat.me].fetch_add(1, Ordering::Relaxed);
+                beat.wait();
+                assert!(reached.iter().all(|count| count.load(Ordering::Relaxed) > beat.beats() - 1));
+            }
+        });
+        assert!(reached.iter().all(|count| count.load(Ordering::Relaxed) == 50));
+    }
+}

@@ -1,0 +1,32 @@
+//! Our side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
+
+use crate::limits::pin;
+use fencepost::{Result, World, ranks};
+use std::time::{Duration, Instant};
+
+/// Makes a state on each of `size` ranks, warms up with a quarter of the iterations, and times all of them; gives the
+/// time of the slowest rank. `epoch` gets the world, the state and the iteration's number.
+///
+/// # Panics
+/// Where the world fails: a bench has no one to report to.
+pub fn team<S>(
+    size: usize,
+    iterations: u64,
+    make: impl Fn(&World) -> Result<S> + Sync,
+    epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
+) -> Duration {
+    let times: Result<Vec<Duration>> = ranks(size).run(|world| {
+        pin(world.rank());
+        let mut state = make(world)?;
+        for k in 0..iterations.div_ceil(4).max(2) {
+            epoch(world, &mut state, k as usize)?;
+        }
+        world.barrier()?;
+        let clock = Instant::now();
+        for k in 0..iterations {
+            epoch(world, &mut state, k as usize)?;
+        }
+        Ok(clock.elapsed())
+    });
+    times.expect("the world goes on").into_iter().max().unwrap_or_default()
+}

@@ -1,0 +1,193 @@
+//! Ten million years of soil creep on real terrain: the elevation model in `data/`, or any other.
+//!
+//! The terrain is cut into blocks, one a rank. Before each step every block puts its edge into its neighbours' halos;
+//! that superstep is described once and replayed. Whatever the ranks and the mode, the result equals that of the
+//! serial program (`serial.rs`) bit for bit.
+//!
+//! `cargo run --release --example hillslope -- -n 4`
+
+mod serial;
+
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::{Job, Terrain, mode_name};
+use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
+use fencepost_examples_support::{Grid, digest, npy, progress};
+use serial::{JACKSBORO, Steps};
+use std::time::{Duration, Instant};
+
+/// Let soil creep downhill for a few million years, and draw what becomes of the terrain.
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  hillslope -n 4                            the Jacksboro fault, pictures in out/hillslope
+  hillslope -n 7 --mode direct --years 2e6  other ranks, another way of the bytes, another time
+  hillslope --input terrain.npy --out /tmp  a terrain of one's own, with cells of the same size")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    #[command(flatten)]
+    terrain: Terrain,
+}
+
+/// Fill this block's halo from the blocks behind its faces.
+#[superstep]
+fn exchange(heights: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.faces() {
+        heights.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// One step of this block; cells at the edge of the terrain keep their heights.
+fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
+    let down = block.stride(0);
+    for i in block.rows_inside(1).flatten() {
+        next[i] =
+            steps.cell(heights[i], heights[i - down], heights[i + down], heights[i - 1], heights[i + 1]);
+    }
+}
+
+/// What a run gives.
+struct Outcome {
+    heights: Grid,
+    time: Duration,
+}
+
+/// All steps on as many ranks as the job has.
+fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
+    let bar = progress::bar(steps.count);
+    let (rows, columns) = (before.rows, before.columns);
+    let parts: Vec<_> = fencepost::ranks(job.ranks()).mode(job.mode).run(|world| {
+        let block = Block::new(world, [rows, columns])?.halo(1)?;
+        let mut heights = world.window::<f64>(block.len())?;
+        let mut next = world.window::<f64>(block.len())?;
+        let [top, left] = block.origin();
+        for (row, cells) in block.rows().enumerate() {
+            let from = (top + row) * columns + left;
+            let given = &before.cells[from..from + cells.len()];
+            heights[cells.clone()].copy_from_slice(given);
+            next[cells].copy_from_slice(given);
+        }
+        let mut exchange = exchange::prepare(world, &block)?;
+        world.barrier()?;
+        let clock = Instant::now();
+        for _ in 0..steps.count {
+            exchange.run(&mut heights)?;
+            creep(steps, &heights, &mut next, &block);
+            std::mem::swap(&mut heights, &mut next);
+            if world.rank() == 0 {
+                bar.inc(1);
+            }
+        }
+        let time = clock.elapsed();
+        let cells: Vec<Vec<f64>> = block.rows().map(|row| heights[row].to_vec()).collect();
+        Ok(([top, left], cells, time))
+    })?;
+    bar.finish_and_clear();
+    let mut heights = before.clone();
+    let mut slowest = Duration::ZERO;
+    for ([top, left], cells, time) in parts {
+        for (row, cells) in cells.into_iter().enumerate() {
+            let to = (top + row) * columns + left;
+            heights.cells[to..to + cells.len()].copy_from_slice(&cells);
+        }
+        slowest = slowest.max(time);
+    }
+    Ok(Outcome { heights, time: slowest })
+}
+
+fn input(terrain: &Terrain) -> Result<Grid> {
+    let grid = npy::load(&terrain.input)?;
+    match grid.cells.iter().position(|height| !height.is_finite()) {
+        None => Ok(grid),
+        Some(at) => Err(Error::new(
+            Class::Arg,
+            format!(
+                "{}: the height at row {}, column {} is {}; every cell needs a finite one",
+                terrain.input.display(),
+                at / grid.columns,
+                at % grid.columns,
+                grid.cells[at]
+            ),
+        )),
+    }
+}
+
+fn report(options: &Options) -> Result<String> {
+    let Options { job, terrain } = options;
+    let before = input(terrain)?;
+    let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
+    let name = terrain.input.file_name().unwrap_or_default().display();
+    println!("{name}: {} rows, {} columns", before.rows, before.columns);
+    println!(
+        "{} steps of {:.0} years, at most {:.0} are stable",
+        steps.count,
+        steps.years,
+        JACKSBORO.stability_bound()
+    );
+
+    let Outcome { heights: after, time } = erode(&before, &steps, job)?;
+    println!("{} ranks: {:.1?} a step", job.ranks, time / steps.count.max(1) as u32);
+
+    let clock = Instant::now();
+    let mut serial = before.cells.clone();
+    steps.run(&mut serial, before.rows, before.columns);
+    println!("the serial program: {:.1?} a step", clock.elapsed() / steps.count.max(1) as u32);
+    let different = after.cells.iter().zip(&serial).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+    assert_eq!(different, 0, "cells that differ from the serial program's");
+    println!("equal to the serial program bit for bit");
+
+    let spacing = Spacing { north_south: JACKSBORO.north_south, east_west: JACKSBORO.east_west };
+    let heights = Heights::of(&before);
+    std::fs::create_dir_all(&terrain.out)?;
+    relief(&before, spacing, heights).save(&terrain.out.join("before.png"))?;
+    relief(&after, spacing, heights).save(&terrain.out.join("after.png"))?;
+    change(&before, &after, spacing).save(&terrain.out.join("change.png"))?;
+    npy::save(&after, &terrain.out.join("after.npy"))?;
+    println!("{}: before.png, after.png, change.png, after.npy", terrain.out.display());
+    Ok(digest(&after.cells))
+}
+
+pub fn main() -> Result<()> {
+    println!("digest {}", report(&Options::parse())?);
+    Ok(())
+}
+
+/// One digest for every number of ranks and every mode; bad input is refused with its reason.
+pub fn check() -> Result<()> {
+    let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
+    let folder = out.display().to_string();
+    let run = |words: &[&str]| {
+        let words = [&["hillslope", "--out", &folder], words].concat();
+        Options::try_parse_from(words)
+            .map_err(|error| Error::new(Class::Arg, error.to_string()))
+            .and_then(|options| report(&options))
+    };
+    let expected = run(&["-n", "1", "--years", "1e6"])?;
+    for ranks in ["2", "3", "4", "5", "7", "8", "16"] {
+        assert_eq!(run(&["-n", ranks, "--years", "1e6"])?, expected, "{ranks} ranks");
+    }
+    for mode in Mode::ALL.map(mode_name) {
+        assert_eq!(run(&["-n", "4", "--mode", mode, "--years", "1e6"])?, expected, "{mode}");
+    }
+    for picture in ["before.png", "after.png", "change.png"] {
+        assert!(std::fs::metadata(out.join(picture))?.len() > 10_000, "{picture}");
+    }
+
+    let bad = out.join("bad.npy");
+    let bad_name = bad.display().to_string();
+    for (file, says) in [
+        (Grid::new(4, 4, vec![f64::NAN; 16]), "row 0, column 0 is NaN"),
+        (Grid::new(1, 2, vec![0.0; 2]), "cut into 4 blocks"),
+    ] {
+        npy::save(&file, &bad)?;
+        let error = run(&["--input", &bad_name]).expect_err(says).to_string();
+        assert!(error.contains(says), "{error:?} does not say {says:?}");
+    }
+    std::fs::write(&bad, b"\x93NUMPY\x01\x00")?;
+    let error = run(&["--input", &bad_name]).expect_err("truncated").to_string();
+    assert!(error.contains("bad.npy") && error.contains("truncated"), "{error}");
+    assert!(run(&["--mode", "fastest"]).is_err() && run(&["-n", "0"]).is_err());
+    std::fs::remove_dir_all(out)?;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Hillslope diffusion on one processor, in plain loops: dz/dt = k (d2z/dx2 + d2z/dy2).
+//!
+//! Soil creeps downhill in proportion to the slope, so over time ridges are lost and hollows filled. Explicit
+//! steps, central differences, double precision; cells on the boundary keep their height.
+
+/// What diffuses how fast on which cells.
+#[derive(Clone, Copy, Debug)]
+pub struct Slope {
+    /// Square metres a year.
+    pub diffusivity: f64,
+    /// Metres from a row to the next.
+    pub north_south: f64,
+    /// Metres from a column to the next.
+    pub east_west: f64,
+}
+
+/// The soil and the cells of the Jacksboro model.
+pub const JACKSBORO: Slope = Slope { diffusivity: 0.01, north_south: 92.6, east_west: 74.4 };
+
+/// How many steps, and the factors of the second differences in each.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Steps {
+    pub count: u64,
+    pub years: f64,
+    pub north_south: f64,
+    pub east_west: f64,
+}
+
+impl Slope {
+    /// Longer steps would make ripples grow: 1 / (2 k (1/dy2 + 1/dx2)) years.
+    pub fn stability_bound(&self) -> f64 {
+        0.5 / (self.diffusivity * (self.north_south.powi(-2) + self.east_west.powi(-2)))
+    }
+
+    /// The longest step of 1, 2 or 5 times a power of ten years within the bound.
+    pub fn round_step(&self) -> f64 {
+        let bound = self.stability_bound();
+        let unit = 10_f64.powf(bound.log10().floor());
+        [5.0, 2.0, 1.0]
+            .map(|times| times * unit)
+            .into_iter()
+            .find(|&step| step <= bound)
+            .unwrap_or(unit / 2.0)
+    }
+
+    /// As few steps of equal length, none longer than the round one, as make `years`.
+    pub fn steps(&self, years: f64) -> Steps {
+        let count = (years / self.round_step()).ceil();
+        let step = if count > 0.0 { years / count } else { 0.0 };
+        let share = |spacing: f64| step * self.diffusivity / (spacing * spacing);
+        Steps {
+            count: count as u64,
+            years: step,
+            north_south: share(self.north_south),
+            east_west: share(self.east_west),
+        }
+    }
+}
+
+impl Steps {
+    /// One cell a step later, from itself and its four neighbours. Each result depends on these five values alone,
+    /// evaluated in this order, so whoever computes the cell finds the same bits.
+    #[inline(always)]
+    pub fn cell(&self, here: f64, north: f64, south: f64, west: f64, east: f64) -> f64 {
+        let down = (north - here) + (south - here);
+        let across = (west - here) + (east - here);
+        here + (self.north_south * down + self.east_west * across)
+    }
+
+    /// All steps over a grid of `rows` by `columns`.
+    pub fn run(&self, heights: &mut Vec<f64>, rows: usize, columns: usize) {
+        let mut next = heights.clone();
+        for _ in 0..self.count {
+            for row in 1..rows - 1 {
+                for at in row * columns + 1..(row + 1) * columns - 1 {
+                    let (north, south) = (heights[at - columns], heights[at + columns]);
+                    next[at] = self.cell(heights[at], north, south, heights[at - 1], heights[at + 1]);
+                }
+            }
+            std::mem::swap(heights, &mut next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_step_is_round_and_stable() {
+        assert_eq!(JACKSBORO.round_step(), 100_000.0);
+        assert!(JACKSBORO.round_step() < JACKSBORO.stability_bound());
+        let steps = JACKSBORO.steps(10_000_000.0);
+        assert_eq!((steps.count, steps.years), (100, 100_000.0));
+    }
+
+    #[test]
+    fn steps_are_never_longer_than_the_round_one_and_make_the_years() {
+        for years in [0.0, 1.0, 99_999.0, 100_001.0, 12_345_678.0] {
+            let steps = JACKSBORO.steps(years);
+            assert!(steps.years <= JACKSBORO.round_step());
+            assert!((steps.count as f64 * steps.years - years).abs() <= 1e-9 * years);
+        }
+    }
+
+    #[test]
+    fn a_plane_stays_and_a_peak_spreads_without_gaining_height() {
+        let plane: Vec<f64> = (0..20).map(|i| f64::from(i / 5) * 8.0 + f64::from(i % 5) * 2.0).collect();
+        let mut heights = plane.clone();
+        JACKSBORO.steps(1e6).run(&mut heights, 4, 5);
+        assert_eq!(heights, plane);
+        let mut peak = vec![0.0; 81];
+        peak[40] = 1.0;
+        JACKSBORO.steps(1e5).run(&mut peak, 9, 9);
+        assert!((peak.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!(peak.iter().all(|&height| (0.0..1.0).contains(&height)));
+    }
+}

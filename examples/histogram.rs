@@ -1,0 +1,118 @@
+//! A histogram that is spread over all ranks: ten million weights fall into buckets that nobody knows beforehand.
+//!
+//! Each epoch's accumulates are counted, sent and applied at its fence, one message from each rank to each other. The
+//! result equals a serial histogram bit for bit; then every weight is taken out again, and all buckets are empty.
+//!
+//! `cargo run --release --example histogram -- -n 4`
+
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Sum weights into the buckets of a distributed table, check it, and undo it.
+#[derive(Parser)]
+#[command(after_help = "Example:\n  histogram -n 8 --updates 1000000 --buckets 65536")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// How many weights fall
+    #[arg(long, default_value = "10000000")]
+    updates: u64,
+    /// Into how many buckets
+    #[arg(long, default_value = "1048576")]
+    buckets: NonZeroUsize,
+}
+
+/// So many accumulates each rank collects before a fence.
+const EPOCH: usize = 100_000;
+
+/// Bucket and weight of an update: a hash of its number, so any rank can draw any of them.
+fn draw(update: u64, buckets: usize) -> (usize, u64) {
+    let mut bits = update.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^= bits >> 31;
+    ((bits % buckets as u64) as usize, bits >> 7)
+}
+
+/// Part `part` of `parts` of as many things.
+fn share(things: u64, part: usize, parts: usize) -> Range<u64> {
+    let cut = |part: usize| (u128::from(things) * part as u128 / parts as u128) as u64;
+    cut(part)..cut(part + 1)
+}
+
+/// Adds this rank's share of the updates to the table, or takes it out.
+fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) -> Result<Duration> {
+    let (size, buckets) = (world.size(), options.buckets.get());
+    let each = buckets.div_ceil(size);
+    let mine = share(options.updates, world.rank(), size);
+    // Every rank fences as often as the one with the largest share.
+    let epochs = options.updates.div_ceil(size as u64).div_ceil(EPOCH as u64);
+    let mut updates = mine.clone();
+    world.barrier()?;
+    let clock = Instant::now();
+    for _ in 0..epochs {
+        for update in updates.by_ref().take(EPOCH) {
+            let (bucket, weight) = draw(update, buckets);
+            let weight = if out { weight.wrapping_neg() } else { weight };
+            table.accumulate([weight], Op::Sum).to(bucket / each, bucket % each)?;
+        }
+        table.fence()?;
+    }
+    Ok(clock.elapsed())
+}
+
+/// The table after all updates, and how long they took.
+fn histogram(options: &Options) -> Result<(Vec<u64>, Duration)> {
+    let parts: Vec<(Vec<u64>, Duration)> =
+        fencepost::ranks(options.job.ranks()).mode(options.job.mode).run(|world| {
+            let each = options.buckets.get().div_ceil(world.size());
+            let mut table = world.window::<u64>(each)?;
+            let taken = pour(world, &mut table, options, false)?;
+            let full = table.to_vec();
+            pour(world, &mut table, options, true)?;
+            assert!(table.iter().all(|&sum| sum == 0), "rank {}: not all is undone", world.rank());
+            Ok((full, taken))
+        })?;
+    let slowest = parts.iter().map(|part| part.1).max().unwrap_or_default();
+    let mut table = parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>();
+    table.truncate(options.buckets.get());
+    Ok((table, slowest))
+}
+
+/// The same in a plain loop.
+fn serial(options: &Options) -> Vec<u64> {
+    let mut table = vec![0_u64; options.buckets.get()];
+    for update in 0..options.updates {
+        let (bucket, weight) = draw(update, options.buckets.get());
+        table[bucket] = table[bucket].wrapping_add(weight);
+    }
+    table
+}
+
+fn report(options: &Options) -> Result<()> {
+    let (table, taken) = histogram(options)?;
+    assert!(table == serial(options), "the distributed table differs from the serial one");
+    let each = taken.as_secs_f64() * 1e9 / options.updates.max(1) as f64;
+    println!("{} accumulates on {} ranks: {each:.1} ns each", options.updates, options.job.ranks);
+    println!("equal to the serial table bit for bit; undone, all {} buckets are zero", options.buckets);
+    Ok(())
+}
+
+pub fn main() -> Result<()> {
+    report(&Options::parse())
+}
+
+/// Small enough for a test: fewer updates than ranks, and fewer buckets, too.
+pub fn check() -> Result<()> {
+    for (ranks, updates, buckets) in
+        [("1", "1000", "10"), ("3", "250000", "1000"), ("5", "3", "2"), ("4", "0", "1")]
+    {
+        let words = ["histogram", "-n", ranks, "--updates", updates, "--buckets", buckets];
+        report(&Options::parse_from(words))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Four workloads in every mode, predicted and measured side by side, and what `auto` makes of them.
+//!
+//! `cargo run --release --example modes -- -n 2`
+
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::{Job, mode_name};
+use std::time::{Duration, Instant};
+
+/// Run each workload in each mode; compare with the machine model.
+#[derive(Parser)]
+#[command(after_help = "Examples:\n  modes -n 2\n  modes -n 4 --epochs 50 --size 512")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// How many epochs are timed, after a quarter as many to warm up
+    #[arg(long, default_value = "400")]
+    epochs: u32,
+    /// The side of the grids, and a hundredth of the scattered puts and of the block
+    #[arg(long, default_value = "1024")]
+    size: usize,
+}
+
+/// The cells next to each face go into the halo behind it.
+#[superstep]
+fn faces(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.faces() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// Element i goes to place `places[i]` of the next rank, each by a put of its own.
+#[superstep]
+fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
+    for (i, &place) in places.iter().enumerate() {
+        u.put(i..i + 1).to(next, place)?;
+    }
+    Ok(())
+}
+
+/// The first half goes to the second half of the next rank.
+#[superstep]
+fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
+    u.put(0..half).to(next, half)?;
+    Ok(())
+}
+
+/// What is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Workload {
+    /// A grid cut into rows.
+    RowHalo,
+    /// A grid cut into columns.
+    ColumnHalo,
+    /// Single elements to random places.
+    Scattered,
+    /// One contiguous block.
+    Block,
+}
+
+impl Workload {
+    pub const ALL: [Workload; 4] =
+        [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::RowHalo => "row halo",
+            Workload::ColumnHalo => "column halo",
+            Workload::Scattered => "scattered puts",
+            Workload::Block => "one large block",
+        }
+    }
+
+    fn halo(self, rank: usize, ranks: usize, size: usize) -> Result<Block<2>> {
+        let grid = if self == Workload::RowHalo { [ranks, 1] } else { [1, ranks] };
+        Block::at(rank, ranks, [size, size])?.grid(grid)?.halo(1)
+    }
+
+    /// Distinct places in the second half of the next rank's window, in no order.
+    fn places(size: usize) -> Vec<usize> {
+        let n = size * 10;
+        // Multiplication by a number without common factors permutes 0..n.
+        let step = (n / 3..n).find(|&step| gcd(step, n) == 1).unwrap_or(1);
+        (0..n).map(|i| n + i * step % n).collect()
+    }
+
+    /// Its schedule in `mode`, compiled without a world.
+    pub fn compile(self, ranks: usize, mode: Mode, size: usize) -> Result<fencepost::Compiled> {
+        let options = fencepost::Options { mode, ..Default::default() };
+        let next = |rank: usize| (rank + 1) % ranks;
+        match self {
+            Workload::RowHalo | Workload::ColumnHalo => {
+                faces::compile_with(ranks as u32, &options, |rank| self.halo(rank, ranks, size))
+            }
+            Workload::Scattered => {
+                let places = Self::places(size);
+                scatter::compile_with(ranks as u32, &options, |rank| Ok((next(rank), places.clone())))
+            }
+            Workload::Block => {
+                block::compile_with(ranks as u32, &options, |rank| Ok((next(rank), size * 100)))
+            }
+        }
+    }
+
+    /// Runs it on a world of `ranks` ranks in `mode`; gives the time of an epoch on the slowest rank.
+    pub fn measure(self, ranks: usize, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
+        let times: Vec<Duration> = fencepost::ranks(ranks).mode(mode).run(|world| {
+            let next = (world.rank() + 1) % ranks;
+            let half = size * 100;
+            match self {
+                Workload::RowHalo | Workload::ColumnHalo => {
+                    let block = self.halo(world.rank(), ranks, size)?;
+                    let mut u = world.window::<f64>(block.len())?;
+                    let mut faces = faces::prepare(world, &block)?;
+                    time(world, epochs, || faces.run(&mut u))
+                }
+                Workload::Scattered => {
+                    let places = Self::places(size);
+                    let mut u = world.window::<f64>(2 * places.len())?;
+                    let mut scatter = scatter::prepare(world, next, &places)?;
+                    time(world, epochs, || scatter.run(&mut u))
+                }
+                Workload::Block => {
+                    let mut u = world.window::<f64>(2 * half)?;
+                    let mut block = block::prepare(world, next, half)?;
+                    time(world, epochs, || block.run(&mut u))
+                }
+            }
+        })?;
+        Ok(times.into_iter().max().unwrap_or_default())
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The time of an epoch: a quarter of them first, to warm up.
+fn time(world: &World, epochs: u32, mut epoch: impl FnMut() -> Result<()>) -> Result<Duration> {
+    (0..epochs.div_ceil(4)).try_for_each(|_| epoch())?;
+    world.barrier()?;
+    let clock = Instant::now();
+    (0..epochs).try_for_each(|_| epoch())?;
+    Ok(clock.elapsed() / epochs.max(1))
+}
+
+fn report(options: &Options) -> Result<()> {
+    let ranks = options.job.ranks();
+    println!("{:<16} {:>12} {:>14} {:>14}", "us an epoch", "mode", "predicted", "measured");
+    for workload in Workload::ALL {
+        for mode in Mode::ALL {
+            let compiled = workload.compile(ranks, mode, options.size)?;
+            let predicted = compiled.predicted().0 / 1e3;
+            let measured = workload.measure(ranks, mode, options.size, options.epochs)?.as_secs_f64() * 1e6;
+            println!("{:<16} {:>12} {predicted:>14.2} {measured:>14.2}", workload.name(), mode_name(mode));
+        }
+    }
+    Ok(())
+}
+
+pub fn main() -> Result<()> {
+    report(&Options::parse())
+}
+
+/// Small enough for a test.
+pub fn check() -> Result<()> {
+    for ranks in ["1", "2", "3"] {
+        report(&Options::parse_from(["modes", "-n", ranks, "--epochs", "4", "--size", "60"]))?;
+    }
+    Ok(())
+}

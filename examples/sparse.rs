@@ -1,0 +1,151 @@
+//! A sparse matrix times a vector, again and again, with a halo that follows no grid.
+//!
+//! Rows are spread over the ranks. What a rank needs of the others' parts of the vector is known once the matrix is:
+//! lists of indices. The superstep that fetches them is compiled ahead for all ranks at once, saved, loaded by each
+//! rank and replayed in every iteration. The result equals a serial loop's bit for bit.
+//!
+//! `cargo run --release --example sparse -- -n 4`
+
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::{digest, options::Job};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::time::Instant;
+
+/// Multiply a vector by a sparse matrix many times over.
+#[derive(Parser)]
+#[command(after_help = "Example:\n  sparse -n 8 --rows 100000 --iterations 20")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// Rows and columns of the matrix
+    #[arg(long, default_value = "200000")]
+    rows: NonZeroUsize,
+    /// How many times it is applied
+    #[arg(long, default_value = "50")]
+    iterations: usize,
+}
+
+/// The columns of a row, ascending: those beside it, and three far away. With a weight of a seventh each, and one for
+/// the row itself, the entries of the vector flow towards their mean.
+fn columns(row: usize, rows: usize) -> Vec<usize> {
+    let far =
+        |salt: usize| (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_usize ^ salt << 7).rotate_right(29) % rows;
+    let mut columns = vec![(row + rows - 1) % rows, row, (row + 1) % rows, far(1), far(2), far(3)];
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+fn start(row: usize) -> f64 {
+    (row as f64).sqrt().fract()
+}
+
+/// The rows of a rank.
+fn share(rank: usize, ranks: usize, rows: usize) -> Range<usize> {
+    rows * rank / ranks..rows * (rank + 1) / ranks
+}
+
+/// Whose row it is.
+fn owner(row: usize, ranks: usize, rows: usize) -> usize {
+    let guess = row * ranks / rows;
+    (guess..ranks).find(|&rank| share(rank, ranks, rows).contains(&row)).unwrap_or(guess)
+}
+
+/// What a rank needs of another: its rank, where the values go here, and which of its elements they are.
+type Need = (usize, usize, Vec<usize>);
+
+/// The needs of a rank by owner, ascending, and each row's columns as local indices: own rows first, then the halo.
+fn localise(rank: usize, ranks: usize, rows: usize) -> (Vec<Need>, Vec<Vec<usize>>) {
+    let mine = share(rank, ranks, rows);
+    let wanted: Vec<usize> =
+        mine.clone().flat_map(|row| columns(row, rows)).filter(|c| !mine.contains(c)).collect();
+    let mut halo: BTreeMap<usize, usize> = wanted.into_iter().map(|column| (column, 0)).collect();
+    let mut needs: Vec<Need> = Vec::new();
+    for (at, (&column, place)) in halo.iter_mut().enumerate() {
+        *place = mine.len() + at;
+        let from = owner(column, ranks, rows);
+        if needs.last().is_none_or(|need| need.0 != from) {
+            needs.push((from, *place, Vec::new()));
+        }
+        let last = needs.len() - 1;
+        needs[last].2.push(column - share(from, ranks, rows).start);
+    }
+    let local = |column| if mine.contains(&column) { column - mine.start } else { halo[&column] };
+    let entries = mine.clone().map(|row| columns(row, rows).into_iter().map(local).collect()).collect();
+    (needs, entries)
+}
+
+/// Fetch the elements of the others that this rank's rows need.
+#[superstep]
+fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
+    for (owner, first, elements) in needs {
+        x.get(*first..*first + elements.len()).from(*owner, Datatype::elements(elements.iter().copied()))?;
+    }
+    Ok(())
+}
+
+fn distributed(options: &Options) -> Result<Vec<f64>> {
+    let (ranks, rows) = (options.job.ranks(), options.rows.get());
+    let plan = std::env::temp_dir().join(format!("fencepost-sparse-{}-{ranks}.plan", std::process::id()));
+    let clock = Instant::now();
+    fetch::compile(ranks as u32, |rank| Ok(localise(rank, ranks, rows).0))?.save(&plan)?;
+    println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());
+    let parts: Result<Vec<Vec<f64>>> = fencepost::ranks(ranks).mode(options.job.mode).run(|world| {
+        let (needs, entries) = localise(world.rank(), ranks, rows);
+        let halo: usize = needs.iter().map(|need| need.2.len()).sum();
+        let mine = share(world.rank(), ranks, rows);
+        let mut x = world.window::<f64>(mine.len() + halo)?;
+        mine.clone().zip(x.iter_mut()).for_each(|(row, value)| *value = start(row));
+        let mut y = vec![0.0; mine.len()];
+        let mut fetch = fetch::load(world, &plan, &needs)?;
+        world.barrier()?;
+        let clock = Instant::now();
+        for _ in 0..options.iterations {
+            fetch.run(&mut x)?;
+            for (row, value) in entries.iter().zip(&mut y) {
+                *value = row.iter().map(|&at| x[at]).sum::<f64>() / row.len() as f64;
+            }
+            x[..mine.len()].copy_from_slice(&y);
+        }
+        if world.rank() == 0 {
+            let each = clock.elapsed() / options.iterations.max(1) as u32;
+            println!("{halo} elements from {} ranks to rank 0, {each:.1?} an iteration", needs.len());
+        }
+        Ok(x[..mine.len()].to_vec())
+    });
+    std::fs::remove_file(plan)?;
+    Ok(parts?.concat())
+}
+
+/// The same in plain loops.
+fn serial(options: &Options) -> Vec<f64> {
+    let rows = options.rows.get();
+    let matrix: Vec<Vec<usize>> = (0..rows).map(|row| columns(row, rows)).collect();
+    let mut x: Vec<f64> = (0..rows).map(start).collect();
+    for _ in 0..options.iterations {
+        x = matrix.iter().map(|row| row.iter().map(|&at| x[at]).sum::<f64>() / row.len() as f64).collect();
+    }
+    x
+}
+
+fn report(options: &Options) -> Result<()> {
+    let (distributed, serial) = (digest(&distributed(options)?), digest(&serial(options)));
+    assert_eq!(distributed, serial, "the distributed vector differs from the serial one");
+    println!("equal to the serial vector bit for bit\ndigest {distributed}");
+    Ok(())
+}
+
+pub fn main() -> Result<()> {
+    report(&Options::parse())
+}
+
+/// Small enough for a test; ranks without rows, too.
+pub fn check() -> Result<()> {
+    for (ranks, rows) in [("1", "50"), ("2", "3"), ("4", "1000"), ("5", "3")] {
+        report(&Options::parse_from(["sparse", "-n", ranks, "--rows", rows, "--iterations", "7"]))?;
+    }
+    Ok(())
+}

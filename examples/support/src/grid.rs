@@ -1,0 +1,79 @@
+//! [`Grid`]: a field of cells, as it comes from a file and goes into a picture.
+
+/// Rows by columns of `f64`, row 0 first, one row after another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Grid {
+    /// How many rows; row 0 is the northernmost of an elevation model.
+    pub rows: usize,
+    /// How many columns.
+    pub columns: usize,
+    /// `rows * columns` values.
+    pub cells: Vec<f64>,
+}
+
+impl Grid {
+    /// A grid over `cells`.
+    ///
+    /// # Panics
+    /// If there are not `rows * columns` cells, or none at all.
+    pub fn new(rows: usize, columns: usize, cells: Vec<f64>) -> Self {
+        assert!(!cells.is_empty(), "a grid has at least one cell");
+        assert_eq!(Some(cells.len()), rows.checked_mul(columns), "cells of a {rows} x {columns} grid");
+        Self { rows, columns, cells }
+    }
+
+    /// The grid whose cells are `f` of the cells of `self` and `other`.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    #[must_use]
+    pub fn zip(&self, other: &Grid, f: impl Fn(f64, f64) -> f64) -> Grid {
+        assert_eq!((self.rows, self.columns), (other.rows, other.columns), "grids of one shape");
+        let cells = self.cells.iter().zip(&other.cells).map(|(&a, &b)| f(a, b)).collect();
+        Grid { rows: self.rows, columns: self.columns, cells }
+    }
+
+    /// The cell at a row and column, the nearest one where they lie outside.
+    pub fn nearest(&self, row: isize, column: isize) -> f64 {
+        let row = row.clamp(0, self.rows as isize - 1) as usize;
+        let column = column.clamp(0, self.columns as isize - 1) as usize;
+        self.cells[row * self.columns + column]
+    }
+
+    /// The value that a share `q` of the cells lies below, from 0 to 1; NaNs are left out, and all NaN gives 0.
+    pub fn quantile(&self, q: f64) -> f64 {
+        let mut sorted: Vec<f64> = self.cells.iter().copied().filter(|value| !value.is_nan()).collect();
+        if sorted.is_empty() {
+            return 0.0;
+        }
+        let at = ((sorted.len() - 1) as f64 * q.clamp(0.0, 1.0)).round() as usize;
+        *sorted.select_nth_unstable_by(at, f64::total_cmp).1
+    }
+}
+
+/// BLAKE3 of the values' little-endian bytes, in hexadecimal: equal exactly where every bit is.
+pub fn digest(cells: &[f64]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for cell in cells {
+        hasher.update(&cell.to_le_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_cells_of_the_grid_and_leave_out_nan() {
+        let grid = Grid::new(1, 5, vec![4.0, f64::NAN, 1.0, 3.0, 2.0]);
+        assert_eq!([grid.quantile(0.0), grid.quantile(0.34), grid.quantile(1.0)], [1.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn a_digest_sees_the_sign_of_zero_and_the_order() {
+        assert_ne!(digest(&[0.0]), digest(&[-0.0]));
+        assert_ne!(digest(&[1.0, 2.0]), digest(&[2.0, 1.0]));
+        assert_eq!(digest(&[]), blake3::hash(b"").to_hex().to_string());
+    }
+}

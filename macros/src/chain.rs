@@ -1,0 +1,281 @@
+//! Calls on windows, recognised by how they are written: operation chains, fences, queries.
+
+use crate::names::{name_of, strip};
+use crate::parse::{ParamKind, Superstep};
+use proc_macro2::{Ident, Span};
+use std::collections::{BTreeMap, BTreeSet};
+use syn::visit::{self, Visit};
+use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
+
+/// What the names of the body stand for.
+#[derive(Debug)]
+pub struct Scope {
+    /// Windows that take part, and other names for them (`let w = &u`), by the window's number.
+    pub windows: BTreeMap<String, usize>,
+    /// How many windows take part.
+    pub count: usize,
+    /// `&Window` parameters.
+    pub shared: BTreeSet<String>,
+    /// `&World` parameters.
+    pub worlds: BTreeSet<String>,
+    /// Other parameters.
+    pub arguments: BTreeSet<String>,
+    /// Where one of the windows' names is given to something else.
+    pub shadowed: Option<Span>,
+}
+
+impl Scope {
+    /// The names of a superstep's parameters, and the other names that its body gives its windows.
+    pub fn of(superstep: &Superstep) -> Self {
+        let mut scope = Scope {
+            windows: BTreeMap::new(),
+            count: 0,
+            shared: BTreeSet::new(),
+            worlds: BTreeSet::new(),
+            arguments: BTreeSet::new(),
+            shadowed: None,
+        };
+        for param in &superstep.params {
+            let names = crate::names::bound_by(&param.pat).into_iter().map(|bound| bound.name.to_string());
+            match param.kind {
+                ParamKind::Window { .. } => {
+                    scope.windows.extend(names.map(|name| (name, scope.count)));
+                    scope.count += 1;
+                }
+                ParamKind::SharedWindow => scope.shared.extend(names),
+                ParamKind::World => scope.worlds.extend(names),
+                ParamKind::Argument => scope.arguments.extend(names),
+            }
+        }
+        let mut aliases = Aliases { scope: &mut scope };
+        aliases.visit_block(&superstep.body);
+        scope
+    }
+
+    /// The window that a name is.
+    pub fn window(&self, name: &Ident) -> Option<usize> {
+        self.windows.get(&name.to_string()).copied()
+    }
+
+    /// The window that an expression is, behind `&`, `*` and parentheses, unless it is `&mut`.
+    pub fn window_of(&self, expr: &Expr) -> Option<usize> {
+        match strip(expr) {
+            Expr::Reference(reference) if reference.mutability.is_none() => self.window_of(&reference.expr),
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.window_of(&unary.expr),
+            other => self.window(name_of(other)?),
+        }
+    }
+
+    /// Whether a name is a window, taking part or not.
+    pub fn is_any_window(&self, name: &str) -> bool {
+        self.windows.contains_key(name) || self.shared.contains(name)
+    }
+
+    /// The window that `let name = &u;` gives another name to.
+    pub fn aliased(&self, local: &Local) -> Option<(Ident, usize)> {
+        let (pat, slice) = match &local.pat {
+            Pat::Type(typed) => (&*typed.pat, is_slice_reference(&typed.ty)),
+            pat => (pat, false),
+        };
+        let Pat::Ident(pat) = pat else { return None };
+        let init = local.init.as_ref()?;
+        if slice || pat.by_ref.is_some() || pat.mutability.is_some() || init.diverge.is_some() {
+            return None;
+        }
+        match strip(&init.expr) {
+            Expr::Reference(_) => Some((pat.ident.clone(), self.window_of(&init.expr)?)),
+            // `let x = w;` of something that is itself only `&u` is the same once more.
+            _ => None,
+        }
+    }
+}
+
+/// Whether a type is `&[T]` or `&mut [T]`: with it a window's name becomes its elements.
+pub fn is_slice_reference(ty: &syn::Type) -> bool {
+    matches!(crate::parse::strip_type(ty), syn::Type::Reference(reference)
+        if matches!(crate::parse::strip_type(&reference.elem), syn::Type::Slice(_)))
+}
+
+/// Finds `let w = &u`, and windows' names given to something else.
+struct Aliases<'s> {
+    scope: &'s mut Scope,
+}
+
+impl<'a> Visit<'a> for Aliases<'_> {
+    fn visit_local(&mut self, local: &'a Local) {
+        if let Some((name, window)) = self.scope.aliased(local) {
+            let key = name.to_string();
+            match self.scope.windows.get(&key) {
+                Some(known) if *known != window => self.scope.shadowed = Some(name.span()),
+                _ => {
+                    self.scope.windows.insert(key, window);
+                }
+            }
+            return;
+        }
+        visit::visit_local(self, local);
+    }
+
+    fn visit_pat_ident(&mut self, pat: &'a syn::PatIdent) {
+        if self.scope.is_any_window(&pat.ident.to_string()) && self.scope.shadowed.is_none() {
+            self.scope.shadowed = Some(pat.ident.span());
+        }
+        visit::visit_pat_ident(self, pat);
+    }
+
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+/// What a chain does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    Put,
+    Accumulate,
+    Get,
+    Fetch,
+}
+
+impl Verb {
+    /// The method's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Put => "put",
+            Verb::Accumulate => "accumulate",
+            Verb::Get => "get",
+            Verb::Fetch => "fetch",
+        }
+    }
+}
+
+/// A whole operation: `u.put(source).mode(m).to(target, place)`.
+#[derive(Clone, Debug)]
+pub struct Chain<'a> {
+    pub verb: Verb,
+    pub window: usize,
+    pub receiver: &'a Expr,
+    /// Source, section, or nothing for a fetch.
+    pub local: Option<&'a Expr>,
+    pub op: Option<&'a Expr>,
+    pub modes: Vec<&'a Expr>,
+    pub target: &'a Expr,
+    pub place: &'a Expr,
+    /// The verb as written.
+    pub method: &'a Ident,
+    /// The last call of the chain.
+    pub end: &'a ExprMethodCall,
+}
+
+/// The operation that an expression is, on any receiver that `receiver` accepts.
+pub fn chain_on<'a>(expr: &'a Expr, receiver: impl Fn(&Expr) -> Option<usize>) -> Option<Chain<'a>> {
+    let Expr::MethodCall(end) = strip(expr) else { return None };
+    if end.args.len() != 2 {
+        return None;
+    }
+    let (target, place) = (&end.args[0], &end.args[1]);
+    let name = end.method.to_string();
+    if name == "fetch" {
+        let window = receiver(&end.receiver)?;
+        return Some(Chain {
+            verb: Verb::Fetch,
+            window,
+            receiver: &end.receiver,
+            local: None,
+            op: None,
+            modes: Vec::new(),
+            target,
+            place,
+            method: &end.method,
+            end,
+        });
+    }
+    let mut modes = Vec::new();
+    let mut inner = strip(&end.receiver);
+    loop {
+        let Expr::MethodCall(call) = inner else { return None };
+        if call.method == "mode" && call.args.len() == 1 {
+            modes.push(&call.args[0]);
+            inner = strip(&call.receiver);
+            continue;
+        }
+        let (verb, count) = match (name.as_str(), call.method.to_string().as_str()) {
+            ("to", "put") => (Verb::Put, 1),
+            ("to", "accumulate") => (Verb::Accumulate, 2),
+            ("from", "get") => (Verb::Get, 1),
+            _ => return None,
+        };
+        if call.args.len() != count {
+            return None;
+        }
+        return Some(Chain {
+            verb,
+            window: receiver(&call.receiver)?,
+            receiver: &call.receiver,
+            local: Some(&call.args[0]),
+            op: call.args.get(1),
+            modes,
+            target,
+            place,
+            method: &call.method,
+            end,
+        });
+    }
+}
+
+impl Scope {
+    /// The operation on a window that an expression is.
+    pub fn chain<'a>(&self, expr: &'a Expr) -> Option<Chain<'a>> {
+        chain_on(expr, |receiver| self.window_of(receiver))
+    }
+
+    /// The fence that an expression is.
+    pub fn fence<'a>(&self, expr: &'a Expr) -> Option<Fence<'a>> {
+        let Expr::MethodCall(call) = strip(expr) else { return None };
+        let asserting = call.method == "fence_with";
+        if call.method != "fence" && !asserting {
+            return None;
+        }
+        if let Some(window) = self.window_of(&call.receiver) {
+            if call.args.len() != usize::from(asserting) {
+                return None;
+            }
+            return Some(Fence { windows: vec![window], call, asserting });
+        }
+        let world = name_of(&call.receiver)?;
+        if !self.worlds.contains(&world.to_string()) {
+            return None;
+        }
+        let windows = match strip(call.args.first()?) {
+            Expr::Tuple(tuple) => tuple.elems.iter().map(|elem| self.fenced(elem)).collect::<Option<_>>()?,
+            one => vec![self.fenced(one)?],
+        };
+        Some(Fence { windows, call, asserting })
+    }
+
+    /// The window in `&mut u`, `u` or `&mut *u`.
+    fn fenced(&self, expr: &Expr) -> Option<usize> {
+        match strip(expr) {
+            Expr::Reference(reference) => self.fenced(&reference.expr),
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.fenced(&unary.expr),
+            other => self.window(name_of(other)?),
+        }
+    }
+
+    /// `u.section(elements)` of a window that takes part.
+    pub fn section<'a>(&self, expr: &'a Expr) -> Option<(usize, &'a ExprMethodCall)> {
+        match strip(expr) {
+            Expr::MethodCall(call) if call.method == "section" && call.args.len() == 1 => {
+                Some((self.window_of(&call.receiver)?, call))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A fence as written.
+#[derive(Clone, Debug)]
+pub struct Fence<'a> {
+    pub windows: Vec<usize>,
+    pub call: &'a ExprMethodCall,
+    /// Whether the user gave assertions.
+    pub asserting: bool,
+}

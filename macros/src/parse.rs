@@ -1,0 +1,269 @@
+//! Tokens to our tree: [`Superstep`], the function with its parameters told apart.
+
+use crate::messages::*;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Block, Error, FnArg, GenericArgument, Ident, Item, ItemFn, Pat, Path, PathArguments, Result,
+    ReturnType, Signature, Token, Type, Visibility,
+};
+
+/// A function that is a superstep.
+#[derive(Debug)]
+pub struct Superstep {
+    /// Where the facade is.
+    pub facade: Path,
+    /// What the user calls the prepared superstep's type, if they want to name it.
+    pub prepared: Option<Ident>,
+    pub attrs: Vec<Attribute>,
+    pub vis: Visibility,
+    /// As written, without `#[uniform]`.
+    pub sig: Signature,
+    pub body: Block,
+    /// In the order written.
+    pub params: Vec<Param>,
+    /// The whole return type.
+    pub returns: Type,
+    /// The return type of the pattern: the same with `()` for what `Ok` holds.
+    pub pattern_returns: Type,
+    /// Whether it returns nothing but success.
+    pub returns_unit: bool,
+}
+
+/// One parameter.
+#[derive(Debug)]
+pub struct Param {
+    pub pat: Pat,
+    /// Its name, where it is a plain one.
+    pub name: Option<Ident>,
+    pub kind: ParamKind,
+    pub ty: Type,
+    pub uniform: bool,
+}
+
+/// What a parameter is, by its type as written.
+#[derive(Debug)]
+pub enum ParamKind {
+    /// `&mut Window<element>`: takes part.
+    Window { element: Type },
+    /// `&Window<T>`: data to read.
+    SharedWindow,
+    /// `&World`.
+    World,
+    /// Anything else.
+    Argument,
+}
+
+impl Superstep {
+    /// The windows that take part, in order: name and element type.
+    pub fn windows(&self) -> impl Iterator<Item = (&Ident, &Type)> {
+        self.params.iter().filter_map(|param| match (&param.kind, &param.name) {
+            (ParamKind::Window { element }, Some(name)) => Some((name, element)),
+            _ => None,
+        })
+    }
+
+    /// The parameters that are neither windows nor a world.
+    pub fn arguments(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|param| matches!(param.kind, ParamKind::Argument))
+    }
+}
+
+/// Read the attribute's options and the function under it.
+pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
+    let options = read_options(options)?;
+    let ItemFn { attrs, vis, mut sig, block, .. } = match syn::parse2::<Item>(item)? {
+        Item::Fn(function) => function,
+        other => return Err(Error::new_spanned(first_token(&other), NOT_A_FUNCTION)),
+    };
+    refuse_signature(&sig)?;
+    let mut params = Vec::new();
+    for input in &mut sig.inputs {
+        match input {
+            FnArg::Receiver(receiver) => return Err(Error::new_spanned(receiver.self_token, METHOD)),
+            FnArg::Typed(typed) => {
+                let uniform = take_uniform(&mut typed.attrs);
+                params.push(param(typed, uniform)?);
+            }
+        }
+    }
+    let (returns, pattern_returns, returns_unit) = result_type(&sig)?;
+    if !params.iter().any(|param| matches!(param.kind, ParamKind::Window { .. })) {
+        return Err(Error::new_spanned(&sig.ident, NO_WINDOW));
+    }
+    Ok(Superstep {
+        facade: options.facade,
+        prepared: options.prepared,
+        attrs,
+        vis,
+        sig,
+        body: *block,
+        params,
+        returns,
+        pattern_returns,
+        returns_unit,
+    })
+}
+
+struct Options {
+    facade: Path,
+    prepared: Option<Ident>,
+}
+
+fn read_options(tokens: TokenStream) -> Result<Options> {
+    let mut options = Options { facade: syn::parse_quote!(::fencepost), prepared: None };
+    let parser = syn::meta::parser(|meta| {
+        if meta.path.is_ident("crate") {
+            options.facade = meta.value()?.call(Path::parse_mod_style)?;
+            Ok(())
+        } else if meta.path.is_ident("prepared") {
+            options.prepared = Some(meta.value()?.parse()?);
+            Ok(())
+        } else {
+            Err(meta.error(OPTION))
+        }
+    });
+    syn::parse::Parser::parse2(parser, tokens)?;
+    Ok(options)
+}
+
+fn refuse_signature(sig: &Signature) -> Result<()> {
+    if let Some(token) = &sig.asyncness {
+        return Err(Error::new_spanned(token, ASYNC));
+    }
+    if let Some(token) = &sig.constness {
+        return Err(Error::new_spanned(token, CONST));
+    }
+    if let Some(abi) = &sig.abi {
+        return Err(Error::new_spanned(abi, EXTERN));
+    }
+    if let syn::Safety::Unsafe(token) = &sig.safety {
+        return Err(Error::new_spanned(token, UNSAFE));
+    }
+    if let Some(span) = find_ident(quote::quote!(#sig), "Self") {
+        return Err(Error::new(span, SELF_TYPE));
+    }
+    Ok(())
+}
+
+fn take_uniform(attrs: &mut Vec<Attribute>) -> bool {
+    let before = attrs.len();
+    attrs.retain(|attr| !attr.path().is_ident("uniform"));
+    attrs.len() < before
+}
+
+fn param(typed: &syn::PatType, uniform: bool) -> Result<Param> {
+    let kind = kind_of(&typed.ty);
+    let name = match &*typed.pat {
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => Some(pat.ident.clone()),
+        _ => None,
+    };
+    match kind {
+        ParamKind::Window { .. } | ParamKind::SharedWindow => {
+            if name.is_none() {
+                return Err(Error::new_spanned(&typed.pat, WINDOW_PATTERN));
+            }
+            if uniform {
+                return Err(Error::new_spanned(&typed.pat, UNIFORM_WINDOW));
+            }
+        }
+        ParamKind::Argument => {
+            if let Some(span) = find_ident(quote_type(&typed.ty), "Window") {
+                return Err(Error::new(span, WINDOW_BY_VALUE));
+            }
+            if uniform && name.is_none() {
+                return Err(Error::new_spanned(&typed.pat, UNIFORM_PATTERN));
+            }
+        }
+        ParamKind::World => {}
+    }
+    Ok(Param { pat: (*typed.pat).clone(), name, kind, ty: (*typed.ty).clone(), uniform })
+}
+
+fn quote_type(ty: &Type) -> TokenStream {
+    quote::quote!(#ty)
+}
+
+fn kind_of(ty: &Type) -> ParamKind {
+    let Type::Reference(reference) = strip_type(ty) else { return ParamKind::Argument };
+    let Type::Path(path) = strip_type(&reference.elem) else { return ParamKind::Argument };
+    let Some(last) = path.path.segments.last() else { return ParamKind::Argument };
+    if last.ident == "World" && last.arguments.is_empty() {
+        return ParamKind::World;
+    }
+    if last.ident != "Window" {
+        return ParamKind::Argument;
+    }
+    let element = match &last.arguments {
+        PathArguments::AngleBracketed(list) => list.args.iter().find_map(|arg| match arg {
+            GenericArgument::Type(element) => Some(element.clone()),
+            _ => None,
+        }),
+        _ => None,
+    };
+    match (element, is_mut(reference)) {
+        (Some(element), true) => ParamKind::Window { element },
+        (Some(_), false) => ParamKind::SharedWindow,
+        (None, _) => ParamKind::Argument,
+    }
+}
+
+/// Whether a reference type is `&mut`.
+pub fn is_mut(reference: &syn::TypeReference) -> bool {
+    reference.mutability.is_some()
+}
+
+/// A type without parentheses around it.
+pub fn strip_type(ty: &Type) -> &Type {
+    match ty {
+        Type::Paren(paren) => strip_type(&paren.elem),
+        Type::Group(group) => strip_type(&group.elem),
+        other => other,
+    }
+}
+
+/// The return type, the pattern's, and whether `Ok` holds `()`.
+fn result_type(sig: &Signature) -> Result<(Type, Type, bool)> {
+    let ReturnType::Type(_, ty) = &sig.output else {
+        return Err(Error::new_spanned(&sig.ident, NO_RESULT));
+    };
+    let Type::Path(path) = strip_type(ty) else {
+        return Err(Error::new_spanned(ty, NO_RESULT));
+    };
+    let mut pattern = path.clone();
+    let Some(last) = pattern.path.segments.last_mut() else {
+        return Err(Error::new_spanned(ty, NO_RESULT));
+    };
+    let PathArguments::AngleBracketed(list) = &mut last.arguments else {
+        return Err(Error::new_spanned(ty, NO_RESULT));
+    };
+    if last.ident != "Result" {
+        return Err(Error::new_spanned(ty, NO_RESULT));
+    }
+    if let Some(span) = find_ident(quote_type(ty), "impl") {
+        return Err(Error::new(span, IMPL_RESULT));
+    }
+    let Some(GenericArgument::Type(ok)) = list.args.first_mut() else {
+        return Err(Error::new_spanned(ty, NO_RESULT));
+    };
+    let unit = matches!(strip_type(ok), Type::Tuple(tuple) if tuple.elems.is_empty());
+    *ok = syn::parse_quote!(());
+    Ok(((**ty).clone(), Type::Path(pattern), unit))
+}
+
+/// Where an identifier or keyword occurs in tokens.
+pub fn find_ident(tokens: TokenStream, name: &str) -> Option<Span> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Ident(ident) if ident == name => Some(ident.span()),
+        TokenTree::Group(group) => find_ident(group.stream(), name),
+        _ => None,
+    })
+}
+
+/// The first tokens of an item that say what it is.
+fn first_token(item: &Item) -> TokenStream {
+    quote::quote!(#item).into_iter().find(|token| matches!(token, TokenTree::Ident(_))).into_iter().collect()
+}
+
+/// Expressions separated by commas.
+pub type Exprs = Punctuated<syn::Expr, Token![,]>;

@@ -1,0 +1,210 @@
+//! [`Argument`]: what a superstep's arguments tell about which ranks differ only by where they stand.
+
+/// An argument of a superstep.
+///
+/// Compiling ahead evaluates the pattern once for each class of arguments instead of once a rank. A type of one's own
+/// needs no more than `impl Argument for Mine {}`: each rank is then evaluated for itself, and ranks with equal
+/// patterns still share one program.
+pub trait Argument {
+    /// Ranks with equal classes make equal patterns, targets being seen from each rank; `None` says nothing.
+    fn class(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// How the ranks are laid out, row-major, slowest first: keeps the plan's map of classes small.
+    fn shape(&self) -> Option<Vec<u32>> {
+        None
+    }
+
+    /// Whether anything was asked, since the last call of this method, that tells ranks of one class apart.
+    fn observed(&self) -> bool {
+        false
+    }
+}
+
+/// More parts than this and a list says nothing about classes: comparing the patterns themselves is then cheaper.
+const PARTS_MAX: usize = 64;
+
+macro_rules! by_value {
+    ($($type:ty: |$value:ident| $bits:expr;)*) => {$(
+        /// By its value.
+        impl Argument for $type {
+            fn class(&self) -> Option<Vec<u64>> {
+                let $value = *self;
+                Some(vec![$bits])
+            }
+        }
+    )*};
+}
+
+by_value! {
+    u8: |v| v.into();
+    u16: |v| v.into();
+    u32: |v| v.into();
+    u64: |v| v;
+    usize: |v| v as u64;
+    i8: |v| v as u64;
+    i16: |v| v as u64;
+    i32: |v| v as u64;
+    i64: |v| v as u64;
+    isize: |v| v as u64;
+    bool: |v| v.into();
+    char: |v| v.into();
+    f32: |v| v.to_bits().into();
+    f64: |v| v.to_bits();
+}
+
+/// All ranks alike.
+impl Argument for () {
+    fn class(&self) -> Option<Vec<u64>> {
+        Some(Vec::new())
+    }
+}
+
+/// By its bytes, when they are few.
+impl Argument for String {
+    fn class(&self) -> Option<Vec<u64>> {
+        (self.len() <= PARTS_MAX).then(|| self.bytes().map(u64::from).collect())
+    }
+}
+
+/// By its content.
+impl<T: Argument> Argument for Option<T> {
+    fn class(&self) -> Option<Vec<u64>> {
+        let mut key = vec![u64::from(self.is_some())];
+        if let Some(value) = self {
+            key.append(&mut value.class()?);
+        }
+        Some(key)
+    }
+    fn shape(&self) -> Option<Vec<u32>> {
+        self.as_ref()?.shape()
+    }
+    fn observed(&self) -> bool {
+        self.as_ref().is_some_and(T::observed)
+    }
+}
+
+/// By its content, when that is short.
+impl<T: Argument> Argument for [T] {
+    fn class(&self) -> Option<Vec<u64>> {
+        if self.len() > PARTS_MAX {
+            return None;
+        }
+        let mut key = vec![self.len() as u64];
+        for part in self {
+            add(&mut key, part)?;
+        }
+        (key.len() <= 4 * PARTS_MAX).then_some(key)
+    }
+    fn shape(&self) -> Option<Vec<u32>> {
+        self.iter().find_map(T::shape)
+    }
+    fn observed(&self) -> bool {
+        // Every part is asked, so that each forgets.
+        self.iter().fold(false, |any, part| part.observed() | any)
+    }
+}
+
+/// As a slice of its parts.
+impl<T: Argument> Argument for Vec<T> {
+    fn class(&self) -> Option<Vec<u64>> {
+        self.as_slice().class()
+    }
+    fn shape(&self) -> Option<Vec<u32>> {
+        self.as_slice().shape()
+    }
+    fn observed(&self) -> bool {
+        self.as_slice().observed()
+    }
+}
+
+/// As a slice of its parts.
+impl<T: Argument, const N: usize> Argument for [T; N] {
+    fn class(&self) -> Option<Vec<u64>> {
+        self.as_slice().class()
+    }
+    fn shape(&self) -> Option<Vec<u32>> {
+        self.as_slice().shape()
+    }
+    fn observed(&self) -> bool {
+        self.as_slice().observed()
+    }
+}
+
+/// As what is borrowed.
+impl<T: Argument + ?Sized> Argument for &T {
+    fn class(&self) -> Option<Vec<u64>> {
+        (**self).class()
+    }
+    fn shape(&self) -> Option<Vec<u32>> {
+        (**self).shape()
+    }
+    fn observed(&self) -> bool {
+        (**self).observed()
+    }
+}
+
+/// Append the class of a part, its length first, so that keys of different parts cannot run into each other.
+fn add(key: &mut Vec<u64>, part: &impl Argument) -> Option<()> {
+    let mut class = part.class()?;
+    key.push(class.len() as u64);
+    key.append(&mut class);
+    Some(())
+}
+
+macro_rules! tuples {
+    ($($part:ident $index:tt),+) => {
+        /// By all its parts.
+        impl<$($part: Argument),+> Argument for ($($part,)+) {
+            fn class(&self) -> Option<Vec<u64>> {
+                let mut key = Vec::new();
+                $(add(&mut key, &self.$index)?;)+
+                Some(key)
+            }
+            fn shape(&self) -> Option<Vec<u32>> {
+                None$(.or_else(|| self.$index.shape()))+
+            }
+            fn observed(&self) -> bool {
+                // Every part is asked, so that each forgets.
+                false $(| self.$index.observed())+
+            }
+        }
+    };
+}
+
+tuples!(A 0);
+tuples!(A 0, B 1);
+tuples!(A 0, B 1, C 2);
+tuples!(A 0, B 1, C 2, E 3);
+tuples!(A 0, B 1, C 2, E 3, F 4);
+tuples!(A 0, B 1, C 2, E 3, F 4, G 5);
+tuples!(A 0, B 1, C 2, E 3, F 4, G 5, H 6);
+tuples!(A 0, B 1, C 2, E 3, F 4, G 5, H 6, I 7);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_unequal_values_apart() {
+        assert_ne!((1u32, 2u32).class(), (2u32, 1u32).class());
+        assert_ne!(vec![vec![1u8], vec![2, 3]].class(), vec![vec![1u8, 2], vec![3]].class());
+        assert_ne!((None::<u8>, Some(0u8)).class(), (Some(0u8), None::<u8>).class());
+        assert_ne!(0.0f64.class(), (-0.0f64).class());
+        assert_ne!(
+            (String::from("ab"), String::from("c")).class(),
+            (String::from("a"), String::from("bc")).class()
+        );
+        assert_eq!((1i8, 'x', true, ()).class(), (1i8, 'x', true, ()).class());
+    }
+
+    #[test]
+    fn one_part_without_a_class_leaves_the_whole_without() {
+        struct Mine;
+        impl Argument for Mine {}
+        assert_eq!((1u8, Mine).class(), None);
+        assert_eq!(vec![0usize; PARTS_MAX + 1].class(), None);
+        assert_eq!("x".repeat(PARTS_MAX + 1).class(), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Collecting ahead of time: [`patterns`] evaluates a superstep once per class of its arguments.
+
+use crate::argument::Argument;
+use crate::element::ElementType;
+use crate::error::{Class, Error, Result};
+use crate::ids::{ClassId, WindowId};
+use crate::ir::pattern::{Order, Pattern, Patterns};
+use crate::table::Table;
+use std::collections::HashMap;
+
+/// The patterns of all `ranks` ranks.
+///
+/// `arguments` makes a rank's arguments and `record` evaluates the superstep with them; it also says whether the
+/// superstep asked anything, other than of its arguments, that tells ranks apart. Where arguments name a class, the
+/// superstep is evaluated for the first, the middle and the last rank of the class; if anything was asked that tells
+/// ranks apart, or the three differ, then for each rank. Equal patterns are kept once, compared by content.
+///
+/// # Errors
+/// Those of `arguments` and `record`, with the rank; RANK when there are no ranks or more than 2³².
+///
+/// # Cost
+/// `arguments` and a lookup a rank, `record` up to three times a class.
+pub fn patterns<A: Argument>(
+    name: impl Into<String>,
+    windows: Table<WindowId, ElementType>,
+    ranks: u32,
+    arguments: impl Fn(u32) -> Result<A>,
+    record: impl Fn(u32, &A) -> Result<(Pattern, bool)>,
+) -> Result<Patterns> {
+    if ranks == 0 {
+        return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
+    }
+    let arguments = |rank| arguments(rank).map_err(|error| error.on_rank(rank));
+    // Whether the pattern may stand for others of the rank's class.
+    let record = |rank, argument: &A| {
+        argument.observed();
+        let (pattern, observed) = record(rank, argument).map_err(|error| error.on_rank(rank))?;
+        Ok::<_, Error>((pattern, !(argument.observed() | observed)))
+    };
+
+    // Ranks by the class of their arguments, in order of appearance; `None` is a rank for itself.
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    let mut group_of: Vec<Option<u32>> = Vec::with_capacity(ranks as usize);
+    let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
+    let mut shape = None;
+    for rank in 0..ranks {
+        let argument = arguments(rank)?;
+        if rank == 0 {
+            shape = argument.shape().filter(|shape| product(shape) == Some(ranks));
+        }
+        group_of.push(argument.class().map(|class| {
+            let group = *known.entry(class).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() as u32 - 1
+            });
+            groups[group as usize].push(rank);
+            group
+        }));
+    }
+
+    let mut classes = Interned::default();
+    let shared = groups.iter().map(|members| {
+        let mut agreed = None;
+        let mut samples = vec![members[0], members[members.len() / 2], members[members.len() - 1]];
+        samples.dedup();
+        for rank in samples {
+            let (pattern, stands_for_others) = record(rank, &arguments(rank)?)?;
+            if !stands_for_others || agreed.as_ref().is_some_and(|agreed| *agreed != pattern) {
+                return Ok(None);
+            }
+            agreed = Some(pattern);
+        }
+        Ok(agreed)
+    });
+    let shared = shared.collect::<Result<Vec<Option<Pattern>>>>()?;
+    let mut shared_id: Vec<Option<ClassId>> = vec![None; shared.len()];
+    let mut class_of = Vec::with_capacity(ranks as usize);
+    for (rank, group) in (0..ranks).zip(group_of) {
+        let group = group.map(|group| group as usize);
+        let id = match group.and_then(|group| shared_id[group]) {
+            Some(id) => id,
+            None => match group.and_then(|group| Some((group, shared[group].clone()?))) {
+                Some((group, pattern)) => *shared_id[group].insert(classes.intern(pattern)),
+                None => classes.intern(record(rank, &arguments(rank)?)?.0),
+            },
+        };
+        class_of.push(id);
+    }
+    Ok(Patterns {
+        name: name.into(),
+        windows,
+        shape: shape.unwrap_or_else(|| vec![ranks]),
+        classes: classes.into_table(),
+        class_of,
+        order: Order::Canonical,
+    })
+}
+
+fn product(shape: &[u32]) -> Option<u32> {
+    shape.iter().try_fold(1u32, |product, &extent| product.checked_mul(extent))
+}
+
+/// Patterns by content, numbered in order of appearance.
+#[derive(Default)]
+struct Interned {
+    ids: HashMap<Pattern, ClassId>,
+}
+
+impl Interned {
+    fn intern(&mut self, pattern: Pattern) -> ClassId {
+        let next = ClassId(self.ids.len() as u32);
+        *self.ids.entry(pattern).or_insert(next)
+    }
+
+    fn into_table(self) -> Table<ClassId, Pattern> {
+        let mut rows: Vec<(Pattern, ClassId)> = self.ids.into_iter().collect();
+        rows.sort_unstable_by_key(|&(_, id)| id);
+        rows.into_iter().map(|(pattern, _)| pattern).collect()
+    }
+}

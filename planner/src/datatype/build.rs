@@ -1,0 +1,273 @@
+//! The ways to describe a datatype. Each ends in canonical form.
+
+use super::canonical::{self, REACH, check, fold};
+use super::form::{Datatype, Piece};
+use crate::error::{Class, Error, Result};
+use std::ops::Range;
+
+/// `count` copies of a datatype: [an extent apart](Datatype::from), or [at a step of one's own](Repeat::every).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use = "a repetition is made into a datatype by `Datatype::from` or `every`"]
+pub struct Repeat {
+    of: Datatype,
+    count: usize,
+}
+
+impl Repeat {
+    /// The copies `step` elements apart: any step, negative or smaller than the extent too.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    #[must_use]
+    pub fn every(self, step: i64) -> Datatype {
+        granted(self.try_every(step))
+    }
+
+    /// The copies `step` elements apart.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_every(self, step: i64) -> Result<Datatype> {
+        let Self { of, count } = self;
+        if count == 0 || of.is_empty() {
+            return Ok(Datatype::empty());
+        }
+        if count == 1 {
+            return Ok(of);
+        }
+        // The elements of all copies lie within those of copies of a run as long as the extent.
+        let size = of.size();
+        check(of.low(), &[(count, step)], 1)?;
+        check(of.high() - 1, &[(count, step)], 1)?;
+        check(0, &[(count, 0)], size)?;
+        canonical::repeat(of.pieces().to_vec(), count, step).map(Datatype::from_canonical)
+    }
+
+    /// The copies an extent apart.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_apart(self) -> Result<Datatype> {
+        let step = self.of.extent();
+        self.try_every(step)
+    }
+}
+
+impl From<Repeat> for Datatype {
+    /// The copies an extent apart.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    fn from(repeat: Repeat) -> Self {
+        granted(repeat.try_apart())
+    }
+}
+
+impl Datatype {
+    /// Contiguous elements. A range that ends before it starts is empty; one that reaches further than displacements
+    /// do (which no window can hold) stands for as many elements as fit at the end of what they do reach.
+    #[must_use]
+    pub fn run(elements: Range<usize>) -> Self {
+        let len = elements.end.saturating_sub(elements.start).min(REACH as usize);
+        if len == 0 {
+            return Self::empty();
+        }
+        let start = elements.start.min(REACH as usize - len);
+        Self::from_piece(Piece::contiguous(start as i64, len))
+    }
+
+    /// `run` contiguous elements, repeated over `dims`, `(count, stride)` each, outermost first, from `offset`.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    #[must_use]
+    pub fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Self {
+        granted(Self::try_nest(offset, dims, run))
+    }
+
+    /// `run` contiguous elements, repeated over `dims`, `(count, stride)` each, outermost first, from `offset`.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Self> {
+        canonical::nest(offset, dims, run).map(Self::from_canonical)
+    }
+
+    /// Runs, `(displacement, elements)` each, one after another.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    #[must_use]
+    pub fn runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Self {
+        granted(Self::try_runs(runs))
+    }
+
+    /// Runs, `(displacement, elements)` each, one after another.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Result<Self> {
+        let mut list: Vec<Piece> = Vec::new();
+        let mut size = 0_usize;
+        for (offset, run) in runs {
+            if run == 0 {
+                continue;
+            }
+            check(offset, &[], run)?;
+            size = size.saturating_add(run);
+            match list.last_mut() {
+                Some(last) if last.offset + last.run as i64 == offset => last.run += run,
+                _ => list.push(Piece::contiguous(offset, run)),
+            }
+        }
+        check(0, &[(size, 0)], usize::from(size > 0))?;
+        fold(list).map(Self::from_canonical)
+    }
+
+    /// Single elements, one after another.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    #[must_use]
+    pub fn elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Self {
+        granted(Self::try_elements(elements))
+    }
+
+    /// Single elements, one after another.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Result<Self> {
+        let mut fits = true;
+        let runs = elements.into_iter().map_while(|element| {
+            let element = element.try_into().ok();
+            fits &= element.is_some();
+            element.map(|element| (element, 1))
+        });
+        let datatype = Self::try_runs(runs)?;
+        if fits {
+            Ok(datatype)
+        } else {
+            Err(Error::new(Class::Type, format!("elements lie from {} to below {REACH}", -REACH)))
+        }
+    }
+
+    /// The typemaps of several datatypes, one after another.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    #[must_use]
+    pub fn sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Self {
+        granted(Self::try_sequence(datatypes))
+    }
+
+    /// The typemaps of several datatypes, one after another.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Result<Self> {
+        let mut list = Vec::new();
+        let mut size = 0_usize;
+        for datatype in datatypes {
+            size = size.saturating_add(datatype.size());
+            list.extend_from_slice(datatype.pieces());
+        }
+        check(0, &[(size, 0)], usize::from(size > 0))?;
+        fold(list).map(Self::from_canonical)
+    }
+
+    /// `count` copies of it: `Datatype::from(..)` puts them an extent apart, [`Repeat::every`] at a step of one's own.
+    pub fn repeat(&self, count: usize) -> Repeat {
+        Repeat { of: self.clone(), count }
+    }
+
+    /// The same elements, `by` further up.
+    ///
+    /// # Panics
+    /// Beyond the [limits](super#limits).
+    #[must_use]
+    pub fn shift(&self, by: i64) -> Self {
+        granted(self.try_shift(by))
+    }
+
+    /// The same elements, `by` further up.
+    ///
+    /// # Errors
+    /// Beyond the [limits](super#limits): class `Type`.
+    pub fn try_shift(&self, by: i64) -> Result<Self> {
+        if self.is_empty() || by == 0 {
+            return Ok(self.clone());
+        }
+        check(self.low(), &[(2, by)], 1)?;
+        check(self.high() - 1, &[(2, by)], 1)?;
+        let shifted = |piece: &Piece| Piece { offset: piece.offset + by, ..piece.clone() };
+        Ok(match self.pieces() {
+            [piece] => Self::from_piece(shifted(piece)),
+            pieces => Self::from_canonical(pieces.iter().map(shifted).collect()),
+        })
+    }
+
+    /// The elements `start[d]..start[d] + len[d]` of each dimension of an array of `shape`, row-major (the last
+    /// dimension is contiguous), in the array's order. No dimensions are a single element.
+    ///
+    /// # Errors
+    /// Class `Type`: the three differ in length; a part reaches out of the shape; beyond the [limits](super#limits).
+    pub fn subarray(shape: &[usize], start: &[usize], len: &[usize]) -> Result<Self> {
+        if shape.len() != start.len() || shape.len() != len.len() {
+            return Err(Error::new(
+                Class::Type,
+                format!(
+                    "a subarray of {} dimensions starts at {} and has {} lengths: give as many of each",
+                    shape.len(),
+                    start.len(),
+                    len.len()
+                ),
+            ));
+        }
+        for (d, ((&shape, &start), &len)) in shape.iter().zip(start).zip(len).enumerate() {
+            if start > shape || len > shape - start {
+                return Err(Error::new(
+                    Class::Type,
+                    format!(
+                        "a subarray takes {len} from {start} on in dimension {d}, which has only {shape}"
+                    ),
+                ));
+            }
+        }
+        if len.contains(&0) {
+            return Ok(Self::empty());
+        }
+        check(0, &[(shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n)), 1)], 1)?;
+        let (mut stride, mut offset) = (1, 0);
+        let mut dims = Vec::with_capacity(shape.len());
+        for ((&shape, &start), &len) in shape.iter().zip(start).zip(len).rev() {
+            dims.push((len, stride));
+            offset += start as i64 * stride;
+            stride *= shape as i64;
+        }
+        dims.reverse();
+        Self::try_nest(offset, &dims, 1)
+    }
+}
+
+impl From<Range<usize>> for Datatype {
+    /// See [`Datatype::run`].
+    fn from(elements: Range<usize>) -> Self {
+        Self::run(elements)
+    }
+}
+
+impl From<&Datatype> for Datatype {
+    fn from(datatype: &Datatype) -> Self {
+        datatype.clone()
+    }
+}
+
+/// What a constructor without `try_` gives.
+#[track_caller]
+pub(super) fn granted<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,255 @@
+//! Canonical form: maximal runs, then equal neighbours folded greedily from left to right into (count, stride),
+//! innermost first, until nothing changes.
+//!
+//! Pass 0 joins runs; pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece stands for the runs
+//! that it would be written out to: a piece takes part in pass `k` as its rows of `k` dimensions, which are what the
+//! pass would make of it alone (it is *sound*: no boundary between its rows joins two runs or continues a row). So
+//! only the borders between pieces need a look, and only where a border joins two of them are the outermost parts of
+//! those split off. The result is the same as that of writing out every run; the cost follows the pieces.
+
+use super::form::{Dim, Piece};
+use crate::error::{Class, Error, Result};
+use smallvec::SmallVec;
+
+/// The most pieces that a description without a short form is written out to.
+pub const MOST_PIECES: usize = 1 << 24;
+
+/// Displacements are from `-REACH` to below `REACH`.
+pub(super) const REACH: i64 = 1 << 62;
+
+/// The canonical form of a nest. Zero counts give none.
+pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Vec<Piece>> {
+    if run == 0 || dims.iter().any(|&(count, _)| count == 0) {
+        return Ok(Vec::new());
+    }
+    check(offset, dims, run)?;
+    let mut list = vec![Piece::contiguous(offset, run)];
+    for &(count, stride) in dims.iter().rev().filter(|(count, _)| *count > 1) {
+        list = repeat(list, count, stride)?;
+    }
+    Ok(list)
+}
+
+/// Whether the elements of a nest that is not empty are within the limits.
+pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()> {
+    let mut size = run;
+    for &(count, _) in dims {
+        size = size.saturating_mul(count);
+    }
+    if size > isize::MAX as usize {
+        return Err(Error::new(
+            Class::Type,
+            format!("a datatype has at most {} elements: this one has more", isize::MAX),
+        ));
+    }
+    // The product of the counts is below 2^63, hence so is their sum: no sum here reaches 2^127.
+    let (mut low, mut last) = (i128::from(offset), i128::from(offset) + run as i128 - 1);
+    for &(count, stride) in dims {
+        let span = (count as i128 - 1) * i128::from(stride);
+        low += span.min(0);
+        last += span.max(0);
+    }
+    if low < i128::from(-REACH) || last >= i128::from(REACH) {
+        return Err(Error::new(
+            Class::Type,
+            format!("elements lie from {} to below {REACH}: these are {low} to {last}", -REACH),
+        ));
+    }
+    Ok(())
+}
+
+/// The canonical form of `count` (at least 2) copies of a canonical list, `stride` apart, all within the limits.
+pub(super) fn repeat(mut list: Vec<Piece>, count: usize, stride: i64) -> Result<Vec<Piece>> {
+    if let [piece] = &mut list[..] {
+        let next = Piece { offset: piece.offset + stride, ..piece.clone() };
+        let depth = piece.dims.len();
+        match (0..=depth).find(|&pass| joins(piece, &next, pass)) {
+            None => {
+                piece.dims.insert(0, Dim { count, stride });
+                return Ok(list);
+            }
+            // The outermost level goes on.
+            Some(0) if depth == 0 => {
+                piece.run *= count;
+                return Ok(list);
+            }
+            Some(pass) if pass == depth => {
+                piece.dims[0].count *= count;
+                return Ok(list);
+            }
+            // Of two rows, the second goes on in the first of the next copy: all but the outermost two pair up.
+            Some(pass) if pass + 1 == depth && piece.dims[0].count == 2 => {
+                let mut joined = part(piece.offset, 1, &piece.dims, piece.run);
+                let mut last = joined.clone();
+                let first = joined.clone();
+                joined.offset += piece.dims[0].stride;
+                last.offset = joined.offset + (count as i64 - 1) * stride;
+                match joined.dims.first_mut() {
+                    Some(row) => row.count *= 2,
+                    None => joined.run *= 2,
+                }
+                joined.dims.insert(0, Dim { count, stride });
+                joined = part(joined.offset, count - 1, &joined.dims, joined.run);
+                return fold(vec![first, joined, last]);
+            }
+            Some(_) => {}
+        }
+    }
+    if list.is_empty() {
+        return Ok(list);
+    }
+    if count.saturating_mul(list.len()) > MOST_PIECES {
+        return Err(too_many());
+    }
+    let copies = (0..count as i64).flat_map(|i| {
+        list.iter().map(move |piece| Piece { offset: piece.offset + i * stride, ..piece.clone() })
+    });
+    fold(copies.collect())
+}
+
+/// The canonical form of a list of sound pieces within the limits.
+pub(super) fn fold(mut list: Vec<Piece>) -> Result<Vec<Piece>> {
+    let most = list.len() + MOST_PIECES;
+    let mut pass = 0;
+    while list.len() > 1 && list.iter().any(|piece| piece.dims.len() + 1 >= pass) {
+        list = fold_once(list, pass, most)?;
+        pass += 1;
+    }
+    Ok(list)
+}
+
+/// Whether a list of pieces is in canonical form.
+pub(super) fn is_canonical(list: &[Piece]) -> bool {
+    list.iter().all(is_sound)
+        && list.windows(2).all(|pair| {
+            let passes = pair[0].dims.len().min(pair[1].dims.len()) + 1;
+            !(0..=passes).any(|pass| joins(&pair[0], &pair[1], pass))
+        })
+}
+
+/// Whether a piece within the limits is its own canonical form.
+fn is_sound(piece: &Piece) -> bool {
+    let mut inner = Piece::contiguous(piece.offset, piece.run);
+    for dim in piece.dims.iter().rev() {
+        let next = Piece { offset: inner.offset + dim.stride, ..inner.clone() };
+        if (0..=inner.dims.len()).any(|pass| joins(&inner, &next, pass)) {
+            return false;
+        }
+        inner.dims.insert(0, *dim);
+    }
+    piece.run > 0 && piece.dims.iter().all(|dim| dim.count > 1)
+}
+
+/// Whether `pass` puts the first of `next` together with the last of `piece`.
+fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
+    let Some(body) = pass.checked_sub(1) else {
+        return piece.end() == next.offset;
+    };
+    let (Some(rows), Some(next_rows)) =
+        (piece.dims.len().checked_sub(body), next.dims.len().checked_sub(body))
+    else {
+        return false;
+    };
+    if piece.run != next.run || piece.dims[rows..] != next.dims[next_rows..] {
+        return false;
+    }
+    let Some(row) = rows.checked_sub(1) else {
+        return true;
+    };
+    let last = piece.offset + piece.dims[..rows].iter().map(|dim| dim.span()).sum::<i64>();
+    next.offset - last == piece.dims[row].stride
+}
+
+/// One pass over the list, which it may write out to `most` pieces.
+fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
+    let mut out: Vec<Piece> = Vec::with_capacity(list.len());
+    let mut split: SmallVec<[Piece; 8]> = SmallVec::new();
+    let mut input = list.into_iter();
+    while let Some(mut next) = split.pop().or_else(|| input.next()) {
+        if !out.last().is_some_and(|last| joins(last, &next, pass)) {
+            out.push(next);
+            continue;
+        }
+        if out.len() > most {
+            return Err(too_many());
+        }
+        if out.last().is_some_and(|last| last.dims.len() > pass)
+            && let Some(whole) = out.pop()
+        {
+            split_last(whole, pass, &mut out);
+        }
+        let Some(last) = out.last_mut() else { continue };
+        if pass == 0 {
+            split_first(&mut next, 0, &mut split);
+            last.run += next.run;
+        } else if last.dims.len() < pass {
+            split_first(&mut next, pass - 1, &mut split);
+            last.dims.insert(0, Dim { count: 2, stride: next.offset - last.offset });
+        } else if next.dims.len() >= pass && next.dims[next.dims.len() - pass].stride == last.dims[0].stride {
+            split_first(&mut next, pass, &mut split);
+            last.dims[0].count += next.dims[0].count;
+        } else {
+            split_first(&mut next, pass - 1, &mut split);
+            last.dims[0].count += 1;
+        }
+    }
+    Ok(out)
+}
+
+/// Leave of `piece` its first part with `depth` dimensions; the rest goes on the stack, what comes first on top.
+///
+/// Rows of two without their first part pair up anew, each one's second with the next one's first: writing that down
+/// at once saves doing it row by row.
+fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>) {
+    let outer = piece.dims.len() - depth;
+    let pairs = outer >= 2 && piece.dims[outer - 1].count == 2;
+    for (i, dim) in piece.dims[..outer].iter().enumerate() {
+        if pairs && i == outer - 2 {
+            let within = piece.dims[i + 1].stride;
+            let second = piece.offset + within;
+            let body = &piece.dims[outer..];
+            stack.push(Piece {
+                offset: second + dim.span(),
+                dims: SmallVec::from_slice(body),
+                run: piece.run,
+            });
+            let mut dims: SmallVec<[Dim; 4]> = SmallVec::from_slice(&piece.dims[i..]);
+            dims[1].stride = dim.stride - within;
+            stack.push(part(second, dim.count - 1, &dims, piece.run));
+            break;
+        }
+        stack.push(part(piece.offset + dim.stride, dim.count - 1, &piece.dims[i..], piece.run));
+    }
+    piece.dims.drain(..outer);
+}
+
+/// Put `piece` on the list, its last part with `depth` dimensions by itself at the end.
+fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
+    let outer = piece.dims.len() - depth;
+    let mut offset = piece.offset;
+    for (i, dim) in piece.dims[..outer].iter().enumerate() {
+        out.push(part(offset, dim.count - 1, &piece.dims[i..], piece.run));
+        offset += dim.span();
+    }
+    piece.offset = offset;
+    piece.dims.drain(..outer);
+    out.push(piece);
+}
+
+/// `count` times over the outermost of `dims`, and all of the others.
+pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece {
+    let mut dims: SmallVec<[Dim; 2]> = SmallVec::from_slice(dims);
+    if count == 1 {
+        dims.remove(0);
+    } else {
+        dims[0].count = count;
+    }
+    Piece { offset, dims, run }
+}
+
+pub(super) fn too_many() -> Error {
+    Error::new(
+        Class::Type,
+        format!("a datatype of more than {MOST_PIECES} pieces that do not repeat: describe it in parts"),
+    )
+}

@@ -1,0 +1,175 @@
+//! Monotone reordering: one stable permutation of both sides of a transfer, so that the target's elements ascend.
+//!
+//! Where both sides are nests that can be cut into the same dimensions, the permutation is one of dimensions: those
+//! that go down are turned round, all are sorted by stride, and those that stay where they are (stride 0 at the target)
+//! go innermost, in their order. That is the sorted order exactly if no dimension steps into what lies within it;
+//! otherwise, runs are sorted, and elements where runs overlap.
+
+use super::build::granted;
+use super::canonical::too_many;
+use super::form::{Datatype, Piece};
+use super::{MOST_PIECES, pairs};
+use crate::error::Result;
+
+/// Both typemaps under the one stable permutation that makes the elements of `target` ascend: what is equal there
+/// keeps its order.
+///
+/// The two are of equal size; of unequal ones only as many elements as the smaller has are looked at.
+///
+/// # Panics
+/// Where the result would be beyond the [limits](super#limits); [`try_monotone`] returns an error there.
+#[must_use]
+pub fn monotone(origin: &Datatype, target: &Datatype) -> (Datatype, Datatype) {
+    granted(try_monotone(origin, target))
+}
+
+/// As [`monotone`].
+///
+/// # Errors
+/// The result would be beyond the [limits](super#limits): class `Type`.
+///
+/// # Cost
+/// Follows the pieces where dimensions can be sorted; otherwise, the runs.
+pub fn try_monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
+    debug_assert_eq!(origin.size(), target.size(), "both sides of a transfer are of one size");
+    if target.ascends() {
+        return Ok((origin.clone(), target.clone()));
+    }
+    match by_pieces(origin, target) {
+        Some(sorted) => Ok(sorted),
+        None => by_list(origin, target),
+    }
+}
+
+/// More pieces than this are rather sorted run by run.
+const FEW: usize = 32;
+
+/// By sorting dimensions within each piece of the target, then pieces; `None` if that is not the sorted order.
+fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype)> {
+    if target.pieces().len() > FEW || origin.pieces().len() > FEW {
+        return None;
+    }
+    let mut first = 0;
+    let mut parts = Vec::new();
+    for piece in target.pieces() {
+        let part = origin.slice(first, piece.size());
+        first += piece.size();
+        let [from] = part.pieces() else { return None };
+        parts.push(by_dimensions(from, piece)?);
+    }
+    parts.sort_by_key(|(_, target)| target.low());
+    // Equal elements of two pieces would have to keep their order.
+    if parts.windows(2).any(|pair| pair[0].1.high() > pair[1].1.low()) {
+        return None;
+    }
+    let (origins, targets): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    Some((Datatype::try_sequence(origins).ok()?, Datatype::try_sequence(targets).ok()?))
+}
+
+/// A dimension of both sides.
+#[derive(Clone, Copy)]
+struct Both {
+    count: usize,
+    origin: i64,
+    target: i64,
+}
+
+/// By sorting dimensions; `None` if the two have none in common, or that is not the sorted order.
+fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)> {
+    let (mut from, mut to) = (origin.offset, target.offset);
+    let mut dims = common(origin, target)?;
+    for dim in dims.iter_mut().filter(|dim| dim.target < 0) {
+        let last = dim.count as i64 - 1;
+        from += last * dim.origin;
+        to += last * dim.target;
+        dim.origin = -dim.origin;
+        dim.target = -dim.target;
+    }
+    // Stable: dimensions that stay where they are keep their order.
+    dims.sort_by_key(|dim| std::cmp::Reverse(dim.target));
+    let mut span = 0;
+    for dim in dims.iter().rev().filter(|dim| dim.target > 0) {
+        if dim.target <= span {
+            return None;
+        }
+        span += (dim.count as i64 - 1) * dim.target;
+    }
+    let side = |offset, stride: fn(&Both) -> i64| {
+        let dims: Vec<_> = dims.iter().map(|dim| (dim.count, stride(dim))).collect();
+        Datatype::try_nest(offset, &dims, 1).ok()
+    };
+    Some((side(from, |dim| dim.origin)?, side(to, |dim| dim.target)?))
+}
+
+/// Both nests, of one size, over the same dimensions, outermost first.
+fn common(origin: &Piece, target: &Piece) -> Option<Vec<Both>> {
+    let inward = |piece: &Piece| -> Vec<(usize, i64)> {
+        let run = (piece.run > 1).then_some((piece.run, 1));
+        piece.dims.iter().map(|dim| (dim.count, dim.stride)).chain(run).collect()
+    };
+    let (mut a, mut b) = (inward(origin), inward(target));
+    let mut dims = Vec::new();
+    while let (Some((m, s)), Some((n, t))) = (a.pop(), b.pop()) {
+        let count = m.min(n);
+        if m % count != 0 || n % count != 0 {
+            return None;
+        }
+        dims.push(Both { count, origin: s, target: t });
+        if m > count {
+            a.push((m / count, s * count as i64));
+        }
+        if n > count {
+            b.push((n / count, t * count as i64));
+        }
+    }
+    dims.reverse();
+    Some(dims)
+}
+
+/// By writing out all that is contiguous on both sides.
+fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
+    if origin.run_count().saturating_add(target.run_count()) > MOST_PIECES {
+        return Err(too_many());
+    }
+    let mut list: Vec<(i64, i64, usize)> = pairs(origin, target).collect();
+    list.sort_by_key(|&(_, target, _)| target);
+    if list.windows(2).any(|pair| pair[0].1 + pair[0].2 as i64 > pair[1].1) {
+        // Runs overlap: element by element.
+        if target.size() > MOST_PIECES {
+            return Err(too_many());
+        }
+        let mut elements: Vec<(i64, i64, usize)> = pairs(origin, target)
+            .flat_map(|(origin, target, len)| (0..len as i64).map(move |i| (origin + i, target + i, 1)))
+            .collect();
+        elements.sort_by_key(|&(_, target, _)| target);
+        list = elements;
+    }
+    let origin = Datatype::try_runs(list.iter().map(|&(origin, _, len)| (origin, len)))?;
+    let target = Datatype::try_runs(list.iter().map(|&(_, target, len)| (target, len)))?;
+    Ok((origin, target))
+}
+
+impl Datatype {
+    /// Whether its elements ascend; equal ones may follow each other.
+    #[must_use]
+    pub fn ascends(&self) -> bool {
+        self.climbs(0)
+    }
+
+    /// Whether each of its runs starts at least `step` after the last element before it.
+    pub(super) fn climbs(&self, step: i64) -> bool {
+        let mut least = i64::MIN;
+        self.pieces().iter().all(|piece| {
+            let follows = piece.offset >= least;
+            least = piece.end() - 1 + step;
+            // From the first element to the last of what is within a dimension.
+            let mut within = piece.run as i64 - 1;
+            follows
+                && piece.dims.iter().rev().all(|dim| {
+                    let forward = dim.stride >= within + step;
+                    within += dim.span();
+                    forward
+                })
+        })
+    }
+}

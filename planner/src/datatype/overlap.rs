@@ -1,0 +1,208 @@
+//! Whether two typemaps share an element, and whether one visits an element twice.
+//!
+//! Nests are halved until bounds or strides keep the halves apart: modulo the greatest common divisor of the outer
+//! strides, each is what lies within those, and where that is apart, so are the nests (two columns of one matrix). Long
+//! lists are written out, sorted and gone through together.
+
+use super::form::{Datatype, Dim, Piece};
+use smallvec::SmallVec;
+
+/// More pairs of pieces than this are rather sorted.
+const FEW: usize = 64;
+
+impl Datatype {
+    /// Whether some element is in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Datatype) -> bool {
+        self.overlap(other).is_some()
+    }
+
+    /// The lowest element that is in both.
+    ///
+    /// # Cost
+    /// Follows the pieces for runs, columns and boxes of one array; at worst, the runs, sorted.
+    #[must_use]
+    pub fn overlap(&self, other: &Datatype) -> Option<i64> {
+        let (low, high) = (self.low().max(other.low()), self.high().min(other.high()));
+        if low >= high || self.is_empty() || other.is_empty() {
+            return None;
+        }
+        if self.as_run().is_some() && other.as_run().is_some() {
+            return Some(low);
+        }
+        if self.pieces().len().saturating_mul(other.pieces().len()) <= FEW
+            && let Some(answer) = by_halves(self, other, high)
+        {
+            return answer;
+        }
+        by_sweep(self, other, low, high)
+    }
+
+    /// Whether it visits an element twice.
+    ///
+    /// # Cost
+    /// Follows the pieces for most nests and for lists that ascend; otherwise, the runs, sorted.
+    #[must_use]
+    pub fn overlaps_itself(&self) -> bool {
+        if self.climbs(1) {
+            return false;
+        }
+        if self.pieces().iter().any(|piece| {
+            let mut dims: Vec<(usize, i64)> =
+                piece.dims.iter().map(|dim| (dim.count, dim.stride.abs())).collect();
+            dims.sort_unstable_by_key(|&(_, stride)| std::cmp::Reverse(stride));
+            returns(&dims, 0, piece.run as i64, true)
+        }) {
+            return true;
+        }
+        let mut bounds: Vec<_> = self.pieces().iter().map(|piece| (piece.low(), piece.high())).collect();
+        bounds.sort_unstable();
+        if bounds.windows(2).all(|pair| pair[0].1 <= pair[1].0) {
+            return false;
+        }
+        let runs = sorted(self, self.low(), self.high());
+        runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
+    }
+
+    /// Whether it visits an element twice: [`Datatype::overlaps_itself`] by another name.
+    #[must_use]
+    pub fn has_duplicates(&self) -> bool {
+        self.overlaps_itself()
+    }
+}
+
+/// Whether from `at` on some steps along `dims` (strides descending, none negative; fewer steps than the count, either
+/// way) come within less than `run` of 0. Not taking any step does not count if `still`; the first one then goes up.
+fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool) -> bool {
+    let Some((&(count, stride), inner)) = dims.split_first() else {
+        return !still && at.abs() < run;
+    };
+    if stride == 0 {
+        // This and all that follow stay where they are.
+        return at.abs() < run;
+    }
+    let reach: i64 = inner.iter().map(|&(count, stride)| (count as i64 - 1) * stride).sum();
+    let most = count as i64 - 1;
+    // Steps that leave the rest within reach: |at + steps * stride| < reach + run.
+    let near = reach + run - 1;
+    let low = if still { 0 } else { (-near - at).div_euclid(stride).max(-most - 1) };
+    let high = (near - at).div_euclid(stride).min(most);
+    (low.max(-most)..=high).any(|steps| {
+        let to = at + steps * stride;
+        to.abs() <= near && returns(inner, to, run, still && steps == 0)
+    })
+}
+
+/// The lowest common element below `high`, by halving; nothing if that takes longer than writing both out would.
+fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
+    let mut patience = a.run_count().saturating_add(b.run_count()).saturating_mul(4).saturating_add(1024);
+    let (mut best, mut below) = (None, high);
+    for a in a.pieces().iter().map(upward) {
+        for b in b.pieces().iter().map(upward) {
+            if let Some(low) = meet(a.clone(), b, below, &mut patience)? {
+                best = Some(low);
+                below = low;
+            }
+        }
+    }
+    Some(best)
+}
+
+/// The same elements, with strides positive and descending.
+fn upward(piece: &Piece) -> Piece {
+    let mut dims: SmallVec<[Dim; 2]> = piece
+        .dims
+        .iter()
+        .filter(|dim| dim.stride != 0)
+        .map(|dim| Dim { count: dim.count, stride: dim.stride.abs() })
+        .collect();
+    dims.sort_unstable_by_key(|dim| std::cmp::Reverse(dim.stride));
+    Piece { offset: piece.low(), dims, run: piece.run }
+}
+
+/// The lowest common element below `below` of two nests that go upward.
+fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i64>> {
+    *patience = patience.checked_sub(1)?;
+    let low = a.offset.max(b.offset);
+    if low >= a.high().min(b.high()).min(below) || apart(&a, &b) {
+        return Some(None);
+    }
+    let extent = |piece: &Piece| if piece.dims.is_empty() { 0 } else { piece.high() - piece.offset };
+    if a.dims.is_empty() && b.dims.is_empty() {
+        return Some(Some(low));
+    }
+    let (other, whole) = if extent(&a) >= extent(&b) { (b, a) } else { (a, b) };
+    let dim = whole.dims[0];
+    let half = dim.count / 2;
+    let piece = |first: usize, count: usize| {
+        let mut dims = whole.dims.clone();
+        if count == 1 {
+            dims.remove(0);
+        } else {
+            dims[0].count = count;
+        }
+        Piece { offset: whole.offset + first as i64 * dim.stride, dims, run: whole.run }
+    };
+    let lower = meet(piece(0, half), other.clone(), below, patience)?;
+    let upper = meet(piece(half, dim.count - half), other, lower.unwrap_or(below), patience)?;
+    Some(upper.or(lower))
+}
+
+/// Whether strides alone keep two nests that go upward apart: those from some stride on, what is within being a run.
+fn apart(a: &Piece, b: &Piece) -> bool {
+    let (mut in_a, mut in_b) = (a.high() - a.offset, b.high() - b.offset);
+    let (mut outer_a, mut outer_b) = (&a.dims[..], &b.dims[..]);
+    let mut step = 0;
+    loop {
+        let stride = |dims: &[Dim]| dims.first().map_or(0, |dim| dim.stride);
+        if stride(outer_a).max(stride(outer_b)) == 0 {
+            return false;
+        }
+        let (dims, within) = if stride(outer_a) >= stride(outer_b) {
+            (&mut outer_a, &mut in_a)
+        } else {
+            (&mut outer_b, &mut in_b)
+        };
+        step = gcd(step, dims[0].stride);
+        *within -= dims[0].span();
+        *dims = &dims[1..];
+        let between = (b.offset - a.offset).rem_euclid(step);
+        if between >= in_a && step - between >= in_b && between != 0 {
+            return true;
+        }
+    }
+}
+
+fn gcd(mut a: i64, mut b: i64) -> i64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The runs that reach into `low..high`, by their first element.
+fn sorted(datatype: &Datatype, low: i64, high: i64) -> Vec<(i64, usize)> {
+    let mut runs: Vec<_> =
+        datatype.run_iter().filter(|&(offset, run)| offset < high && offset + run as i64 > low).collect();
+    runs.sort_unstable();
+    runs
+}
+
+/// The lowest common element, by going up both.
+fn by_sweep(a: &Datatype, b: &Datatype, low: i64, high: i64) -> Option<i64> {
+    let (a, b) = (sorted(a, low, high), sorted(b, low, high));
+    let (mut i, mut j) = (0, 0);
+    while let (Some(&(a_low, a_run)), Some(&(b_low, b_run))) = (a.get(i), b.get(j)) {
+        let (a_high, b_high) = (a_low + a_run as i64, b_low + b_run as i64);
+        let low = a_low.max(b_low);
+        if low < a_high.min(b_high) {
+            return Some(low);
+        }
+        if a_high <= b_high {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    None
+}

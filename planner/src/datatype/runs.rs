@@ -1,0 +1,96 @@
+//! A typemap as maximal runs, and two typemaps in step.
+
+use super::form::{Datatype, Dim, Piece};
+use smallvec::SmallVec;
+
+/// The maximal runs of a typemap, in its order: `(displacement of the first element, elements)`.
+#[derive(Clone, Debug)]
+pub struct Runs<'a> {
+    pieces: std::slice::Iter<'a, Piece>,
+    /// The piece that is being visited.
+    dims: &'a [Dim],
+    run: usize,
+    /// Where in its dimensions the next run is, and its displacement; no piece if `left` is 0.
+    index: SmallVec<[usize; 4]>,
+    offset: i64,
+    left: usize,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = (i64, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(i64, usize)> {
+        if self.left == 0 {
+            let piece = self.pieces.next()?;
+            self.dims = &piece.dims;
+            self.run = piece.run;
+            self.index.clear();
+            self.index.resize(piece.dims.len(), 0);
+            self.offset = piece.offset;
+            self.left = piece.runs();
+        }
+        let run = (self.offset, self.run);
+        self.left -= 1;
+        if self.left > 0 {
+            for (dim, index) in self.dims.iter().zip(&mut self.index).rev() {
+                *index += 1;
+                if *index < dim.count {
+                    self.offset += dim.stride;
+                    break;
+                }
+                *index = 0;
+                self.offset -= dim.span();
+            }
+        }
+        Some(run)
+    }
+}
+
+impl Datatype {
+    /// Its maximal runs, in typemap order: `(displacement of the first element, elements)`.
+    #[must_use]
+    pub fn run_iter(&self) -> Runs<'_> {
+        Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }
+    }
+
+    /// Its elements, in typemap order.
+    pub fn element_iter(&self) -> impl Iterator<Item = i64> + '_ {
+        self.run_iter().flat_map(|(offset, run)| offset..offset + run as i64)
+    }
+}
+
+/// Two typemaps in step: see [`pairs`].
+#[derive(Clone, Debug)]
+pub struct Pairs<'a> {
+    a: Runs<'a>,
+    b: Runs<'a>,
+    a_run: (i64, usize),
+    b_run: (i64, usize),
+}
+
+/// Both typemaps in step, as maximal runs that are contiguous in both: `(displacement in a, displacement in b,
+/// elements)`. It ends with the shorter one.
+#[must_use]
+pub fn pairs<'a>(a: &'a Datatype, b: &'a Datatype) -> Pairs<'a> {
+    Pairs { a: a.run_iter(), b: b.run_iter(), a_run: (0, 0), b_run: (0, 0) }
+}
+
+impl Iterator for Pairs<'_> {
+    type Item = (i64, i64, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(i64, i64, usize)> {
+        if self.a_run.1 == 0 {
+            self.a_run = self.a.next()?;
+        }
+        if self.b_run.1 == 0 {
+            self.b_run = self.b.next()?;
+        }
+        let len = self.a_run.1.min(self.b_run.1);
+        let pair = (self.a_run.0, self.b_run.0, len);
+        self.a_run = (self.a_run.0 + len as i64, self.a_run.1 - len);
+        self.b_run = (self.b_run.0 + len as i64, self.b_run.1 - len);
+        Some(pair)
+    }
+}

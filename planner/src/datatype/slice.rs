@@ -1,0 +1,65 @@
+//! A part of a typemap.
+
+use super::canonical::{fold, part};
+use super::form::{Datatype, Piece};
+
+impl Datatype {
+    /// Elements `first..first + count` of the typemap, in its order; what lies past its end is left out.
+    ///
+    /// # Cost
+    /// Follows the pieces, not the elements.
+    #[must_use]
+    pub fn slice(&self, first: usize, count: usize) -> Datatype {
+        let first = first.min(self.size());
+        let count = count.min(self.size() - first);
+        if count == self.size() {
+            return self.clone();
+        }
+        let (mut first, mut count) = (first, count);
+        let mut list = Vec::new();
+        for piece in self.pieces() {
+            if count == 0 {
+                break;
+            }
+            let size = piece.size();
+            if first >= size {
+                first -= size;
+                continue;
+            }
+            let here = count.min(size - first);
+            take(piece, first, here, &mut list);
+            first = 0;
+            count -= here;
+        }
+        // Splitting a piece gives few more than it had; only a list at its very limit could not be split.
+        match fold(list) {
+            Ok(list) => Datatype::from_canonical(list),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Elements `first..first + count` of `piece`: at least one, all of them there.
+fn take(piece: &Piece, first: usize, count: usize, list: &mut Vec<Piece>) {
+    let Some(dim) = piece.dims.first() else {
+        list.push(Piece::contiguous(piece.offset + first as i64, count));
+        return;
+    };
+    let each = piece.size() / dim.count;
+    let row = |i: usize| part(piece.offset + i as i64 * dim.stride, 1, &piece.dims, piece.run);
+    let (mut i, mut left) = (first / each, count);
+    let within = first % each;
+    if within > 0 || left < each {
+        let here = left.min(each - within);
+        take(&row(i), within, here, list);
+        left -= here;
+        i += 1;
+    }
+    let whole = left / each;
+    if whole > 0 {
+        list.push(part(piece.offset + i as i64 * dim.stride, whole, &piece.dims, piece.run));
+    }
+    if left % each > 0 {
+        take(&row(i + whole), 0, left % each, list);
+    }
+}

@@ -1,0 +1,527 @@
+//! What all of a datatype's files promise together, against plain lists of elements.
+
+use super::canonical::{REACH, is_canonical};
+use super::*;
+use crate::error::Class;
+
+/// Canonical form as it is defined: every run written out, then folded pass by pass.
+fn plain(elements: &[i64]) -> Vec<Piece> {
+    let mut list: Vec<Piece> = Vec::new();
+    for &element in elements {
+        match list.last_mut() {
+            Some(last) if last.offset + last.run as i64 == element => last.run += 1,
+            _ => list.push(Piece::contiguous(element, 1)),
+        }
+    }
+    loop {
+        let mut folded: Vec<Piece> = Vec::new();
+        let mut i = 0;
+        while i < list.len() {
+            let same = |j: usize| list.get(j).is_some_and(|p| p.run == list[i].run && p.dims == list[i].dims);
+            let mut end = i + 1;
+            let mut piece = list[i].clone();
+            if same(end) {
+                let stride = list[end].offset - list[i].offset;
+                while same(end) && list[end].offset - list[end - 1].offset == stride {
+                    end += 1;
+                }
+                piece.dims.insert(0, Dim { count: end - i, stride });
+            }
+            folded.push(piece);
+            i = end;
+        }
+        if folded.len() == list.len() {
+            return list;
+        }
+        list = folded;
+    }
+}
+
+fn elements_of_nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Vec<i64> {
+    let mut starts = vec![offset];
+    for &(count, stride) in dims {
+        starts = starts.iter().flat_map(|s| (0..count as i64).map(move |i| s + i * stride)).collect();
+    }
+    starts.iter().flat_map(|&s| s..s + run as i64).collect()
+}
+
+fn listed(datatype: &Datatype) -> Vec<i64> {
+    datatype.element_iter().collect()
+}
+
+/// A small generator (xorshift64*, Vigna 2016), so that every run tests the same cases.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, range: std::ops::Range<i64>) -> i64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let random = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        range.start + (random % (range.end - range.start) as u64) as i64
+    }
+
+    fn count(&mut self, below: i64) -> usize {
+        self.roll(0..below) as usize
+    }
+
+    /// A description of `depth` levels, and what it means element by element.
+    fn layout(&mut self, depth: usize) -> (Datatype, Vec<i64>) {
+        match self.roll(0..if depth == 0 { 4 } else { 9 }) {
+            0 => {
+                let low = self.count(20);
+                let high = low + self.count(6);
+                (Datatype::run(low..high), (low as i64..high as i64).collect())
+            }
+            1 => {
+                let dims: Vec<(usize, i64)> =
+                    (0..self.roll(1..4)).map(|_| (self.count(5), self.roll(-6..13))).collect();
+                let (offset, run) = (self.roll(-9..20), self.count(4));
+                (Datatype::nest(offset, &dims, run), elements_of_nest(offset, &dims, run))
+            }
+            2 => {
+                let runs: Vec<(i64, usize)> =
+                    (0..self.roll(0..8)).map(|_| (self.roll(-9..30), self.count(4))).collect();
+                let elements = runs.iter().flat_map(|&(o, n)| o..o + n as i64).collect();
+                (Datatype::runs(runs), elements)
+            }
+            3 => {
+                let elements: Vec<i64> = (0..self.roll(0..9)).map(|_| self.roll(-3..12)).collect();
+                (Datatype::elements(elements.iter().copied()), elements)
+            }
+            4 | 5 => {
+                let parts: Vec<_> = (0..self.roll(0..4)).map(|_| self.layout(depth - 1)).collect();
+                let elements = parts.iter().flat_map(|(_, elements)| elements.clone()).collect();
+                (Datatype::sequence(parts.into_iter().map(|(datatype, _)| datatype)), elements)
+            }
+            6 => {
+                let (datatype, elements) = self.layout(depth - 1);
+                let (count, step) = (self.count(5), self.roll(-12..25));
+                let elements =
+                    (0..count as i64).flat_map(|i| elements.iter().map(move |e| e + i * step)).collect();
+                (datatype.repeat(count).every(step), elements)
+            }
+            7 => {
+                let (datatype, elements) = self.layout(depth - 1);
+                let count = self.count(4);
+                let extent = match (elements.iter().min(), elements.iter().max()) {
+                    (Some(low), Some(high)) => high + 1 - low,
+                    _ => 0,
+                };
+                let elements =
+                    (0..count as i64).flat_map(|i| elements.iter().map(move |e| e + i * extent)).collect();
+                (datatype.repeat(count).into(), elements)
+            }
+            _ => {
+                let (datatype, elements) = self.layout(depth - 1);
+                let (first, count) = (self.count(12), self.count(40));
+                let elements = elements.into_iter().skip(first).take(count).collect();
+                (datatype.slice(first, count), elements)
+            }
+        }
+    }
+
+    /// One that is not empty.
+    fn some_layout(&mut self, depth: usize) -> (Datatype, Vec<i64>) {
+        loop {
+            let layout = self.layout(depth);
+            if !layout.1.is_empty() {
+                return layout;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_small_nest_is_what_writing_it_out_and_folding_gives() {
+    let mut seen = 0;
+    for run in 1..=3 {
+        for a in 1..=4 {
+            for s in -4..=9 {
+                for b in 1..=3 {
+                    for t in -4..=9 {
+                        let dims = [(a, s), (b, t)];
+                        let nest = Datatype::nest(5, &dims, run);
+                        let elements = elements_of_nest(5, &dims, run);
+                        assert_eq!(nest.pieces(), plain(&elements), "{dims:?} x{run}");
+                        assert_eq!(listed(&nest), elements);
+                        seen += 1;
+                    }
+                }
+            }
+        }
+    }
+    for counts in 0..64_usize {
+        let [a, b, c] = [counts % 4 + 1, counts / 4 % 4 + 1, counts / 16 + 1].map(|n| n.min(3));
+        for (s, t, u) in (0..1000).map(|i| (i % 10 - 2, i / 10 % 10 - 2, i / 100 - 2)) {
+            let dims = [(a, s), (b, t), (c, u)];
+            let nest = Datatype::nest(0, &dims, 1);
+            assert_eq!(nest.pieces(), plain(&elements_of_nest(0, &dims, 1)), "{dims:?}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 3 * 4 * 14 * 3 * 14 + 64_000);
+}
+
+#[test]
+fn five_descriptions_of_a_thousand_layouts_are_one_datatype_and_one_wire_form() {
+    let mut dice = Dice(1);
+    for _ in 0..1000 {
+        let (described, elements) = dice.layout(3);
+        let by_elements = Datatype::elements(elements.iter().copied());
+        let mut cuts: Vec<usize> = (0..4).map(|_| dice.count(elements.len() as i64 + 1)).collect();
+        cuts.extend([0, elements.len()]);
+        cuts.sort_unstable();
+        let by_sequence = Datatype::sequence(
+            cuts.windows(2).map(|cut| Datatype::elements(elements[cut[0]..cut[1]].iter().copied())),
+        );
+        let by_slices =
+            Datatype::sequence(cuts.windows(2).map(|cut| described.slice(cut[0], cut[1] - cut[0])));
+        let by_runs = Datatype::runs(described.run_iter().flat_map(|(offset, run)| {
+            let first = run / 2;
+            [(offset, first), (offset + first as i64, run - first)]
+        }));
+        let by_shift = Datatype::elements(elements.iter().map(|e| e - 17)).shift(17);
+        let by_text: Datatype = described.to_string().parse().unwrap();
+        let mut wire = Vec::new();
+        described.encode(&mut wire);
+        for (way, other) in
+            [by_elements, by_sequence, by_slices, by_runs, by_shift, by_text].into_iter().enumerate()
+        {
+            assert_eq!(described, other, "way {way} of {elements:?}");
+            let mut bytes = Vec::new();
+            other.encode(&mut bytes);
+            assert_eq!(wire, bytes);
+        }
+        assert_eq!(described.pieces(), plain(&elements), "{elements:?}");
+        assert!(is_canonical(described.pieces()));
+        assert_eq!(described.size(), elements.len());
+        assert_eq!(described.is_empty(), elements.is_empty());
+        assert_eq!(described.low(), elements.iter().copied().min().unwrap_or(0));
+        assert_eq!(described.high(), elements.iter().copied().max().map_or(0, |high| high + 1));
+        assert_eq!(described.run_iter().count(), described.run_count());
+    }
+}
+
+#[test]
+fn a_sequence_of_small_nests_is_what_writing_it_out_and_folding_gives() {
+    // Few strides and counts, so that borders join at every level.
+    let mut dice = Dice(2);
+    for _ in 0..60_000 {
+        let parts: Vec<_> = (0..dice.roll(2..4))
+            .map(|_| {
+                let dims: Vec<(usize, i64)> =
+                    (0..dice.roll(0..4)).map(|_| (dice.count(3) + 1, dice.roll(1..9))).collect();
+                (dice.roll(0..12), dims, dice.count(2) + 1)
+            })
+            .collect();
+        let elements: Vec<i64> =
+            parts.iter().flat_map(|(offset, dims, run)| elements_of_nest(*offset, dims, *run)).collect();
+        let sequence =
+            Datatype::sequence(parts.iter().map(|(offset, dims, run)| Datatype::nest(*offset, dims, *run)));
+        assert_eq!(sequence.pieces(), plain(&elements), "{parts:?}");
+    }
+}
+
+#[test]
+fn a_slice_is_that_part_of_the_typemap() {
+    let mut dice = Dice(3);
+    for _ in 0..3000 {
+        let (datatype, elements) = dice.layout(2);
+        let first = dice.count(elements.len() as i64 + 3);
+        let count = dice.count(elements.len() as i64 + 3);
+        let part: Vec<i64> = elements.into_iter().skip(first).take(count).collect();
+        let slice = datatype.slice(first, count);
+        assert_eq!(slice.pieces(), plain(&part), "{first} {count} of {datatype}");
+    }
+}
+
+#[test]
+fn monotone_is_the_stable_permutation_that_sorts_the_target() {
+    let mut dice = Dice(4);
+    let mut symbolic = 0;
+    for _ in 0..6000 {
+        let (mut origin, mut from) = dice.some_layout(2);
+        let (mut target, mut to) = dice.some_layout(2);
+        if dice.roll(0..2) == 0 {
+            let dims: Vec<(usize, i64)> = (0..3).map(|_| (dice.count(3) + 1, dice.roll(-9..10))).collect();
+            to = elements_of_nest(0, &dims, 2);
+            target = Datatype::nest(0, &dims, 2);
+            from = (3..3 + to.len() as i64).collect();
+            origin = Datatype::run(3..3 + to.len());
+        }
+        let size = from.len().min(to.len());
+        let mut both: Vec<(i64, i64)> = from.into_iter().zip(to).collect();
+        both.sort_by_key(|&(_, target)| target);
+        let (origin, target) = (origin.slice(0, size), target.slice(0, size));
+        let (a, b) = monotone(&origin, &target);
+        assert_eq!(listed(&a), both.iter().map(|p| p.0).collect::<Vec<_>>(), "{origin} -> {target}");
+        assert_eq!(listed(&b), both.iter().map(|p| p.1).collect::<Vec<_>>(), "{origin} -> {target}");
+        assert!(b.ascends());
+        symbolic += usize::from(!target.ascends() && target.pieces().len() == 1 && b.pieces().len() == 1);
+    }
+    assert!(symbolic > 500, "{symbolic}");
+}
+
+#[test]
+fn ascending_is_seen_exactly() {
+    let mut dice = Dice(5);
+    let mut seen = [0, 0];
+    for _ in 0..6000 {
+        let (datatype, elements) = dice.layout(1);
+        let ascends = elements.windows(2).all(|pair| pair[0] <= pair[1]);
+        assert_eq!(datatype.ascends(), ascends, "{datatype}");
+        seen[usize::from(ascends)] += 1;
+    }
+    assert!(seen.iter().all(|&n| n > 500), "{seen:?}");
+}
+
+#[test]
+fn the_lowest_common_element_is_found_exactly_where_there_is_one() {
+    let mut dice = Dice(6);
+    let mut seen = [0, 0];
+    for _ in 0..20_000 {
+        let (a, in_a) = dice.layout(1);
+        let (b, in_b) = dice.layout(1);
+        let by = dice.roll(-20..20);
+        let b = b.shift(by);
+        let common = in_b.iter().map(|e| e + by).filter(|e| in_a.contains(e)).min();
+        assert_eq!(a.overlap(&b), common, "{a} and {b}");
+        assert_eq!(b.overlap(&a), common, "{b} and {a}");
+        assert_eq!(a.overlaps(&b), common.is_some());
+        seen[usize::from(common.is_some())] += 1;
+    }
+    assert!(seen.iter().all(|&n| n > 2000), "{seen:?}");
+}
+
+#[test]
+fn an_element_visited_twice_is_seen_exactly() {
+    let mut dice = Dice(7);
+    let mut seen = [0, 0];
+    for round in 0..20_000 {
+        let (datatype, mut elements) = if round % 2 == 0 {
+            dice.layout(1)
+        } else {
+            let dims: Vec<(usize, i64)> = (0..3).map(|_| (dice.count(4) + 1, dice.roll(-20..21))).collect();
+            (Datatype::nest(0, &dims, 1), elements_of_nest(0, &dims, 1))
+        };
+        elements.sort_unstable();
+        let twice = elements.windows(2).any(|pair| pair[0] == pair[1]);
+        assert_eq!(datatype.overlaps_itself(), twice, "{datatype}");
+        seen[usize::from(twice)] += 1;
+    }
+    assert!(seen.iter().all(|&n| n > 2000), "{seen:?}");
+}
+
+#[test]
+fn pairs_are_both_typemaps_in_step_in_the_longest_common_runs() {
+    let mut dice = Dice(8);
+    for _ in 0..3000 {
+        let (a, in_a) = dice.layout(2);
+        let (b, in_b) = dice.layout(2);
+        let steps: Vec<_> = pairs(&a, &b).collect();
+        let flat: Vec<(i64, i64)> =
+            steps.iter().flat_map(|&(a, b, len)| (0..len as i64).map(move |i| (a + i, b + i))).collect();
+        assert_eq!(flat, in_a.into_iter().zip(in_b).collect::<Vec<_>>());
+        for pair in steps.windows(2) {
+            let len = pair[0].2 as i64;
+            assert!((pair[0].0 + len, pair[0].1 + len) != (pair[1].0, pair[1].1), "{a} {b} {pair:?}");
+        }
+    }
+}
+
+#[test]
+fn the_wire_gives_back_what_was_sent_and_leaves_what_follows() {
+    let mut dice = Dice(9);
+    for _ in 0..2000 {
+        let (datatype, _) = dice.layout(2);
+        let mut wire = Vec::new();
+        datatype.encode(&mut wire);
+        wire.extend(b"rest");
+        let mut rest = &wire[..];
+        assert_eq!(Datatype::decode(&mut rest).unwrap(), datatype);
+        assert_eq!(rest, b"rest");
+    }
+}
+
+#[test]
+fn damaged_wire_forms_are_errors_or_other_canonical_datatypes() {
+    let mut dice = Dice(10);
+    let mut read = [0, 0];
+    for _ in 0..1000 {
+        let (datatype, _) = dice.some_layout(2);
+        let mut wire = Vec::new();
+        datatype.encode(&mut wire);
+        for end in 0..wire.len() {
+            let error = Datatype::decode(&mut &wire[..end]).unwrap_err();
+            assert_eq!(error.class(), Class::File);
+        }
+        for _ in 0..50 {
+            let mut damaged = wire.clone();
+            for _ in 0..dice.roll(1..3) {
+                let at = dice.count(damaged.len() as i64);
+                damaged[at] ^= 1 << dice.roll(0..8);
+            }
+            let mut rest = &damaged[..];
+            let decoded = Datatype::decode(&mut rest);
+            read[usize::from(decoded.is_ok())] += 1;
+            if let Ok(other) = decoded {
+                assert!(is_canonical(other.pieces()));
+                // One byte string for each typemap.
+                let mut again = Vec::new();
+                other.encode(&mut again);
+                assert_eq!(again, damaged[..damaged.len() - rest.len()]);
+                if other.size() < 10_000 {
+                    assert_eq!(other.pieces(), plain(&listed(&other)));
+                }
+            }
+        }
+    }
+    assert!(read.iter().all(|&n| n > 1000), "{read:?}");
+}
+
+#[test]
+fn text_is_short_and_read_back() {
+    for (datatype, text) in [
+        (Datatype::run(3..7), "3..7"),
+        (Datatype::nest(3, &[(8, 100), (2, 10)], 4), "3+[8 by 100][2 by 10]x4"),
+        (Datatype::nest(-3, &[(2, -5)], 1), "-3+[2 by -5]x1"),
+        (Datatype::runs([(-4, 2), (9, 1), (14, 1)]), "-4..-2, 9+[2 by 5]x1"),
+        (Datatype::run(7..7), "none"),
+    ] {
+        assert_eq!(datatype.to_string(), text);
+        assert_eq!(text.parse::<Datatype>().unwrap(), datatype);
+    }
+    assert_eq!("0..2, 2..5".parse::<Datatype>().unwrap(), Datatype::run(0..5));
+    assert_eq!("4+[3 by 1]x1".parse::<Datatype>().unwrap(), Datatype::run(4..7));
+    for text in [
+        "",
+        "3",
+        "3..",
+        "7..3",
+        "3+x",
+        "3+[2 by]x1",
+        "3+[2 by 4]",
+        "1..2,",
+        "3+[-1 by 4]x1",
+        "0..99999999999999999999",
+    ] {
+        let error = text.parse::<Datatype>().unwrap_err();
+        assert_eq!(error.class(), Class::Type, "{text}");
+    }
+}
+
+#[test]
+fn zero_counts_are_the_one_empty_datatype() {
+    for none in [
+        Datatype::run(9..9),
+        Datatype::nest(5, &[(0, 3), (2, 1)], 4),
+        Datatype::nest(i64::MAX, &[(3, 3)], 0),
+        Datatype::runs([(5, 0)]),
+        Datatype::elements([0_i64; 0]),
+        Datatype::sequence([Datatype::run(3..3)]),
+        Datatype::run(0..4).repeat(0).into(),
+        Datatype::run(0..4).repeat(0).every(i64::MIN),
+        Datatype::empty().shift(i64::MAX),
+        Datatype::run(2..5).slice(3, 9),
+        Datatype::subarray(&[4, 4], &[4, 0], &[0, 4]).unwrap(),
+    ] {
+        assert_eq!(none, Datatype::empty());
+        assert_eq!((none.size(), none.extent()), (0, 0));
+    }
+}
+
+#[test]
+fn huge_nests_stay_nests() {
+    let n = 1_usize << 40;
+    let columns = Datatype::nest(7, &[(n, 1 << 12), (3, 5)], 2);
+    assert_eq!(columns.pieces().len(), 1);
+    assert_eq!(columns.size(), 6 * n);
+    // Starting and ending within a row: the cut rows and the rest.
+    let slice = columns.slice(1, 6 * n - 2);
+    assert_eq!(slice.size(), 6 * n - 2);
+    assert!(slice.pieces().len() <= 5, "{slice}");
+    // Rows of two pair up anew.
+    let rows = Datatype::nest(0, &[(n, 10), (2, 3)], 1);
+    assert_eq!(rows.slice(1, 2 * n - 2).to_string(), format!("3+[{} by 10][2 by 7]x1", n - 1));
+    let joined = Datatype::nest(0, &[(n, 10), (2, 8)], 2);
+    assert_eq!(joined.to_string(), format!("0..2, 8+[{} by 10]x4, {}..{}", n - 1, 10 * n - 2, 10 * n));
+    assert_eq!(columns.overlap(&columns.shift(1 << 11)), None);
+    assert_eq!(columns.overlap(&columns.shift(1)), Some(8));
+    assert!(!columns.overlaps_itself());
+    assert!(!Datatype::nest(0, &[(n, 3), (3, 2)], 1).overlaps_itself());
+    assert!(Datatype::nest(0, &[(n, 3), (4, 2)], 1).overlaps_itself());
+    let down = Datatype::nest(1 << 50, &[(5, 1), (1 << 30, -64)], 1);
+    let (origin, target) = monotone(&Datatype::run(0..5 << 30), &down);
+    assert_eq!(target.to_string(), format!("{}+[{} by 64]x5", (1_i64 << 50) - 64 * ((1 << 30) - 1), 1 << 30));
+    assert_eq!(origin.to_string(), format!("{}+[{} by -1][5 by {}]x1", (1 << 30) - 1, 1 << 30, 1 << 30));
+}
+
+#[test]
+fn what_exceeds_the_limits_is_an_error_of_class_type() {
+    let n = 1_usize << 40;
+    let high = Datatype::run(usize::MAX - 5..usize::MAX);
+    assert_eq!((high.size(), high.high()), (5, REACH));
+    let many = Datatype::try_nest(0, &[(n, 0)], 1).unwrap();
+    for refused in [
+        Datatype::try_nest(0, &[(n, 0), (n, 0)], 1),
+        Datatype::try_nest(0, &[(usize::MAX, 0), (usize::MAX, 0), (usize::MAX, 0)], usize::MAX),
+        Datatype::try_nest(i64::MAX, &[], 1),
+        Datatype::try_nest(i64::MIN, &[], 1),
+        Datatype::try_nest(0, &[(3, i64::MAX)], 1),
+        Datatype::try_nest(0, &[(3, i64::MIN)], 1),
+        Datatype::try_nest(0, &[(n, 9), (3, 3)], 1 << 62),
+        // No short form.
+        Datatype::try_nest(0, &[(n, 8), (3, 3)], 2),
+        Datatype::try_runs([(REACH, 1)]),
+        Datatype::try_runs([(-REACH - 1, 1)]),
+        Datatype::try_runs([(0, 1 << 62), (0, 1 << 62), (0, 1 << 62)]),
+        Datatype::try_elements([u64::MAX]),
+        many.repeat(n).try_every(1),
+        Datatype::run(0..4).repeat(2).try_every(i64::MAX),
+        Datatype::run(0..4).repeat(2).try_every(i64::MIN),
+        Datatype::elements([0, 2, 7]).repeat(usize::MAX).try_every(0),
+        Datatype::elements([0, 2, 7]).repeat(n).try_every(20),
+        high.try_shift(1),
+        high.try_shift(i64::MIN),
+        high.try_shift(i64::MAX),
+        Datatype::try_sequence([Datatype::run(0..1 << 62), Datatype::run(0..1 << 62)]),
+        Datatype::subarray(&[usize::MAX, 2], &[0, 0], &[1, 1]),
+    ] {
+        assert_eq!(refused.unwrap_err().class(), Class::Type);
+    }
+    let whole = Datatype::sequence([high.clone(), Datatype::nest(-REACH, &[], 1)]);
+    assert!(whole.overlap(&high).is_some());
+    let mut wire = Vec::new();
+    whole.encode(&mut wire);
+    assert_eq!(Datatype::decode(&mut &wire[..]).unwrap(), whole);
+}
+
+#[test]
+fn a_subarray_is_the_box_in_row_major_order() {
+    assert_eq!(Datatype::subarray(&[8, 10], &[2, 3], &[4, 5]).unwrap(), Datatype::nest(23, &[(4, 10)], 5));
+    assert_eq!(Datatype::subarray(&[8, 10], &[2, 0], &[4, 10]).unwrap(), Datatype::run(20..60));
+    let face = Datatype::subarray(&[4, 5, 6], &[0, 0, 5], &[4, 5, 1]).unwrap();
+    assert_eq!(face, Datatype::nest(5, &[(20, 6)], 1));
+    assert_eq!(Datatype::subarray(&[], &[], &[]).unwrap(), Datatype::run(0..1));
+    for (shape, start, len) in [
+        (&[4, 4][..], &[0, 2][..], &[4, 3][..]),
+        (&[4, 4], &[5, 0], &[0, 1]),
+        (&[4, 4], &[0], &[4, 4]),
+        (&[4], &[usize::MAX], &[2]),
+    ] {
+        assert_eq!(Datatype::subarray(shape, start, len).unwrap_err().class(), Class::Type);
+    }
+}
+
+#[test]
+fn equal_datatypes_have_one_id_and_ids_follow_first_meeting() {
+    let mut interner = Interner::new();
+    let column = Datatype::nest(3, &[(4, 10)], 1);
+    let first = interner.intern(&Datatype::run(0..4));
+    let second = interner.intern(&column);
+    assert_eq!((first, second), (DatatypeId(0), DatatypeId(1)));
+    assert_eq!(interner.intern(&Datatype::elements([3, 13, 23, 33])), second);
+    assert_eq!(interner[second], column);
+    assert_eq!(interner.datatypes().len(), 2);
+}

@@ -1,0 +1,83 @@
+//! The text of a datatype: a run `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several `0..2, 9+[2 by 5]x1`, nothing `none`.
+
+use super::canonical;
+use super::form::Datatype;
+use crate::error::{Class, Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+impl fmt::Display for Datatype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, piece) in self.pieces().iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            if piece.dims.is_empty() {
+                write!(f, "{}..{}", piece.offset, piece.offset + piece.run as i64)?;
+                continue;
+            }
+            write!(f, "{}+", piece.offset)?;
+            for dim in &piece.dims {
+                write!(f, "[{} by {}]", dim.count, dim.stride)?;
+            }
+            write!(f, "x{}", piece.run)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Datatype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Datatype {
+    type Err = Error;
+
+    /// What [`Display`](fmt::Display) prints; descriptions that are not canonical are read too.
+    ///
+    /// # Errors
+    /// Class `Type`: not such a text (the message quotes the part that is not), or beyond the [limits](super#limits).
+    fn from_str(text: &str) -> Result<Self> {
+        if text.trim() == "none" {
+            return Ok(Self::empty());
+        }
+        let mut list = Vec::new();
+        for part in text.split(',') {
+            let (offset, dims, run) = nest(part.trim()).ok_or_else(|| {
+                Error::new(
+                    Class::Type,
+                    format!("{part:?} is no datatype: write 3..7, or 3+[8 by 100][2 by 10]x4, several with commas, or none"),
+                )
+            })?;
+            list.push(canonical::nest(offset, &dims, run).map(Self::from_canonical)?);
+        }
+        Self::try_sequence(list)
+    }
+}
+
+/// `(count, stride)` each, outermost first.
+type Dims = Vec<(usize, i64)>;
+
+/// A run or a nest.
+fn nest(text: &str) -> Option<(i64, Dims, usize)> {
+    if let Some((low, high)) = text.split_once("..") {
+        let (low, high): (i64, i64) = (low.parse().ok()?, high.parse().ok()?);
+        return Some((low, Vec::new(), usize::try_from(high.checked_sub(low)?).ok()?));
+    }
+    let (offset, rest) = text.split_once('+')?;
+    let (dims, run) = rest.rsplit_once('x')?;
+    let mut list = Vec::new();
+    let mut rest = dims;
+    while !rest.is_empty() {
+        let (dim, after) = rest.strip_prefix('[')?.split_once(']')?;
+        let (count, stride) = dim.split_once(" by ")?;
+        list.push((count.parse().ok()?, stride.parse().ok()?));
+        rest = after;
+    }
+    Some((offset.parse().ok()?, list, run.parse().ok()?))
+}

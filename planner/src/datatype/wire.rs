@@ -1,0 +1,122 @@
+//! The wire form: one byte string for each typemap, and nothing else is read.
+//!
+//! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`. First the
+//! number of pieces, then each: its displacement less that of the one before, the number of dimensions, each one's count
+//! and stride outermost first, and its run.
+
+use super::canonical::{check, is_canonical};
+use super::form::{Datatype, Dim, Piece};
+use crate::error::{Class, Error, Result};
+use smallvec::SmallVec;
+
+/// The fewest bytes of a piece.
+const LEAST: usize = 3;
+/// More dimensions than this, of at least 2 each, are beyond the limit of the size.
+const MOST_DIMS: u64 = 62;
+
+impl Datatype {
+    /// Append its wire form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        write(out, self.pieces().len() as u64);
+        let mut before = 0;
+        for piece in self.pieces() {
+            write_signed(out, piece.offset - before);
+            before = piece.offset;
+            write(out, piece.dims.len() as u64);
+            for dim in &piece.dims {
+                write(out, dim.count as u64);
+                write_signed(out, dim.stride);
+            }
+            write(out, piece.run as u64);
+        }
+    }
+
+    /// Read one from the front of `bytes`, which is left at what follows.
+    ///
+    /// # Errors
+    /// Class `File`: truncated, not canonical, or beyond the [limits](super#limits). `bytes` is then left anywhere.
+    ///
+    /// # Cost
+    /// Follows the bytes read; never more memory than a constant times them.
+    pub fn decode(bytes: &mut &[u8]) -> Result<Self> {
+        let pieces = read(bytes)?;
+        if pieces > (bytes.len() / LEAST) as u64 {
+            return Err(bad("truncated"));
+        }
+        let mut list = Vec::with_capacity(pieces as usize);
+        let (mut before, mut size) = (0_i64, 0_usize);
+        for _ in 0..pieces {
+            let offset = before.checked_add(read_signed(bytes)?).ok_or_else(|| bad("out of range"))?;
+            before = offset;
+            let depth = read(bytes)?;
+            if depth > MOST_DIMS {
+                return Err(bad("too many dimensions"));
+            }
+            let mut dims: SmallVec<[Dim; 2]> = SmallVec::new();
+            for _ in 0..depth {
+                dims.push(Dim { count: count(bytes)?, stride: read_signed(bytes)? });
+            }
+            let run = count(bytes)?;
+            if run == 0 || dims.iter().any(|dim| dim.count < 2) {
+                return Err(bad("not canonical"));
+            }
+            let bounds: SmallVec<[(usize, i64); 4]> =
+                dims.iter().map(|dim| (dim.count, dim.stride)).collect();
+            check(offset, &bounds, run).map_err(|error| bad(error.message()))?;
+            let piece = Piece { offset, dims, run };
+            size = size.saturating_add(piece.size());
+            list.push(piece);
+        }
+        if size > isize::MAX as usize {
+            return Err(bad("too many elements"));
+        }
+        if !is_canonical(&list) {
+            return Err(bad("not canonical"));
+        }
+        Ok(Self::from_canonical(list))
+    }
+}
+
+fn bad(what: &str) -> Error {
+    Error::new(Class::File, format!("the wire form of a datatype is damaged: {what}"))
+}
+
+fn write(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn write_signed(out: &mut Vec<u8>, value: i64) {
+    write(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+fn read(bytes: &mut &[u8]) -> Result<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let Some((&byte, rest)) = bytes.split_first() else {
+            return Err(bad("truncated"));
+        };
+        *bytes = rest;
+        let group = u64::from(byte & 0x7f);
+        if (group << shift) >> shift != group || (byte == 0 && shift > 0) {
+            return Err(bad("not the shortest number"));
+        }
+        value |= group << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(bad("not the shortest number"))
+}
+
+fn read_signed(bytes: &mut &[u8]) -> Result<i64> {
+    let value = read(bytes)?;
+    Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+}
+
+fn count(bytes: &mut &[u8]) -> Result<usize> {
+    usize::try_from(read(bytes)?).map_err(|_| bad("out of range"))
+}

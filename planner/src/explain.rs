@@ -1,0 +1,243 @@
+//! [`Cost`]: what a schedule is predicted to take, beside what no schedule can do without; [`explain`]: where each
+//! operation went, and why.
+
+use crate::element::ElementType;
+use crate::ids::{ClassId, Delta, Id, OperationId};
+use crate::ir::pattern::{Kind, Local, Mode, Operation};
+use crate::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
+use crate::ir::transfers::Side;
+use crate::machine::Machine;
+use crate::units::{Bytes, Nanos};
+use std::fmt::{self, Write};
+
+/// What a schedule is predicted to take.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cost {
+    /// Of the rank that takes longest, all its instructions and the way of its last frame.
+    pub predicted: Nanos,
+    /// No schedule of these messages takes less: the most overheads and bytes that one rank has, and one latency.
+    pub bound: Nanos,
+    /// The rank that takes longest.
+    pub slowest: u32,
+    /// The most bytes of buffers that one rank needs.
+    pub peak: Bytes,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cost { predicted, bound, slowest, peak } = self;
+        write!(
+            f,
+            "predicted {:.2} us (rank {slowest}), at least {:.2} us; buffers {peak} a rank",
+            predicted.0 / 1e3,
+            bound.0 / 1e3
+        )
+    }
+}
+
+/// What `schedule` is predicted to take on `machine`.
+///
+/// # Cost
+/// Follows the classes; with hosts of several ranks, each class is taken at the first rank that has it.
+pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
+    let mut cost = Cost { predicted: Nanos(0.0), bound: Nanos(0.0), slowest: 0, peak: schedule.peak() };
+    for (rank, program) in firsts(schedule) {
+        let terms = Terms::of(schedule, program, rank, machine);
+        if terms.predicted().0 > cost.predicted.0 {
+            (cost.predicted, cost.slowest) = (terms.predicted(), rank);
+        }
+        cost.bound = cost.bound.max(terms.bound());
+    }
+    cost
+}
+
+/// The first rank of each class.
+fn firsts(schedule: &Schedule) -> impl Iterator<Item = (u32, &Program)> {
+    let mut met = vec![false; schedule.classes.len()];
+    schedule.class_of.iter().enumerate().filter_map(move |(rank, class)| {
+        let new = !std::mem::replace(met.get_mut(class.index())?, true);
+        new.then(|| (rank as u32, &schedule.classes[*class]))
+    })
+}
+
+/// Where one program's time goes.
+#[derive(Clone, Copy, Default, Debug)]
+struct Terms {
+    /// Packing, unpacking and copying.
+    moving: Nanos,
+    /// Frames sent and taken.
+    overhead: Nanos,
+    /// Bytes on the wire, in the direction that has more.
+    wire: Nanos,
+    /// Until what is awaited in turn can have come.
+    latency: Nanos,
+}
+
+impl Terms {
+    fn of(schedule: &Schedule, program: &Program, rank: u32, machine: &Machine) -> Self {
+        let mut terms = Self::default();
+        let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
+        let mut direct = false;
+        let link = |peer: Delta| {
+            let other = peer.from(crate::ids::Rank(rank), schedule.class_of.len() as u32);
+            machine.link(other.is_some_and(|other| schedule.placement.share(rank, other.0)))
+        };
+        for instruction in &program.instructions {
+            terms.moving += moving(instruction, machine);
+            match instruction {
+                Instruction::Expose { peer } | Instruction::Done { peer } => {
+                    terms.overhead += Nanos(link(*peer).overhead)
+                }
+                Instruction::Send { buffer, bytes, .. } => {
+                    let Some(buffer) = program.buffers.get(*buffer) else { continue };
+                    terms.overhead += Nanos(link(buffer.peer).overhead);
+                    out += link(buffer.peer).per_byte * *bytes as f64;
+                }
+                Instruction::Await { peer, frame } => {
+                    terms.overhead += Nanos(link(*peer).overhead);
+                    farthest = farthest.max(if *peer == Delta::SELF { 0.0 } else { link(*peer).latency });
+                    direct |= *frame == Frame::Done;
+                    if let Frame::Data { bytes } = frame {
+                        into += link(*peer).per_byte * *bytes as f64;
+                    }
+                }
+                _ => {}
+            }
+        }
+        terms.wire = Nanos(f64::max(out, into));
+        // An entry has to come before what is done with it, and a done after it.
+        terms.latency = Nanos(farthest + if direct { machine.shared.latency } else { 0.0 });
+        terms
+    }
+
+    fn predicted(&self) -> Nanos {
+        self.moving + self.overhead + self.wire + self.latency
+    }
+
+    fn bound(&self) -> Nanos {
+        self.overhead + self.wire + self.latency
+    }
+}
+
+fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
+    match instruction {
+        Instruction::Pack { from, element, .. } => machine.pack(&side(from), *element),
+        Instruction::Unpack { to, element, .. } => machine.unpack(&side(to), element.size),
+        Instruction::Copy { from, to, element, .. } => match (owner(from), owner(to)) {
+            (Delta::SELF, Delta::SELF) => machine.pack(&side(to), element.size),
+            (Delta::SELF, _) => machine.copy(&side(to), &side(from), element.size),
+            _ => machine.copy(&side(from), &side(to), element.size),
+        },
+        _ => Nanos(0.0),
+    }
+}
+
+fn owner(part: &Part) -> Delta {
+    match part {
+        Part::Window { owner, .. } => *owner,
+        Part::Operation { .. } => Delta::SELF,
+    }
+}
+
+fn side(part: &Part) -> Side {
+    match part {
+        Part::Window { window, datatype, .. } => Side::Window { window: *window, datatype: datatype.clone() },
+        Part::Operation { operation, first, count } => {
+            Side::Operation { operation: *operation, first: *first, count: *count }
+        }
+    }
+}
+
+/// Where each operation of each class went, and why: mode, message, round, cost terms, the user's line; predicted cost
+/// beside the lower bound. `superstep` cannot be told from its text what could not be compiled: that is an error earlier.
+pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
+    let mut text = String::new();
+    let ranks = schedule.class_of.len();
+    let classes = schedule.classes.len();
+    let _ = writeln!(text, "{}: {ranks} ranks in {classes} classes", schedule.name);
+    let _ = writeln!(text, "{}", cost(schedule, machine));
+    for (rank, program) in firsts(schedule) {
+        let class = schedule.class_of[rank as usize];
+        let terms = Terms::of(schedule, program, rank, machine);
+        let count = schedule.class_of.iter().filter(|&&other| other == class).count();
+        let _ = writeln!(text, "\n{}", headline(class, rank, count, &terms));
+        for (id, operation) in program.pattern.operations.iter() {
+            let _ = writeln!(text, "  {}", line(schedule, program, rank, id, operation, machine));
+        }
+    }
+    text
+}
+
+fn headline(class: ClassId, rank: u32, count: usize, terms: &Terms) -> String {
+    let others = if count > 1 { format!(" and {} like it", count - 1) } else { String::new() };
+    let us = |nanos: Nanos| format!("{:.2}", nanos.0 / 1e3);
+    format!(
+        "class {class}: rank {rank}{others}: {} us = moving {} + frames {} + wire {} + latency {}",
+        us(terms.predicted()),
+        us(terms.moving),
+        us(terms.overhead),
+        us(terms.wire),
+        us(terms.latency),
+    )
+}
+
+fn line(
+    schedule: &Schedule,
+    program: &Program,
+    rank: u32,
+    id: OperationId,
+    operation: &Operation,
+    machine: &Machine,
+) -> String {
+    let target =
+        operation.target.and_then(|delta| delta.from(crate::ids::Rank(rank), schedule.class_of.len() as u32));
+    let element = schedule.windows[operation.window];
+    let at = if operation.site.line > 0 { format!(", {}", operation.site) } else { String::new() };
+    let to = target.map_or("no rank".to_string(), |target| format!("rank {}", target.0));
+    let bytes = operation.remote.size() as u64 * u64::from(element.size);
+    let what = format!("{id} {} of {bytes} B with {to}{at}", operation.kind);
+    let Some(route) = program.routes.get(id).copied().flatten() else {
+        return format!("{what}: moves nothing{}", nothing(operation));
+    };
+    let shared = target.is_some_and(|target| schedule.placement.share(rank, target.0));
+    let own = operation.target == Some(Delta::SELF);
+    let how = match (route.mode, own) {
+        (Mode::Direct, true) => "copied".to_string(),
+        (_, true) => "through a buffer, since it reads what is written".to_string(),
+        (mode, false) => format!("{}, round {}", crate::text::mode(mode), route.round.0),
+    };
+    let instead = if route.instead { " (asked for otherwise: not safe or not possible here)" } else { "" };
+    format!("{what}: {how}{instead}; {}", why(operation, element, route.mode, shared && !own, machine))
+}
+
+fn nothing(operation: &Operation) -> &'static str {
+    match (operation.target, operation.remote.size()) {
+        (None, _) => ", it has no target",
+        (_, 0) => ", it has no elements",
+        _ => ", later operations of this rank replace all of it",
+    }
+}
+
+/// The terms that the mode was chosen by.
+fn why(operation: &Operation, element: ElementType, mode: Mode, reach: bool, machine: &Machine) -> String {
+    let remote = Side::Window { window: operation.window, datatype: operation.remote.clone() };
+    let local = match &operation.local {
+        Local::Section { window, datatype } => Side::Window { window: *window, datatype: datatype.clone() },
+        Local::Buffer => {
+            Side::Operation { operation: OperationId(0), first: 0, count: operation.remote.size() }
+        }
+    };
+    let (from, to) = if operation.kind == Kind::Get { (&remote, &local) } else { (&local, &remote) };
+    let (pack, unpack) = (machine.pack(from, element.size), machine.unpack(to, element.size));
+    let packed = format!("pack {:.0} + unpack {:.0} ns", pack.0, unpack.0);
+    let direct = format!(
+        "copy {:.0} + entry and done {:.0} ns",
+        machine.copy(&remote, &local, element.size).0,
+        machine.entry_and_done().0
+    );
+    match (mode, reach) {
+        (Mode::Direct, true) => format!("{direct}, against {packed}"),
+        (_, true) => format!("{packed}, against {direct}"),
+        (_, false) => packed,
+    }
+}

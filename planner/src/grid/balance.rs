@@ -1,0 +1,156 @@
+//! The process grid that a [`Block`](super::Block) takes when none is given.
+
+use smallvec::SmallVec;
+
+/// The grid of `ranks` ranks over an array of `global` cells for which the largest block has the smallest surface
+/// towards other ranks; `None` where every grid leaves some rank without a cell.
+///
+/// Like MPI_Dims_create, with the array's own extents taken into account. Among equals the one with more ranks in the
+/// earlier, slower dimensions wins, so that what is exchanged lies in long runs.
+pub(super) fn balanced<const D: usize>(ranks: u32, global: [usize; D]) -> Option<[usize; D]> {
+    let cells: f64 = global.iter().map(|&n| n as f64).product();
+    let face = global.map(|n| cells / n as f64 / f64::from(ranks));
+    let mut search =
+        Search { divisors: divisors(ranks), global, face, grid: [1; D], least: u64::MAX, best: None };
+    search.from(0, ranks);
+    search.best
+}
+
+struct Search<const D: usize> {
+    divisors: SmallVec<[u32; 32]>,
+    global: [usize; D],
+    /// One face of dimension `d` has at least `face[d]` cells times the ranks along `d`: what it has if all divides evenly.
+    face: [f64; D],
+    grid: [usize; D],
+    least: u64,
+    best: Option<[usize; D]>,
+}
+
+impl<const D: usize> Search<D> {
+    /// Try every way to spread `left` ranks over the dimensions from `dimension` on.
+    fn from(&mut self, dimension: usize, left: u32) {
+        if dimension + 1 == D {
+            self.grid[dimension] = left as usize;
+            self.weigh();
+            return;
+        }
+        for i in 0..self.divisors.len() {
+            let here = self.divisors[i];
+            self.grid[dimension] = here as usize;
+            if !self.hopeless(dimension..dimension + 1)
+                && here as usize <= self.global[dimension]
+                && left.is_multiple_of(here)
+            {
+                self.from(dimension + 1, left / here);
+            }
+        }
+    }
+
+    /// Whether the faces of these dimensions alone are more than the best grid has. Far cheaper than weighing it.
+    fn hopeless(&self, dimensions: std::ops::Range<usize>) -> bool {
+        let bound: f64 =
+            dimensions.map(|d| faces(self.grid[d]) as f64 * self.face[d] * self.grid[d] as f64).sum();
+        // The margin is for rounding: grids that are as good must be weighed.
+        bound > self.least as f64 * (1.0 + 1e-9)
+    }
+
+    fn weigh(&mut self) {
+        if self.hopeless(0..D) || self.grid[D - 1] > self.global[D - 1] {
+            return;
+        }
+        let surface = surface(self.global, self.grid);
+        if self.best.is_none_or(|grid| surface < self.least || (surface == self.least && self.grid > grid)) {
+            (self.least, self.best) = (surface, Some(self.grid));
+        }
+    }
+}
+
+/// Faces of a block with other ranks behind, along a dimension of `ranks` ranks.
+fn faces(ranks: usize) -> u64 {
+    (ranks as u64 - 1).min(2)
+}
+
+/// Cells of the largest block's faces that other ranks are behind: two faces a dimension, one where there are two
+/// ranks, none where there is one.
+fn surface<const D: usize>(global: [usize; D], grid: [usize; D]) -> u64 {
+    let extent: [u64; D] = std::array::from_fn(|d| global[d].div_ceil(grid[d]) as u64);
+    let mut sum = 0u64;
+    for (d, &ranks) in grid.iter().enumerate() {
+        let face = (0..D).filter(|&other| other != d).map(|other| extent[other]);
+        sum = sum.saturating_add(face.fold(faces(ranks), u64::saturating_mul));
+    }
+    sum
+}
+
+/// Every divisor of `n`, in no particular order, by its primes.
+fn divisors(n: u32) -> SmallVec<[u32; 32]> {
+    let mut all = SmallVec::from_slice(&[1]);
+    let mut left = n;
+    let mut prime = 2;
+    while left > 1 {
+        if u64::from(prime) * u64::from(prime) > u64::from(left) {
+            prime = left;
+        }
+        let before = all.len();
+        let mut power = 1;
+        while left.is_multiple_of(prime) {
+            left /= prime;
+            power *= prime;
+            for i in 0..before {
+                all.push(all[i] * power);
+            }
+        }
+        prime += 1 + prime % 2;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisors_are_those_that_divide() {
+        for n in 1..2000u32 {
+            let mut found = divisors(n).to_vec();
+            found.sort_unstable();
+            assert_eq!(found, (1..=n).filter(|d| n % d == 0).collect::<Vec<_>>());
+        }
+        assert_eq!(divisors(u32::MAX).len(), 32);
+    }
+
+    #[test]
+    fn the_balanced_grid_has_the_least_surface_of_all_that_fit() {
+        for ranks in 1..=60u32 {
+            for global in [[8, 8, 8], [5, 60, 7], [1, 1, 60], [30, 4, 9], [60, 60, 60]] {
+                let mut least = None;
+                for a in 1..=ranks as usize {
+                    for b in 1..=ranks as usize {
+                        let c = ranks as usize / (a * b).min(ranks as usize);
+                        let fits = a <= global[0] && b <= global[1] && c <= global[2];
+                        if a * b * c == ranks as usize && fits {
+                            let s = surface(global, [a, b, c]);
+                            least = Some(least.map_or(s, |least: u64| least.min(s)));
+                        }
+                    }
+                }
+                assert_eq!(balanced(ranks, global).map(|grid| surface(global, grid)), least);
+            }
+        }
+    }
+
+    #[test]
+    fn square_arrays_are_cut_as_mpi_dims_create_cuts_them() {
+        let square = |ranks| balanced(ranks, [4096, 4096]).unwrap();
+        assert_eq!(square(1), [1, 1]);
+        assert_eq!(square(2), [2, 1]);
+        assert_eq!(square(4), [2, 2]);
+        assert_eq!(square(6), [3, 2]);
+        assert_eq!(square(7), [7, 1]);
+        assert_eq!(square(8), [4, 2]);
+        assert_eq!(square(16), [4, 4]);
+        assert_eq!(balanced(8, [64, 64, 64]), Some([2, 2, 2]));
+        assert_eq!(balanced(100_172, [316 * 64, 317 * 64]), Some([316, 317]));
+        assert_eq!(balanced(7, [6, 6]), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! A block's neighbours, and the cells that go to and come from each.
+
+use super::Block;
+use crate::datatype::Datatype;
+
+/// A block next to another, over a face, an edge or a corner.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct Neighbour<const D: usize> {
+    /// Whose block it is. Where few ranks wrap around it may be a neighbour on several sides, or this rank itself.
+    pub rank: usize,
+    /// In which direction it lies: -1, 0 or 1 in each dimension.
+    pub offset: [i8; D],
+}
+
+impl<const D: usize> Neighbour<D> {
+    /// Whether it lies behind a face: next to this block in one dimension only.
+    pub fn is_face(&self) -> bool {
+        self.offset.iter().filter(|&&step| step != 0).count() == 1
+    }
+}
+
+/// Which part of a block lies at the side that an offset points to, in one dimension.
+#[derive(Clone, Copy)]
+enum Side {
+    /// Own cells, as deep as the halo is wide.
+    Inner,
+    /// The halo.
+    Outer,
+}
+
+impl<const D: usize> Block<D> {
+    /// Every block next to this one, over faces, edges and corners, directions ascending. Where nothing wraps, ranks
+    /// ascend too.
+    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
+        (0..3usize.pow(D as u32)).filter_map(|code| {
+            let mut rest = code;
+            let mut offset = [0; D];
+            for step in offset.iter_mut().rev() {
+                *step = (rest % 3) as i8 - 1;
+                rest /= 3;
+            }
+            self.neighbour(offset)
+        })
+    }
+
+    /// The blocks behind this one's faces: enough for a stencil without diagonals.
+    pub fn faces(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
+        self.neighbours().filter(Neighbour::is_face)
+    }
+
+    /// The block next to this one in the direction `offset` (by the signs of its parts); `None` beyond an edge of the
+    /// array, and for no direction at all.
+    pub fn neighbour(&self, offset: [i8; D]) -> Option<Neighbour<D>> {
+        let offset = offset.map(i8::signum);
+        if offset == [0; D] {
+            return None;
+        }
+        for (d, &step) in offset.iter().enumerate() {
+            let (low, high) = self.on_edge(d);
+            if (low && step < 0) || (high && step > 0) {
+                return None;
+            }
+        }
+        let coords = self.coords_towards(offset);
+        let rank = (0..D).fold(0, |rank, d| rank * self.grid[d] + coords[d]);
+        Some(Neighbour { rank, offset })
+    }
+
+    /// This block's own cells that `n` needs in its halo.
+    pub fn inner_edge(&self, n: &Neighbour<D>) -> Datatype {
+        self.part(self.coords, n.offset, Side::Inner)
+    }
+
+    /// Where they go: the cells of `n`'s halo towards this block, in `n`'s local storage. As many as
+    /// [`inner_edge`](Self::inner_edge) has, in the same order.
+    pub fn halo_of(&self, n: &Neighbour<D>) -> Datatype {
+        self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Outer)
+    }
+
+    /// This block's halo cells towards `n`.
+    pub fn outer_edge(&self, n: &Neighbour<D>) -> Datatype {
+        self.part(self.coords, n.offset, Side::Outer)
+    }
+
+    /// What belongs there: `n`'s own cells next to this block, in `n`'s local storage. As many as
+    /// [`outer_edge`](Self::outer_edge) has, in the same order.
+    pub fn inner_edge_of(&self, n: &Neighbour<D>) -> Datatype {
+        self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Inner)
+    }
+
+    /// The place in the grid next to this one, around the end if need be.
+    pub(super) fn coords_towards(&self, offset: [i8; D]) -> [usize; D] {
+        std::array::from_fn(|d| match offset[d] {
+            0 => self.coords[d],
+            1.. => (self.coords[d] + 1) % self.grid[d],
+            _ => (self.coords[d] + self.grid[d] - 1) % self.grid[d],
+        })
+    }
+
+    /// In the storage of the rank at `coords`, the part that lies towards `offset`.
+    fn part(&self, coords: [usize; D], offset: [i8; D], side: Side) -> Datatype {
+        let extent = self.extent_at(coords);
+        let first = std::array::from_fn(|d| match (offset[d], side) {
+            (0, _) => self.width[d],
+            (1.., Side::Inner) => extent[d],
+            (1.., Side::Outer) => self.width[d] + extent[d],
+            (_, Side::Inner) => self.width[d],
+            (_, Side::Outer) => 0,
+        });
+        let count = std::array::from_fn(|d| if offset[d] == 0 { extent[d] } else { self.width[d] });
+        self.cells_at(coords, first, count)
+    }
+}

@@ -1,0 +1,469 @@
+//! [`Block`]: one rank's part of an array that is spread over all ranks in a grid, and the datatypes of its halo.
+//!
+//! A block's local storage is row-major, slowest dimension first: its own cells, a halo of the same width on both
+//! sides of each dimension (at the edge of the global array too, where it may hold boundary values), and padding at
+//! the end of each row where the row would otherwise have an unlucky length.
+
+mod balance;
+mod class;
+mod halo;
+
+pub use halo::Neighbour;
+
+use crate::datatype::Datatype;
+use crate::error::{Class, Error, Result};
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Where a rank stands: what [`Block::new`] needs to know of a world.
+pub trait Place {
+    /// This rank's number, from 0.
+    fn rank(&self) -> usize;
+    /// How many ranks there are.
+    fn size(&self) -> usize;
+}
+
+/// Rows of a multiple of so many elements are padded: 4096 bytes of 8-byte elements.
+const UNLUCKY: usize = 512;
+/// By so many elements: one cache line of 8-byte elements.
+const PADDING: usize = 8;
+
+/// More than any memory holds, and few enough that no arithmetic on displacements overflows.
+const CELLS_MAX: usize = isize::MAX as usize / 8;
+
+/// One rank's block of a `D`-dimensional array (`D` is 1, 2 or 3) that is spread over all ranks.
+///
+/// Ranks stand in a grid, row-major. Dimension `d` of `n` cells over `p` ranks is cut into `p` blocks, of which the
+/// first `n % p` have one cell more than the others. All ranks must build their blocks with the same options.
+///
+/// ```
+/// use fencepost_planner::grid::Block;
+///
+/// # fn main() -> fencepost_planner::Result<()> {
+/// let block = Block::at(0, 4, [100, 100])?.halo(1)?;
+/// assert_eq!(block.extent(), [50, 50]);
+/// assert_eq!(block.shape(), [52, 52]);
+/// assert_eq!(block.neighbours().map(|n| n.rank).collect::<Vec<_>>(), [1, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A block is made without allocating. It notes when it is asked something that tells ranks with equal datatypes
+/// apart (its rank, coordinates or origin); a clone takes notes of its own.
+#[derive(Clone, Debug)]
+pub struct Block<const D: usize> {
+    rank: usize,
+    ranks: usize,
+    global: [usize; D],
+    /// Ranks along each dimension.
+    grid: [usize; D],
+    coords: [usize; D],
+    width: [usize; D],
+    wraps: [bool; D],
+    pads: bool,
+    /// Told apart: see [`crate::argument::Argument::observed`].
+    observed: Cell<bool>,
+}
+
+/// Blocks are equal when they are the same block of the same array, laid out the same way.
+impl<const D: usize> PartialEq for Block<D> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rank, self.global, self.grid) == (other.rank, other.global, other.grid)
+            && (self.width, self.wraps, self.pads) == (other.width, other.wraps, other.pads)
+    }
+}
+
+impl<const D: usize> Eq for Block<D> {}
+
+impl<const D: usize> Block<D> {
+    /// The block of the rank at `place`, of an array of `global` cells, without a halo.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub fn new<P: Place + ?Sized>(place: &P, global: [usize; D]) -> Result<Self> {
+        Self::at(place.rank(), place.size(), global)
+    }
+
+    /// The block of rank `rank` of `ranks`, of an array of `global` cells, without a halo. Needs no world.
+    ///
+    /// The process grid is the one in which the largest block has the smallest surface; see [`grid`](Self::grid).
+    ///
+    /// # Errors
+    /// RANK when `rank` is not one of `ranks`; DIMS when there is no way to give each rank a cell.
+    ///
+    /// # Cost
+    /// A weighing of the ways to write `ranks` as a product: well below a microsecond for most, some tens of them for
+    /// 3D blocks of ranks with a hundred divisors. [`of`](Self::of) a block that is there costs nothing of it.
+    pub fn at(rank: usize, ranks: usize, global: [usize; D]) -> Result<Self> {
+        const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
+        if rank >= ranks {
+            return Err(Error::new(Class::Rank, format!("rank {rank} of {ranks}: ranks count from 0")));
+        }
+        let grid = u32::try_from(ranks).ok().and_then(|ranks| balance::balanced(ranks, global));
+        let Some(grid) = grid else {
+            return Err(Error::new(
+                Class::Dims,
+                format!(
+                    "an array of {global:?} cells cannot be cut into {ranks} blocks that all have cells: \
+                     use fewer ranks or a larger array"
+                ),
+            ));
+        };
+        Self {
+            rank,
+            ranks,
+            global,
+            grid,
+            coords: coords_of(rank, grid),
+            width: [0; D],
+            wraps: [false; D],
+            pads: true,
+            observed: Cell::new(false),
+        }
+        .checked()
+    }
+
+    /// The block of rank `rank` of the same array, laid out the same way.
+    ///
+    /// Cheaper than [`at`](Self::at), which looks for a process grid each time.
+    ///
+    /// # Errors
+    /// RANK when there is no such rank.
+    pub fn of(&self, rank: usize) -> Result<Self> {
+        if rank >= self.ranks {
+            return Err(Error::new(
+                Class::Rank,
+                format!("rank {rank} of {}: ranks count from 0", self.ranks),
+            ));
+        }
+        Ok(Self { rank, coords: coords_of(rank, self.grid), observed: Cell::new(false), ..self.clone() })
+    }
+
+    /// A halo of `width` cells on both sides of each dimension.
+    ///
+    /// # Errors
+    /// ARG when it is wider than the smallest block.
+    pub fn halo(self, width: usize) -> Result<Self> {
+        self.halos([width; D])
+    }
+
+    /// A halo of `widths[d]` cells on both sides of dimension `d`.
+    ///
+    /// # Errors
+    /// ARG when it is wider than the smallest block.
+    pub fn halos(mut self, widths: [usize; D]) -> Result<Self> {
+        self.width = widths;
+        self.checked()
+    }
+
+    /// Whether dimension `d` wraps around, so that the last block's neighbour is the first.
+    #[must_use]
+    pub fn periodic(mut self, wraps: [bool; D]) -> Self {
+        self.wraps = wraps;
+        self
+    }
+
+    /// Every dimension wraps around.
+    #[must_use]
+    pub fn wrap(self) -> Self {
+        self.periodic([true; D])
+    }
+
+    /// A process grid of one's own: `grid[d]` ranks along dimension `d`. Give it before the halo.
+    ///
+    /// # Errors
+    /// DIMS when it is not for as many ranks as there are, or leaves a rank without a cell; ARG when a halo given
+    /// before is wider than the smallest block.
+    pub fn grid(mut self, grid: [usize; D]) -> Result<Self> {
+        let ranks = grid.iter().try_fold(1usize, |product, &ranks| product.checked_mul(ranks));
+        if ranks != Some(self.ranks) {
+            return Err(Error::new(
+                Class::Dims,
+                format!(
+                    "a grid of {grid:?} ranks is not one of {} ranks: their product must be that",
+                    self.ranks
+                ),
+            ));
+        }
+        self.grid = grid;
+        self.coords = coords_of(self.rank, grid);
+        self.checked()
+    }
+
+    /// Whether rows of an unlucky length are padded (they are, unless told otherwise).
+    ///
+    /// A column in rows of 8192 bytes moves 7 times slower than one in rows of 8208 bytes, for all its cells fall into
+    /// the same few sets of the cache. So rows of a multiple of 512 elements (4096 bytes of 8-byte elements) get 8
+    /// elements more, which are never touched. One-dimensional blocks have no rows and are never padded.
+    #[must_use]
+    pub fn pad(mut self, pads: bool) -> Self {
+        self.pads = pads;
+        self
+    }
+
+    /// Everything that must hold whatever the options.
+    fn checked(self) -> Result<Self> {
+        let mut elements = 1usize;
+        for d in 0..D {
+            let (cells, ranks, width) = (self.global[d], self.grid[d], self.width[d]);
+            let smallest = cells / ranks;
+            if smallest == 0 {
+                return Err(Error::new(
+                    Class::Dims,
+                    format!(
+                        "{ranks} ranks along dimension {d} of {cells} cells: some would have none; \
+                         give a `.grid(..)` with at most {cells} there, or use fewer ranks"
+                    ),
+                ));
+            }
+            if width > smallest {
+                return Err(Error::new(
+                    Class::Arg,
+                    format!(
+                        "a halo of {width} cells in dimension {d}, where {cells} cells over {ranks} ranks make blocks \
+                         of as few as {smallest}: a halo is at most one block wide; use a `.grid(..)` with fewer ranks \
+                         in that dimension, or a narrower halo"
+                    ),
+                ));
+            }
+            // The largest block of any rank, padded, so that every rank comes to the same verdict.
+            let stored = smallest.saturating_add(width.saturating_mul(2)).saturating_add(1 + PADDING);
+            let product = elements.checked_mul(stored);
+            elements = match product {
+                Some(product) if product <= CELLS_MAX => product,
+                _ => {
+                    let size = format!("an array of {:?} cells over {:?} ranks", self.global, self.grid);
+                    return Err(Error::new(
+                        Class::Size,
+                        format!("{size}: a block has more cells than memory has"),
+                    ));
+                }
+            };
+        }
+        Ok(self)
+    }
+
+    /// Elements of local storage, halo and padding included: the length of the window.
+    pub fn len(&self) -> usize {
+        self.strides()[0] * self.shape()[0]
+    }
+
+    /// Whether there are none: never, every block has cells.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Cells of local storage along each dimension, halo included, padding not.
+    pub fn shape(&self) -> [usize; D] {
+        self.shape_at(self.coords)
+    }
+
+    /// From one cell to the next along each dimension, in elements of local storage; the last is 1.
+    pub fn strides(&self) -> [usize; D] {
+        self.strides_at(self.coords)
+    }
+
+    /// From one cell to the next along dimension `d`, in elements of local storage.
+    ///
+    /// # Panics
+    /// When there is no dimension `d`.
+    pub fn stride(&self, d: usize) -> usize {
+        self.strides()[d]
+    }
+
+    /// Width of the halo in each dimension.
+    pub fn widths(&self) -> [usize; D] {
+        self.width
+    }
+
+    /// Cells of the whole array along each dimension.
+    pub fn global(&self) -> [usize; D] {
+        self.global
+    }
+
+    /// Ranks along each dimension.
+    pub fn dims(&self) -> [usize; D] {
+        self.grid
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Own cells along each dimension.
+    pub fn extent(&self) -> [usize; D] {
+        self.extent_at(self.coords)
+    }
+
+    /// The global index of the first own cell.
+    pub fn origin(&self) -> [usize; D] {
+        self.observed.set(true);
+        std::array::from_fn(|d| {
+            let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
+            self.coords[d] * each + self.coords[d].min(more)
+        })
+    }
+
+    /// Where this rank stands in the grid.
+    pub fn coords(&self) -> [usize; D] {
+        self.observed.set(true);
+        self.coords
+    }
+
+    /// Whose block this is.
+    pub fn rank(&self) -> usize {
+        self.observed.set(true);
+        self.rank
+    }
+
+    /// Which rank has the cell of global index `cell`; `None` outside the array.
+    pub fn owner(&self, cell: [usize; D]) -> Option<usize> {
+        self.observed.set(true);
+        let mut rank = 0;
+        for (d, &at) in cell.iter().enumerate() {
+            if at >= self.global[d] {
+                return None;
+            }
+            let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
+            let large = more * (each + 1);
+            let coord = if at < large { at / (each + 1) } else { more + (at - large) / each };
+            rank = rank * self.grid[d] + coord;
+        }
+        Some(rank)
+    }
+
+    /// Whether this block ends at the low and at the high edge of the array in dimension `d`, with nothing behind:
+    /// `(false, false)` in a dimension that wraps.
+    ///
+    /// # Panics
+    /// When there is no dimension `d`.
+    pub fn on_edge(&self, d: usize) -> (bool, bool) {
+        let edge = !self.wraps[d];
+        (edge && self.coords[d] == 0, edge && self.coords[d] + 1 == self.grid[d])
+    }
+
+    /// The index in local storage of own cell `cell`, counted from the first own cell.
+    ///
+    /// # Panics
+    /// When the block has no such cell.
+    #[inline]
+    pub fn index(&self, cell: [usize; D]) -> usize {
+        let (extent, strides) = (self.extent(), self.strides());
+        assert!((0..D).all(|d| cell[d] < extent[d]), "own cell {cell:?} of a block of {extent:?} cells");
+        (0..D).map(|d| (cell[d] + self.width[d]) * strides[d]).sum()
+    }
+
+    /// Local storage of each row of own cells, in order: what a loop over cells iterates over.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// # let block = Block::at(0, 1, [8, 8])?.halo(1)?;
+    /// # let (u, mut v) = (vec![1.0; block.len()], vec![0.0; block.len()]);
+    /// let down = block.stride(0);
+    /// for row in block.rows() {
+    ///     for i in row {
+    ///         v[i] = 0.25 * (u[i - down] + u[i - 1] + u[i + 1] + u[i + down]);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rows(&self) -> impl Iterator<Item = Range<usize>> + use<D> {
+        self.rows_inside(0)
+    }
+
+    /// As [`rows`](Self::rows), without the own cells that are fewer than `margin` cells from an edge of the array.
+    /// Where a dimension wraps it has no edge.
+    pub fn rows_inside(&self, margin: usize) -> impl Iterator<Item = Range<usize>> + use<D> {
+        if margin > 0 {
+            self.observed.set(true);
+        }
+        let extent = self.extent();
+        let range: [Range<usize>; D] = std::array::from_fn(|d| {
+            if self.wraps[d] {
+                return 0..extent[d];
+            }
+            let (low, high) = self.edges(d);
+            // Global indices margin..cells - margin, seen from this block.
+            let first = margin.saturating_sub(low).min(extent[d]);
+            let last = extent[d].saturating_sub(margin.saturating_sub(high));
+            first..last.max(first)
+        });
+        self.rows_of(range)
+    }
+
+    /// Cells of the array before and after this block in dimension `d`.
+    fn edges(&self, d: usize) -> (usize, usize) {
+        let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
+        let before = self.coords[d] * each + self.coords[d].min(more);
+        (before, self.global[d] - before - self.extent()[d])
+    }
+
+    /// Rows of the own cells of `range`.
+    fn rows_of(&self, range: [Range<usize>; D]) -> impl Iterator<Item = Range<usize>> + use<D> {
+        let (strides, width) = (self.strides(), self.width);
+        let empty = range.iter().any(|range| range.is_empty());
+        let rows = if empty { 0 } else { range[..D - 1].iter().map(Range::len).product() };
+        (0..rows).map(move |row: usize| {
+            let mut rest = row;
+            let mut at = (range[D - 1].start + width[D - 1]) * strides[D - 1];
+            for d in (0..D - 1).rev() {
+                at += (range[d].start + rest % range[d].len() + width[d]) * strides[d];
+                rest /= range[d].len();
+            }
+            at..at + range[D - 1].len()
+        })
+    }
+
+    /// All own cells, row by row.
+    pub fn interior(&self) -> Datatype {
+        self.cells_at(self.coords, self.width, self.extent())
+    }
+
+    /// Own cells of the rank at `coords`.
+    fn extent_at(&self, coords: [usize; D]) -> [usize; D] {
+        std::array::from_fn(|d| {
+            self.global[d] / self.grid[d] + usize::from(coords[d] < self.global[d] % self.grid[d])
+        })
+    }
+
+    fn shape_at(&self, coords: [usize; D]) -> [usize; D] {
+        let extent = self.extent_at(coords);
+        std::array::from_fn(|d| extent[d] + 2 * self.width[d])
+    }
+
+    fn strides_at(&self, coords: [usize; D]) -> [usize; D] {
+        let shape = self.shape_at(coords);
+        let mut strides = [1; D];
+        for d in (0..D - 1).rev() {
+            strides[d] = strides[d + 1] * if d + 2 == D { self.row_len(shape[d + 1]) } else { shape[d + 1] };
+        }
+        strides
+    }
+
+    /// A row's length with its padding.
+    fn row_len(&self, cells: usize) -> usize {
+        if self.pads && cells.is_multiple_of(UNLUCKY) { cells + PADDING } else { cells }
+    }
+
+    /// In the local storage of the rank at `coords`: `count` cells a dimension from cell `first`, halo included.
+    fn cells_at(&self, coords: [usize; D], first: [usize; D], count: [usize; D]) -> Datatype {
+        let strides = self.strides_at(coords);
+        let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();
+        let dims: [(usize, i64); D] = std::array::from_fn(|d| (count[d], strides[d] as i64));
+        Datatype::nest(offset as i64, &dims[..D - 1], count[D - 1])
+    }
+}
+
+/// The place of `rank` in a row-major grid.
+fn coords_of<const D: usize>(rank: usize, grid: [usize; D]) -> [usize; D] {
+    let mut rest = rank;
+    let mut coords = [0; D];
+    for d in (0..D).rev() {
+        coords[d] = rest % grid[d];
+        rest /= grid[d];
+    }
+    coords
+}

@@ -1,0 +1,70 @@
+//! [`Chunks`]: what each frame carries.
+
+use crate::ids::{ClassId, LinkId};
+use crate::ir::demand::Demand;
+use crate::ir::pattern::{Mode, Patterns};
+use crate::ir::peers::Peers;
+use crate::ir::rounds::Turn;
+use crate::ir::schedule::Placement;
+use crate::ir::transfers::Transfer;
+use crate::table::Table;
+
+/// Who sends what to whom, how, in which round, and cut how.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chunks<'p> {
+    /// What was asked for.
+    pub patterns: &'p Patterns,
+    /// Which ranks share memory.
+    pub placement: Placement,
+    /// Who sends what to whom.
+    pub peers: Peers,
+    /// What each link carries, frame by frame.
+    pub links: Table<LinkId, Cut>,
+    /// The rounds of each class's links, peer by peer.
+    pub turns: Table<ClassId, Vec<Turn>>,
+    /// How many rounds there are.
+    pub rounds: u32,
+    /// What leaves and reaches each rank, by class.
+    pub demand: Demand,
+}
+
+/// A link, frame by frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// Copied from source to target by their origin.
+    pub direct: Vec<Transfer>,
+    /// The frames, in the order in which they are sent; answers before all else.
+    pub frames: Vec<Chunk>,
+}
+
+/// What one frame carries: a message, or a piece of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    /// Which message of the link, of those that are packed.
+    pub message: usize,
+    /// The message's mode.
+    pub mode: Mode,
+    /// What it carries, in order.
+    pub transfers: Vec<Transfer>,
+    /// At which byte of the frame each begins.
+    pub at: Vec<u64>,
+    /// Bytes in all.
+    pub bytes: u64,
+}
+
+impl Cut {
+    /// All transfers, or pieces of them: the direct ones, then frame by frame.
+    pub fn transfers(&self) -> impl Iterator<Item = &Transfer> {
+        self.direct.iter().chain(self.frames.iter().flat_map(|frame| &frame.transfers))
+    }
+
+    /// Whether the sender copies into the receiver's windows.
+    pub fn stores(&self) -> bool {
+        self.direct.iter().any(|transfer| !transfer.is_answer())
+    }
+
+    /// Whether the receiver copies out of the sender's windows.
+    pub fn loads(&self) -> bool {
+        self.direct.iter().any(Transfer::is_answer)
+    }
+}

@@ -1,0 +1,66 @@
+//! [`Peers`]: ranks grouped by what they do and by what is done to them; every stage up to `lower` is kept over one.
+//!
+//! What goes from one rank to another is a *link*, interned by content, and its id stands at both of its ends. A pass
+//! that decides something about a link decides it once, in the link, so its two ends cannot disagree.
+
+use crate::ids::{ClassId, Delta, LinkId};
+use crate::table::Table;
+
+/// The ranks by class, with their peers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peers {
+    /// Each distinct neighbourhood.
+    pub classes: Table<ClassId, Class>,
+    /// Which rank has which, by rank.
+    pub class_of: Vec<ClassId>,
+}
+
+/// A rank's neighbourhood, the same for all ranks of the class.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Class {
+    /// Its own pattern, in [`Patterns::classes`](crate::ir::pattern::Patterns::classes).
+    pub pattern: ClassId,
+    /// Those it has to do with, deltas ascending; itself among them where it has operations on itself.
+    pub peers: Vec<Peer>,
+    /// The least length each window needs, for its own sections and for what others do to it.
+    pub least_len: Vec<usize>,
+}
+
+/// Another rank, and what goes to and fro.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Where it stands.
+    pub delta: Delta,
+    /// Whether the two share memory.
+    pub shared: bool,
+    /// What this rank sends it.
+    pub sends: Option<LinkId>,
+    /// What it sends this rank; what a rank sends itself is both.
+    pub receives: Option<LinkId>,
+}
+
+impl Class {
+    /// Links that leave this rank for another, deltas ascending.
+    pub fn out(&self) -> impl Iterator<Item = (Delta, LinkId)> + '_ {
+        self.others().filter_map(|peer| Some((peer.delta, peer.sends?)))
+    }
+
+    /// Links that arrive from another rank, deltas ascending.
+    pub fn into(&self) -> impl Iterator<Item = (Delta, LinkId)> + '_ {
+        self.others().filter_map(|peer| Some((peer.delta, peer.receives?)))
+    }
+
+    /// What this rank sends itself.
+    pub fn own(&self) -> Option<LinkId> {
+        self.place(Delta::SELF).and_then(|place| self.peers[place].sends)
+    }
+
+    /// Where in `peers` the one at `delta` is.
+    pub fn place(&self, delta: Delta) -> Option<usize> {
+        self.peers.binary_search_by_key(&delta, |peer| peer.delta).ok()
+    }
+
+    fn others(&self) -> impl Iterator<Item = &Peer> + '_ {
+        self.peers.iter().filter(|peer| peer.delta != Delta::SELF)
+    }
+}

@@ -1,0 +1,30 @@
+//! [`Placed`]: where each frame lies until it is released.
+
+use crate::ids::{ClassId, LinkId};
+use crate::ir::chunks::Chunks;
+use crate::table::Table;
+use crate::units::Bytes;
+
+/// The frames, and where they lie.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Placed<'p> {
+    /// The frames.
+    pub chunks: Chunks<'p>,
+    /// For each link, at which byte of the buffer to that peer each of its frames begins.
+    pub at: Table<LinkId, Vec<u64>>,
+    /// For each class, the buffer to each peer that it sends frames to.
+    pub buffers: Table<ClassId, Vec<Option<Staging>>>,
+    /// The most bytes of buffers that one rank needs, all copies together.
+    pub peak: Bytes,
+}
+
+/// A buffer that frames to one peer are sent from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Staging {
+    /// Bytes of one copy.
+    pub bytes: u64,
+    /// How many copies there are, used in turn.
+    pub copies: u32,
+    /// Whether a copy must be asked back before it is written again, since nothing flows back in every run.
+    pub reclaim: bool,
+}

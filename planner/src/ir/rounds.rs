@@ -1,0 +1,39 @@
+//! [`Rounds`]: the order of issue.
+
+use crate::ids::{ClassId, LinkId, RoundId};
+use crate::ir::demand::Demand;
+use crate::ir::pattern::Patterns;
+use crate::ir::peers::Peers;
+use crate::ir::routed::Ways;
+use crate::ir::schedule::Placement;
+use crate::table::Table;
+use smallvec::SmallVec;
+
+/// Who sends what to whom, how, and in which round.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rounds<'p> {
+    /// What was asked for.
+    pub patterns: &'p Patterns,
+    /// Which ranks share memory.
+    pub placement: Placement,
+    /// Who sends what to whom.
+    pub peers: Peers,
+    /// The ways of each link.
+    pub links: Table<LinkId, Ways>,
+    /// The rounds of each class's links, peer by peer.
+    pub turns: Table<ClassId, Vec<Turn>>,
+    /// How many rounds there are.
+    pub rounds: u32,
+    /// What leaves and reaches each rank, by class of this stage.
+    pub demand: Demand,
+}
+
+/// The rounds of the links to and from one peer, ascending: first the direct copies' if there are any, then each
+/// message's. Empty for what a rank sends itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Turn {
+    /// Of what is sent to it.
+    pub sends: SmallVec<[RoundId; 1]>,
+    /// Of what it sends.
+    pub receives: SmallVec<[RoundId; 1]>,
+}

@@ -1,0 +1,65 @@
+//! [`Routed`]: every transfer with the way it takes.
+
+use crate::ids::LinkId;
+use crate::ir::pattern::{Mode, Patterns};
+use crate::ir::peers::Peers;
+use crate::ir::schedule::Placement;
+use crate::ir::transfers::Transfer;
+use crate::table::Table;
+
+/// Who sends what to whom, and how.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Routed<'p> {
+    /// What was asked for.
+    pub patterns: &'p Patterns,
+    /// Which ranks share memory.
+    pub placement: Placement,
+    /// Who sends what to whom; a link of this stage is one with its ways.
+    pub peers: Peers,
+    /// The ways of each link.
+    pub links: Table<LinkId, Ways>,
+}
+
+/// The ways that the transfers of a link take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ways {
+    /// Copied from source to target by their origin, with no buffer between.
+    pub direct: Vec<Transfer>,
+    /// Packed, sent, unpacked; in the order in which they are sent, none empty, answers before all else.
+    pub messages: Vec<Message>,
+}
+
+/// Some of the transfers of a link, travelling together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Aggressive, aggregated or pipelined.
+    pub mode: Mode,
+    /// What it carries, in order; answers first.
+    pub transfers: Vec<Transfer>,
+}
+
+impl Ways {
+    /// How many rounds it takes: one a message, and one for all direct copies.
+    pub fn rounds(&self) -> usize {
+        self.messages.len() + usize::from(!self.direct.is_empty())
+    }
+
+    /// All transfers and their modes, in the order of the rounds that they take.
+    pub fn transfers(&self) -> impl Iterator<Item = (usize, Mode, &Transfer)> {
+        let later = usize::from(!self.direct.is_empty());
+        let direct = self.direct.iter().map(|transfer| (0, Mode::Direct, transfer));
+        direct.chain(self.messages.iter().enumerate().flat_map(move |(index, message)| {
+            message.transfers.iter().map(move |transfer| (index + later, message.mode, transfer))
+        }))
+    }
+
+    /// Whether the sender copies into the receiver's windows.
+    pub fn stores(&self) -> bool {
+        self.direct.iter().any(|transfer| !transfer.is_answer())
+    }
+
+    /// Whether the receiver copies out of the sender's windows.
+    pub fn loads(&self) -> bool {
+        self.direct.iter().any(Transfer::is_answer)
+    }
+}

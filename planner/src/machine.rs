@@ -1,0 +1,230 @@
+//! [`Machine`]: what communication costs, as LogGP has it, for each kind of link; with the cost of packing.
+
+use crate::datatype::Datatype;
+use crate::error::{Class, Error, Result};
+use crate::ir::transfers::Side;
+use crate::units::Nanos;
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! parameters {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident $key:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: f64,)*
+        }
+
+        impl $name {
+            /// The keys of its numbers in a file, with where each is.
+            fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
+                vec![$(($key, &mut self.$field)),*]
+            }
+        }
+    };
+}
+
+parameters! {
+    /// What a message costs on one kind of link.
+    Link {
+        /// `L`: ns from sent to seen.
+        latency "latency",
+        /// `o`: ns of CPU for each message, at each end.
+        overhead "overhead",
+        /// `G`: ns a byte, beyond packing and unpacking.
+        per_byte "per_byte",
+    }
+}
+
+parameters! {
+    /// What moving elements in memory costs a core.
+    Moving {
+        /// ns for each run of contiguous elements, packed or unpacked.
+        per_run "per_run",
+        /// ns a byte packed.
+        pack "pack",
+        /// ns a byte unpacked.
+        unpack "unpack",
+        /// ns for each run stored into or loaded from another rank's memory: lines that its owner holds too.
+        remote_run "remote_run",
+        /// ns a byte copied straight into or out of another rank's memory.
+        remote "remote",
+    }
+}
+
+/// What communication costs. A text of `key = value` lines, as `Display` writes it, is read by `parse`; values are
+/// nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Machine {
+    /// Between ranks that share memory.
+    pub shared: Link,
+    /// Between ranks that do not.
+    pub network: Link,
+    /// In memory.
+    pub moving: Moving,
+}
+
+impl Default for Machine {
+    /// A two-core server and a loopback network, as measured: `benches/LOG.md`.
+    fn default() -> Self {
+        Self {
+            shared: Link { latency: 150.0, overhead: 60.0, per_byte: 0.0 },
+            network: Link { latency: 4_000.0, overhead: 1_500.0, per_byte: 0.2 },
+            moving: Moving { per_run: 1.2, pack: 0.06, unpack: 0.12, remote_run: 9.0, remote: 0.09 },
+        }
+    }
+}
+
+impl Machine {
+    /// The kind of link between two ranks that do or do not share memory.
+    pub fn link(&self, shared: bool) -> &Link {
+        if shared { &self.shared } else { &self.network }
+    }
+
+    /// Packing these elements of `size` bytes each.
+    pub fn pack(&self, side: &Side, size: u32) -> Nanos {
+        Nanos(self.moving.per_run * runs(side) + self.moving.pack * bytes(side, size))
+    }
+
+    /// Unpacking them.
+    pub fn unpack(&self, side: &Side, size: u32) -> Nanos {
+        Nanos(self.moving.per_run * runs(side) + self.moving.unpack * bytes(side, size))
+    }
+
+    /// Copying them straight, `remote` being the side that is another rank's.
+    pub fn copy(&self, remote: &Side, local: &Side, size: u32) -> Nanos {
+        Nanos(
+            self.moving.remote_run * runs(remote)
+                + self.moving.per_run * (runs(local) - runs(remote)).max(0.0)
+                + self.moving.remote * bytes(remote, size),
+        )
+    }
+
+    /// A message of `bytes` bytes, from sent to seen, without packing.
+    pub fn message(&self, shared: bool, bytes: u64) -> Nanos {
+        let link = self.link(shared);
+        Nanos(link.latency + 2.0 * link.overhead + link.per_byte * bytes as f64)
+    }
+
+    /// What a direct way costs more than a packed one: an entry before and a done after instead of one message.
+    pub fn entry_and_done(&self) -> Nanos {
+        Nanos(self.shared.latency + 2.0 * self.shared.overhead)
+    }
+
+    /// The chunk, in bytes, for which a pipelined message of `bytes` bytes is over soonest: with chunks of `c` bytes
+    /// the last one is unpacked `c` bytes after the rest, and each costs an overhead at both ends.
+    pub fn chunk(&self, shared: bool, bytes: u64) -> u64 {
+        let link = self.link(shared);
+        let tail = self.moving.unpack + link.per_byte;
+        let best = (bytes as f64 * 2.0 * link.overhead / tail.max(1e-6)).sqrt();
+        (best as u64).clamp(4096, 1 << 30).next_power_of_two()
+    }
+
+    /// Whether a message of `bytes` bytes is over sooner in pieces.
+    pub fn pieces_pay(&self, shared: bool, bytes: u64) -> bool {
+        bytes >= 4 * self.chunk(shared, bytes)
+    }
+
+    fn fields(&mut self) -> Vec<(String, &mut f64)> {
+        let mut all = Vec::new();
+        for (prefix, fields) in [
+            ("shared", self.shared.fields()),
+            ("network", self.network.fields()),
+            ("moving", self.moving.fields()),
+        ] {
+            all.extend(fields.into_iter().map(|(key, value)| (format!("{prefix}.{key}"), value)));
+        }
+        all
+    }
+}
+
+fn runs(side: &Side) -> f64 {
+    side.window().map_or(1, |(_, datatype): (_, &Datatype)| datatype.run_count()) as f64
+}
+
+fn bytes(side: &Side, size: u32) -> f64 {
+    side.size() as f64 * f64::from(size)
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut copy = *self;
+        copy.fields().into_iter().try_for_each(|(key, value)| writeln!(f, "{key} = {value}"))
+    }
+}
+
+impl FromStr for Machine {
+    type Err = Error;
+
+    /// Reads lines `key = value`; `#` begins a comment.
+    ///
+    /// # Errors
+    /// Class `Arg`, naming the line or the keys: a line that is not such, an unknown key, one given twice, a value that
+    /// is not a number of nanoseconds from 0 up, keys that are missing.
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = |line: usize, what: String| {
+            Error::new(Class::Arg, format!("line {} of the machine model: {what}", line + 1))
+        };
+        let mut machine = Self::default();
+        let mut fields: Vec<(String, &mut f64, bool)> =
+            machine.fields().into_iter().map(|(key, value)| (key, value, false)).collect();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let (key, value) = line
+                .split_once('=')
+                .ok_or_else(|| wrong(number, format!("{line:?} is not `key = value`")))?;
+            let (key, value) = (key.trim(), value.trim());
+            let known = fields.iter().map(|(key, ..)| key.as_str()).collect::<Vec<_>>().join(", ");
+            let Some((_, field, given)) = fields.iter_mut().find(|(name, ..)| name == key) else {
+                return Err(wrong(number, format!("there is no key {key:?}; there are {known}")));
+            };
+            if std::mem::replace(given, true) {
+                return Err(wrong(number, format!("{key} is given twice")));
+            }
+            **field =
+                value.parse().ok().filter(|ns: &f64| ns.is_finite() && *ns >= 0.0).ok_or_else(|| {
+                    wrong(number, format!("{value:?} is not a number of nanoseconds, 0 or more"))
+                })?;
+        }
+        let missing: Vec<String> = fields.into_iter().filter(|field| !field.2).map(|field| field.0).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Err(Error::new(Class::Arg, format!("the machine model has no value for {missing}")));
+        }
+        Ok(machine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Machine;
+
+    #[test]
+    fn a_model_reads_as_it_is_written_and_no_key_may_be_missing_unknown_or_doubled() {
+        let machine = Machine {
+            network: super::Link { latency: 1234.5, ..Machine::default().network },
+            ..Machine::default()
+        };
+        let text = machine.to_string();
+        assert_eq!(text.parse::<Machine>().unwrap(), machine);
+        for (at, line) in text.lines().enumerate() {
+            let without: String =
+                text.lines().enumerate().filter(|(i, _)| *i != at).map(|(_, l)| format!("{l}\n")).collect();
+            let key = line.split(' ').next().unwrap();
+            assert!(without.parse::<Machine>().unwrap_err().message().contains(key));
+            assert!(format!("{text}{line}").parse::<Machine>().unwrap_err().message().contains("twice"));
+        }
+        assert!(
+            format!("{text}shared.speed = 1")
+                .parse::<Machine>()
+                .unwrap_err()
+                .message()
+                .contains("shared.latency")
+        );
+        assert!(text.replacen("1234.5", "-1", 1).parse::<Machine>().is_err());
+        assert!(text.replacen("1234.5", "NaN", 1).parse::<Machine>().is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Who must expect what: messages, bytes and operations that leave and reach each rank.
+//!
+//! ```text
+//! c0: -1 receives 1 message 8 B; +1 sends 1 message 8 B      c0: out 1 message 8 B, in 1 message 8 B, h 1
+//! ```
+//!
+//! **Requires** routes: it counts what will really travel. **Ensures** exact numbers, and `h`, the most messages that
+//! any rank sends or receives. What a rank sends itself is not counted; all direct copies between two ranks are one
+//! message. At run time this pass is a reduction over all ranks. **Cost** follows the classes.
+
+use crate::ids::{LinkId, OperationId};
+use crate::ir::demand::{Demand, Load};
+use crate::ir::routed::{Routed, Ways};
+use crate::table::Table;
+use crate::units::Bytes;
+
+/// See the [module](self).
+pub fn count(routed: &Routed<'_>) -> Demand {
+    let links: Table<LinkId, Row> = routed.links.values().map(Row::of).collect();
+    let classes: Table<_, Load> = routed
+        .peers
+        .classes
+        .values()
+        .map(|class| {
+            let mut load = Load::default();
+            for (_, link) in class.out() {
+                load.messages_out += links[link].messages;
+                load.bytes_out += links[link].bytes;
+            }
+            for (_, link) in class.into() {
+                load.messages_in += links[link].messages;
+                load.bytes_in += links[link].bytes;
+                load.operations_in += links[link].operations;
+            }
+            load
+        })
+        .collect();
+    let h = classes.values().map(|load| load.messages_out.max(load.messages_in)).max().unwrap_or(0);
+    Demand { classes, h }
+}
+
+struct Row {
+    messages: u32,
+    bytes: Bytes,
+    operations: u32,
+}
+
+impl Row {
+    fn of(ways: &Ways) -> Self {
+        // An operation of the one origin and an answer to the other may have one id.
+        let mut operations: Vec<(bool, OperationId)> = ways
+            .transfers()
+            .flat_map(|(_, _, transfer)| transfer.operations.iter().map(|&id| (transfer.is_answer(), id)))
+            .collect();
+        operations.sort_unstable();
+        operations.dedup();
+        Self {
+            messages: ways.rounds() as u32,
+            bytes: Bytes(ways.transfers().map(|(_, _, transfer)| transfer.bytes()).sum()),
+            operations: operations.len() as u32,
+        }
+    }
+}

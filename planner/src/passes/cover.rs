@@ -1,0 +1,143 @@
+//! [`Cover`]: which elements of a window were met; [`latest`]: of several writes, what survives.
+
+use crate::datatype::{Datatype, pairs};
+use crate::ir::transfers::{Side, Transfer};
+use std::collections::BTreeMap;
+
+/// A set of elements, as disjoint intervals.
+#[derive(Default)]
+pub(crate) struct Cover {
+    /// From the first element of each interval to past its last.
+    intervals: BTreeMap<i64, i64>,
+}
+
+impl Cover {
+    /// Add `low..high`; give the parts of it that were not there, highest first.
+    pub(crate) fn add(&mut self, low: i64, high: i64) -> Vec<(i64, i64)> {
+        let (mut new, mut end) = (Vec::new(), high);
+        let (mut first, mut last) = (low, high);
+        let met: Vec<(i64, i64)> = self
+            .intervals
+            .range(..=high)
+            .rev()
+            .take_while(|&(_, &b)| b >= low)
+            .map(|(&a, &b)| (a, b))
+            .collect();
+        for (a, b) in met {
+            if b < end {
+                new.push((b.max(low), end));
+            }
+            end = end.min(a);
+            (first, last) = (first.min(a), last.max(b));
+            self.intervals.remove(&a);
+        }
+        if low < end {
+            new.push((low, end));
+        }
+        self.intervals.insert(first, last);
+        new.retain(|(a, b)| a < b);
+        new
+    }
+}
+
+/// Whether two of `sets` share an element, or one holds an element twice.
+pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
+    let mut by_low: Vec<&Datatype> = sets.iter().copied().filter(|set| set.size() > 0).collect();
+    by_low.sort_by_key(|set| set.low());
+    if by_low.windows(2).all(|pair| pair[0].high() <= pair[1].low()) {
+        return sets.iter().any(|set| set.overlaps_itself());
+    }
+    let mut cover = Cover::default();
+    by_low.iter().flat_map(|set| set.run_iter()).any(|(low, run)| {
+        let high = low + run as i64;
+        cover.add(low, high) != [(low, high)]
+    })
+}
+
+/// Of transfers that store into one window one after another, what no later store of an element replaces, in order.
+///
+/// # Cost
+/// Follows the runs; next to nothing where no two overlap.
+pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
+    let targets: Vec<&Datatype> = transfers
+        .iter()
+        .filter_map(|transfer| transfer.target.window())
+        .map(|(_, datatype)| datatype)
+        .collect();
+    if !any_overlap(&targets) {
+        return transfers;
+    }
+    let mut cover = Cover::default();
+    let mut kept: Vec<Transfer> = transfers
+        .into_iter()
+        .rev()
+        .flat_map(|transfer| survivors(transfer, &mut cover).into_iter().rev())
+        .collect();
+    kept.reverse();
+    kept
+}
+
+/// What of `transfer` is not in `cover`, which takes in its target.
+fn survivors(transfer: Transfer, cover: &mut Cover) -> Vec<Transfer> {
+    let Some((window, target)) = transfer.target.window() else { return vec![transfer] };
+    let source = match &transfer.source {
+        Side::Window { datatype, .. } => datatype.clone(),
+        Side::Operation { first, count, .. } => Datatype::run(*first..first + count),
+    };
+    let steps: Vec<(i64, i64, usize)> = pairs(&source, target).collect();
+    let mut kept = Vec::new();
+    for &(from, to, run) in steps.iter().rev() {
+        for (low, high) in cover.add(to, to + run as i64) {
+            kept.push((from + (low - to), low, (high - low) as usize));
+        }
+    }
+    kept.reverse();
+    if kept == steps {
+        return vec![transfer];
+    }
+    let side = |steps: &[(i64, i64, usize)]| Side::Window {
+        window,
+        datatype: Datatype::runs(steps.iter().map(|&(_, to, run)| (to, run))),
+    };
+    match &transfer.source {
+        _ if kept.is_empty() => Vec::new(),
+        Side::Window { window, .. } => {
+            let datatype = Datatype::runs(kept.iter().map(|&(from, _, run)| (from, run)));
+            vec![Transfer {
+                source: Side::Window { window: *window, datatype },
+                target: side(&kept),
+                ..transfer
+            }]
+        }
+        // A buffer is named by ranges only: one transfer for each.
+        Side::Operation { operation, .. } => kept
+            .chunk_by(|a, b| a.0 + a.2 as i64 == b.0)
+            .map(|steps| {
+                let count = steps.iter().map(|step| step.2).sum();
+                let source = Side::Operation { operation: *operation, first: steps[0].0 as usize, count };
+                Transfer { source, target: side(steps), ..transfer.clone() }
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cover;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_cover_gives_back_exactly_what_it_had_not(adds in prop::collection::vec((0_i64..40, 0_i64..12), 0..20)) {
+            let mut cover = Cover::default();
+            let mut plain = [false; 64];
+            for (low, len) in adds {
+                let new = cover.add(low, low + len);
+                let mut expected: Vec<i64> = (low..low + len).filter(|&e| !plain[e as usize]).collect();
+                plain[low as usize..(low + len) as usize].fill(true);
+                expected.reverse();
+                prop_assert_eq!(new.into_iter().flat_map(|(a, b)| (a..b).rev()).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The programs: one for each class of ranks that do the same.
+//!
+//! ```text
+//! c0: +1 sends l0 in round0, -1 receives l0      c0: pack w0 0..1 to b0, send b0 to +1 round0,
+//!                                                    await -1 8 B, unpack -1 to w0 8..9, release -1
+//! ```
+//!
+//! A program has these parts, in this order:
+//! 1. entries to those who touch this rank's windows directly, but first the packs of what they will overwrite (W2);
+//! 2. packs and sends, by round, a buffer being asked back before it is packed where nothing flows back (W4);
+//! 3. own direct copies, each peer's entry awaited (W1): what is stored elsewhere first, then what is loaded into this
+//!    rank's windows; a done to each peer after the last copy that touches it;
+//! 4. answers to this rank's gets, whoever they come from, its own copies among them;
+//! 5. puts and accumulates, by origin where order shows (this rank's own in its place), else as they are expected;
+//! 6. the dones of those who touched this rank's windows (W3).
+//!
+//! On each channel the frames are an entry, data, a done; both ends have them in that order. Entries and sends await
+//! nothing but buffers of earlier runs, copies await entries, landing awaits sends, the end awaits dones: no cycle.
+//!
+//! **Requires** answers before all else in a link's frames. **Ensures** every schedule is complete in itself (W6);
+//! equal programs are one. **Cost** follows the classes.
+
+use crate::compile::Options;
+use crate::datatype::Datatype;
+use crate::element::{ElementType, Op};
+use crate::ids::{BufferId, ClassId, Delta, LinkId, OperationId, RoundId, WindowId};
+use crate::ir::chunks::{Chunk, Cut};
+use crate::ir::pattern::{Kind, Mode, Order};
+use crate::ir::peers::{Class, Peer};
+use crate::ir::placed::{Placed, Staging};
+use crate::ir::rounds::Turn;
+use crate::ir::schedule::{Buffer, Frame, Instruction, Program, Routing, Schedule};
+use crate::ir::transfers::{Side, Transfer};
+use crate::passes::route::order_shows;
+use crate::table::Table;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// See the [module](self).
+pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
+    let Placed { chunks, at, buffers, .. } = &placed;
+    let patterns = chunks.patterns;
+    let (mut classes, mut met): (Table<ClassId, Program>, HashMap<u64, Vec<ClassId>>) =
+        (Table::new(), HashMap::new());
+    let becomes: Table<ClassId, ClassId> = chunks
+        .peers
+        .classes
+        .iter()
+        .map(|(id, class)| {
+            let rank =
+                Lowering { placed: &placed, at, class, turns: &chunks.turns[id], buffers: &buffers[id] };
+            let program = rank.program(options);
+            let mut hasher = DefaultHasher::new();
+            program.hash(&mut hasher);
+            let alike = met.entry(hasher.finish()).or_default();
+            alike.iter().copied().find(|&id| classes[id] == program).unwrap_or_else(|| {
+                let id = classes.push(program);
+                alike.push(id);
+                id
+            })
+        })
+        .collect();
+    Schedule {
+        name: patterns.name.clone(),
+        windows: patterns.windows.clone(),
+        shape: patterns.shape.clone(),
+        classes,
+        class_of: chunks.peers.class_of.iter().map(|&class| becomes[class]).collect(),
+        order: patterns.order,
+        placement: chunks.placement,
+    }
+}
+
+/// One class on its way to its program.
+struct Lowering<'a> {
+    placed: &'a Placed<'a>,
+    at: &'a Table<LinkId, Vec<u64>>,
+    class: &'a Class,
+    turns: &'a [Turn],
+    buffers: &'a [Option<Staging>],
+}
+
+/// What a frame of a link is sent as.
+struct Sending<'a> {
+    peer: usize,
+    buffer: BufferId,
+    round: RoundId,
+    link: LinkId,
+    frame: usize,
+    packs: Vec<(&'a ElementType, Side, u64)>,
+}
+
+impl<'a> Lowering<'a> {
+    fn cut(&self, link: LinkId) -> &'a Cut {
+        &self.placed.chunks.links[link]
+    }
+
+    fn sends(&self, peer: &Peer) -> Option<&'a Cut> {
+        peer.sends.map(|link| self.cut(link))
+    }
+
+    fn receives(&self, peer: &Peer) -> Option<&'a Cut> {
+        peer.receives.map(|link| self.cut(link))
+    }
+
+    fn others(&self) -> impl Iterator<Item = &'a Peer> + use<'a> {
+        self.class.peers.iter().filter(|peer| peer.delta != Delta::SELF)
+    }
+
+    /// Whether the peer touches this rank's windows.
+    fn touched_by(&self, peer: &Peer) -> bool {
+        self.receives(peer).is_some_and(Cut::stores) || self.sends(peer).is_some_and(Cut::loads)
+    }
+
+    fn program(&self, options: &Options) -> Program {
+        let patterns = self.placed.chunks.patterns;
+        let mut buffers = Table::new();
+        let mut ids = Vec::new();
+        for (peer, staging) in self.class.peers.iter().zip(self.buffers) {
+            ids.push(staging.map(|staging| {
+                buffers.push(Buffer { peer: peer.delta, bytes: staging.bytes, copies: staging.copies })
+            }));
+        }
+        let mut code = Vec::new();
+        self.expose_and_send(&ids, &mut code);
+        self.copy_direct(&mut code);
+        self.land(&mut code);
+        for peer in self.others().filter(|peer| self.touched_by(peer)) {
+            code.push(Instruction::Await { peer: peer.delta, frame: Frame::Done });
+        }
+        let pattern = patterns.classes[self.class.pattern].clone();
+        let routes = self.routes(pattern.operations.len(), options);
+        let least_len = self.class.least_len.iter().copied().collect();
+        Program { pattern, routes, least_len, buffers, instructions: code }
+    }
+
+    /// Parts 1 and 2.
+    fn expose_and_send(&self, ids: &[Option<BufferId>], code: &mut Vec<Instruction>) {
+        let mut sendings = self.sendings(ids);
+        let read: Vec<&Side> =
+            sendings.iter().flat_map(|sending| sending.packs.iter().map(|(_, side, _)| side)).collect();
+        let overwritten = |peer: &Peer| {
+            let stores = self.receives(peer).into_iter().flat_map(|cut| &cut.direct);
+            stores
+                .filter(|transfer| !transfer.is_answer())
+                .any(|store| read.iter().any(|side| overlap(side, &store.target)))
+        };
+        let exposed: Vec<&Peer> = self.others().filter(|peer| self.touched_by(peer)).collect();
+        let (late, early): (Vec<&Peer>, Vec<&Peer>) = exposed.into_iter().partition(|peer| overwritten(peer));
+        let expose = |peer: &Peer| Instruction::Expose { peer: peer.delta };
+        code.extend(early.into_iter().map(expose));
+        let mut reclaimed = vec![false; self.class.peers.len()];
+        if !late.is_empty() {
+            for sending in &mut sendings {
+                self.pack(sending, &mut reclaimed, code);
+            }
+            code.extend(late.into_iter().map(expose));
+        }
+        for sending in &mut sendings {
+            self.pack(sending, &mut reclaimed, code);
+            let at = self.at[sending.link][sending.frame];
+            let bytes = self.cut(sending.link).frames[sending.frame].bytes;
+            code.push(Instruction::Send { buffer: sending.buffer, at, bytes, round: sending.round });
+        }
+    }
+
+    /// The frames to send, by round.
+    fn sendings(&self, ids: &[Option<BufferId>]) -> Vec<Sending<'a>> {
+        let mut sendings = Vec::new();
+        for (place, peer) in self.class.peers.iter().enumerate() {
+            let (Some(link), Some(buffer)) = (peer.sends, ids[place]) else { continue };
+            let cut = self.cut(link);
+            let first = usize::from(!cut.direct.is_empty());
+            for (index, frame) in cut.frames.iter().enumerate() {
+                let round = self.turns[place].sends.get(first + frame.message).copied().unwrap_or_default();
+                let starts = frame.at.iter().map(|at| self.at[link][index] + at);
+                let packs = joined(frame.transfers.iter().zip(starts), |transfer| &transfer.source, |_| None);
+                let packs =
+                    packs.into_iter().map(|joined| (&joined.like.element, joined.side, joined.at)).collect();
+                sendings.push(Sending { peer: place, buffer, round, link, frame: index, packs });
+            }
+        }
+        sendings.sort_by_key(|sending| sending.round);
+        sendings
+    }
+
+    fn pack(&self, sending: &mut Sending<'_>, reclaimed: &mut [bool], code: &mut Vec<Instruction>) {
+        let reclaim = self.buffers[sending.peer].is_some_and(|staging| staging.reclaim);
+        if reclaim && !std::mem::replace(&mut reclaimed[sending.peer], true) {
+            code.push(Instruction::Reclaim { buffer: sending.buffer });
+        }
+        for (element, side, at) in sending.packs.drain(..) {
+            let from = side.part(Delta::SELF);
+            code.push(Instruction::Pack { from, element: element.size, buffer: sending.buffer, at });
+        }
+    }
+
+    /// Part 3.
+    fn copy_direct(&self, code: &mut Vec<Instruction>) {
+        let mut peers: Vec<(RoundId, &Peer)> = Vec::new();
+        for (peer, turn) in self.class.peers.iter().zip(self.turns) {
+            let stores = self.sends(peer).is_some_and(Cut::stores);
+            let loads = self.receives(peer).is_some_and(Cut::loads);
+            if peer.delta != Delta::SELF && (stores || loads) {
+                let round = if stores { &turn.sends } else { &turn.receives };
+                peers.push((round.first().copied().unwrap_or_default(), peer));
+            }
+        }
+        peers.sort_by_key(|(round, _)| *round);
+        let mut awaited = vec![false; peers.len()];
+        for loading in [false, true] {
+            for (place, (_, peer)) in peers.iter().enumerate() {
+                let loads = self.receives(peer).is_some_and(Cut::loads);
+                let cut = if loading { self.receives(peer) } else { self.sends(peer) };
+                let copies = cut
+                    .into_iter()
+                    .flat_map(|cut| &cut.direct)
+                    .filter(|transfer| transfer.is_answer() == loading);
+                let mut any = false;
+                for transfer in copies {
+                    if !std::mem::replace(&mut awaited[place], true) {
+                        code.push(Instruction::Await { peer: peer.delta, frame: Frame::Entry });
+                    }
+                    let (from, to) =
+                        if loading { (peer.delta, Delta::SELF) } else { (Delta::SELF, peer.delta) };
+                    code.push(copy(transfer, from, to));
+                    any = true;
+                }
+                if any && (loading || !loads) {
+                    code.push(Instruction::Done { peer: peer.delta });
+                }
+            }
+        }
+    }
+
+    /// Parts 4 and 5.
+    fn land(&self, code: &mut Vec<Instruction>) {
+        let mut peers: Vec<(RoundId, usize)> = (0..self.class.peers.len())
+            .filter(|&place| self.receives(&self.class.peers[place]).is_some())
+            .map(|place| (self.turns[place].receives.first().copied().unwrap_or_default(), place))
+            .collect();
+        // Copies of this rank to itself await nobody: they come first where they may.
+        let own = |place: usize| self.class.peers[place].delta != Delta::SELF;
+        peers.sort_by_key(|&(round, place)| (own(place), round, place));
+        let mut landing: Vec<Landing> =
+            peers.iter().map(|&(_, place)| Landing { place, next: 0, open: false }).collect();
+        for one in &mut landing {
+            let peer = &self.class.peers[one.place];
+            let Some(cut) = self.receives(peer) else { continue };
+            self.copy_own(peer, cut, true, code);
+            while let Some(frame) = cut.frames.get(one.next)
+                && frame.transfers.first().is_some_and(Transfer::is_answer)
+            {
+                code.push(Instruction::Await { peer: peer.delta, frame: Frame::Data { bytes: frame.bytes } });
+                unpack(peer.delta, frame, true, code);
+                if frame.transfers.iter().all(Transfer::is_answer) {
+                    code.push(Instruction::Release { peer: peer.delta });
+                    one.next += 1;
+                } else {
+                    one.open = true;
+                    break;
+                }
+            }
+        }
+        if self.by_origin() {
+            landing.sort_by_key(|one| one.place);
+        }
+        for one in &mut landing {
+            let peer = &self.class.peers[one.place];
+            let Some(cut) = self.receives(peer) else { continue };
+            self.copy_own(peer, cut, false, code);
+            for frame in &cut.frames[one.next..] {
+                if !std::mem::take(&mut one.open) {
+                    code.push(Instruction::Await {
+                        peer: peer.delta,
+                        frame: Frame::Data { bytes: frame.bytes },
+                    });
+                }
+                unpack(peer.delta, frame, false, code);
+                code.push(Instruction::Release { peer: peer.delta });
+            }
+        }
+    }
+
+    fn copy_own(&self, peer: &Peer, cut: &Cut, answers: bool, code: &mut Vec<Instruction>) {
+        if peer.delta == Delta::SELF {
+            let copies = cut.direct.iter().filter(|transfer| transfer.is_answer() == answers);
+            code.extend(copies.map(|transfer| copy(transfer, Delta::SELF, Delta::SELF)));
+        }
+    }
+
+    /// Whether writes of different origins to one element meet here, and their order shows.
+    fn by_origin(&self) -> bool {
+        if self.placed.chunks.patterns.order == Order::Relaxed {
+            return false;
+        }
+        let mut writes: Vec<(Delta, &Transfer, WindowId, &Datatype)> = Vec::new();
+        for peer in &self.class.peers {
+            let Some(cut) = self.receives(peer) else { continue };
+            let own = if peer.delta == Delta::SELF { &cut.direct[..] } else { &[] };
+            for transfer in own.iter().chain(cut.frames.iter().flat_map(|frame| &frame.transfers)) {
+                if let (false, Some((window, datatype))) = (transfer.is_answer(), transfer.target.window()) {
+                    writes.push((peer.delta, transfer, window, datatype));
+                }
+            }
+        }
+        writes.sort_by_key(|&(delta, _, window, datatype)| (window, datatype.low(), delta));
+        writes.iter().enumerate().any(|(at, a)| {
+            writes[at + 1..]
+                .iter()
+                .take_while(|b| b.2 == a.2 && b.3.low() < a.3.high())
+                .any(|b| a.0 != b.0 && order_shows(a.1.kind, b.1.kind, a.1) && a.3.overlaps(b.3))
+        })
+    }
+
+    /// How each operation travels.
+    fn routes(&self, operations: usize, options: &Options) -> Table<OperationId, Option<Routing>> {
+        let mut routes: Table<_, Option<Routing>> = std::iter::repeat_n(None, operations).collect();
+        for (peer, turn) in self.class.peers.iter().zip(self.turns) {
+            let own = peer.delta == Delta::SELF;
+            let receives = if own { None } else { self.receives(peer) };
+            for (cut, rounds, mine) in
+                [(self.sends(peer), &turn.sends, false), (receives, &turn.receives, true)]
+            {
+                let Some(cut) = cut else { continue };
+                let first = usize::from(!cut.direct.is_empty());
+                let direct = cut.direct.iter().map(|transfer| (0, Mode::Direct, transfer));
+                let framed = cut.frames.iter().flat_map(|frame| {
+                    frame.transfers.iter().map(move |transfer| (first + frame.message, frame.mode, transfer))
+                });
+                for (message, mode, transfer) in direct.chain(framed) {
+                    if !own && transfer.is_answer() != mine {
+                        continue;
+                    }
+                    let wanted = options.asked(transfer.asked);
+                    let instead = !own && wanted != Mode::Auto && wanted != mode;
+                    let round = rounds.get(message).copied().unwrap_or_default();
+                    for &operation in &transfer.operations {
+                        routes[operation].get_or_insert(Routing { mode, instead, round });
+                    }
+                }
+            }
+        }
+        routes
+    }
+}
+
+/// How far the frames of one peer have landed.
+struct Landing {
+    place: usize,
+    next: usize,
+    open: bool,
+}
+
+fn overlap(a: &Side, b: &Side) -> bool {
+    match (a.window(), b.window()) {
+        (Some((a_window, a)), Some((b_window, b))) => a_window == b_window && a.overlaps(b),
+        _ => false,
+    }
+}
+
+fn op(kind: Kind) -> Option<Op> {
+    match kind {
+        Kind::Accumulate(op) => Some(op),
+        Kind::Put | Kind::Get => None,
+    }
+}
+
+fn copy(transfer: &Transfer, from: Delta, to: Delta) -> Instruction {
+    Instruction::Copy {
+        from: transfer.source.part(from),
+        to: transfer.target.part(to),
+        op: op(transfer.kind),
+        element: transfer.element,
+    }
+}
+
+fn unpack(peer: Delta, frame: &Chunk, answers: bool, code: &mut Vec<Instruction>) {
+    let members = frame.transfers.iter().zip(frame.at.iter().copied());
+    let members = members.filter(|(transfer, _)| transfer.is_answer() == answers);
+    for joined in joined(members, |transfer| &transfer.target, |transfer| Some(transfer.kind)) {
+        code.push(Instruction::Unpack {
+            peer,
+            at: joined.at,
+            to: joined.side.part(Delta::SELF),
+            op: op(joined.like.kind),
+            element: joined.like.element,
+        });
+    }
+}
+
+/// One side of transfers that lie one after another in a frame.
+struct Joined<'a> {
+    like: &'a Transfer,
+    side: Side,
+    at: u64,
+}
+
+/// One side of each transfer; where neighbours in the frame are in one window, of them all together: a frame is a row
+/// of elements, and who packs it need not cut it where who unpacks it does.
+fn joined<'a>(
+    transfers: impl Iterator<Item = (&'a Transfer, u64)>,
+    side: impl Fn(&'a Transfer) -> &'a Side,
+    kind: impl Fn(&Transfer) -> Option<Kind>,
+) -> Vec<Joined<'a>> {
+    let members: Vec<(&Transfer, u64)> = transfers.collect();
+    let follows = |a: &(&'a Transfer, u64), b: &(&'a Transfer, u64)| {
+        a.1 + a.0.bytes() == b.1
+            && a.0.element == b.0.element
+            && kind(a.0) == kind(b.0)
+            && match (side(a.0), side(b.0)) {
+                (Side::Window { window: a, .. }, Side::Window { window: b, .. }) => a == b,
+                (
+                    Side::Operation { operation: a, first, count },
+                    Side::Operation { operation: b, first: next, .. },
+                ) => a == b && first + count == *next,
+                _ => false,
+            }
+    };
+    let mut all = Vec::new();
+    for group in members.chunk_by(follows) {
+        let whole = match side(group[0].0) {
+            one if group.len() == 1 => Some(one.clone()),
+            Side::Operation { operation, first, .. } => {
+                let count = group.iter().map(|(transfer, _)| transfer.size()).sum();
+                Some(Side::Operation { operation: *operation, first: *first, count })
+            }
+            Side::Window { window, .. } => {
+                let datatypes = group.iter().filter_map(|(transfer, _)| side(transfer).window());
+                Datatype::try_sequence(datatypes.map(|(_, datatype)| datatype.clone()))
+                    .ok()
+                    .map(|datatype| Side::Window { window: *window, datatype })
+            }
+        };
+        match whole {
+            Some(whole) => all.push(Joined { like: group[0].0, side: whole, at: group[0].1 }),
+            None => all.extend(group.iter().map(|&(like, at)| Joined { like, side: side(like).clone(), at })),
+        }
+    }
+    all
+}

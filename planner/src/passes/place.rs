@@ -1,0 +1,59 @@
+//! Every frame is given its place in a buffer, and every buffer its copies.
+//!
+//! ```text
+//! l0: frame 24 B, frame 8 B      l0: frame 24 B at 0, frame 8 B at 32
+//! c0: +1 sends l0                c0: +1 sends l0, buffer 40 B x 2
+//! ```
+//!
+//! All frames to one peer lie in one buffer, one after another. Two copies in turn are enough where the peer sends a
+//! frame back in every run: what is taken from it in one run was sent after it released all of the run before. Where
+//! nothing flows back, a copy is asked back before it is written again (W4).
+//!
+//! **Requires** nothing. **Ensures** frames begin at multiples of 16 bytes and do not overlap; the peak is known.
+//! **Cost** follows the links and classes.
+
+use crate::ids::{ClassId, Delta, LinkId};
+use crate::ir::chunks::{Chunks, Cut};
+use crate::ir::peers::Peer;
+use crate::ir::placed::{Placed, Staging};
+use crate::table::Table;
+use crate::units::Bytes;
+
+/// See the [module](self).
+pub fn place(chunks: Chunks<'_>) -> Placed<'_> {
+    let (mut at, mut sizes): (Table<LinkId, Vec<u64>>, Table<LinkId, u64>) = (Table::new(), Table::new());
+    for cut in chunks.links.values() {
+        let mut end = 0_u64;
+        at.push(
+            cut.frames
+                .iter()
+                .map(|frame| {
+                    let start = end.next_multiple_of(16);
+                    end = start + frame.bytes;
+                    start
+                })
+                .collect(),
+        );
+        sizes.push(end);
+    }
+    let staging = |peer: &Peer| {
+        let bytes = sizes[peer.sends?];
+        let reclaim = peer.delta != Delta::SELF && !flows_back(peer, &chunks.links);
+        (bytes > 0).then_some(Staging { bytes, copies: 2, reclaim })
+    };
+    let buffers: Table<ClassId, Vec<Option<Staging>>> =
+        chunks.peers.classes.values().map(|class| class.peers.iter().map(staging).collect()).collect();
+    let of = |row: &Vec<Option<Staging>>| {
+        row.iter().flatten().map(|staging| staging.bytes * u64::from(staging.copies)).sum()
+    };
+    let peak = Bytes(buffers.values().map(of).max().unwrap_or(0));
+    Placed { chunks, at, buffers, peak }
+}
+
+/// Whether the peer sends this rank a frame of any kind in every run.
+fn flows_back(peer: &Peer, links: &Table<LinkId, Cut>) -> bool {
+    let data_back = peer.receives.is_some_and(|link| !links[link].frames.is_empty());
+    // Whoever touches the other's windows awaits its entry, and sends it a done.
+    let touches = |cut: &Cut| !cut.direct.is_empty();
+    data_back || [peer.sends, peer.receives].into_iter().flatten().any(|link| touches(&links[link]))
+}

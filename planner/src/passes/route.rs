@@ -1,0 +1,388 @@
+//! Every transfer is given its way: copied directly, or packed and sent aggressively, aggregated or in pieces.
+//!
+//! ```text
+//! l0: put w0 0..512 -> w0 600..1112        l0: direct put w0 0..512 -> w0 600..1112
+//! l0: put w0 0+[99 by 9]x1 -> ..           l0: aggregated: put w0 0+[99 by 9]x1 -> ..
+//! ```
+//!
+//! Direct is for ranks that share memory, and only where no order could show. Each rank's program has the parts
+//! *packs* < *own direct copies* (puts before gets) < *landing* (unpacking, copies to itself), and what others copy
+//! into and out of its windows happens at any time after its packs. So a transfer is copied directly only if, on both
+//! of its ranks, no other access to an element it touches, one of the two a write, falls into a part that this leaves
+//! unordered. That is judged with every transfer that might be direct taken as direct: it errs to the side of packing.
+//! A preference that cannot be had is replaced by aggregation.
+//!
+//! **Requires** nothing. **Ensures** the messages of a link bear answers before all else; writes to one element by one
+//! rank are in program order, whichever messages they are in. **Cost** for each class the pairs of its accesses whose
+//! bounds meet; ranks x peers small steps where something may be direct.
+//! **Source** the shared-memory figures behind the choice by blocks are in `benches/LOG.md`.
+
+use super::classes::Classes;
+use crate::compile::Options;
+use crate::datatype::Datatype;
+use crate::ids::{ClassId, Delta, LinkId, WindowId};
+use crate::ir::messages::Messages;
+use crate::ir::pattern::{Kind, Mode, Order};
+use crate::ir::peers::{Class, Peer, Peers};
+use crate::ir::routed::{Message, Routed, Ways};
+use crate::ir::transfers::Transfer;
+use crate::machine::Machine;
+use crate::table::Table;
+use std::collections::BTreeSet;
+
+/// See the [module](self).
+pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -> Routed<'p> {
+    let Messages { patterns, placement, peers, links } = messages;
+    let judge =
+        Judge { wishes: links.values().map(|link| wishes(link, machine, options)).collect(), links: &links };
+    let unsafe_here: Table<ClassId, BTreeSet<(Way, usize)>> =
+        peers.classes.values().map(|class| judge.clashes(class)).collect();
+    let mut routes = Routes {
+        judge: &judge,
+        peers: &peers,
+        unsafe_here: &unsafe_here,
+        rows: Classes::new(),
+        links: Table::new(),
+        machine,
+        options,
+        ordered: patterns.order == Order::Canonical,
+    };
+    // Where nothing between two ranks may be direct, what a link becomes does not depend on who is at its ends.
+    let neighbours_matter = peers.classes.values().any(|class| judge.any_direct(class));
+    let (mut seen, mut kept) = (Classes::new(), Classes::new());
+    let (mut found, mut classes): (Vec<ClassId>, Table<ClassId, Class>) = (Vec::new(), Table::new());
+    let mut row = Vec::new();
+    let class_of = peers
+        .class_of
+        .iter()
+        .enumerate()
+        .map(|(rank, &class)| {
+            row.clear();
+            row.push(class.0);
+            if neighbours_matter {
+                let others = peers.classes[class].peers.iter();
+                row.extend(others.map(|peer| peers.class_of[(rank as i64 + peer.delta.0) as usize].0));
+            }
+            let (neighbourhood, new) = seen.intern(&row);
+            if new {
+                let routed = routes.class(class, &row[1..]);
+                let mut content = vec![class.0];
+                for peer in &routed.peers {
+                    content
+                        .extend([peer.sends, peer.receives].map(|link| link.map_or(u32::MAX, |link| link.0)));
+                }
+                let (id, new) = kept.intern(&content);
+                if new {
+                    classes.push(routed);
+                }
+                found.push(ClassId(id));
+            }
+            found[neighbourhood as usize]
+        })
+        .collect();
+    let links = routes.links;
+    Routed { patterns, placement, peers: Peers { classes, class_of }, links }
+}
+
+/// A link of a class: whom it is with, and whether it is what that peer sends.
+type Way = (Delta, bool);
+
+/// Which transfers of a link are to be direct where memory is shared, if it is safe.
+fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
+    let gain = |transfer: &Transfer| {
+        let (remote, local) = if transfer.is_answer() {
+            (&transfer.source, &transfer.target)
+        } else {
+            (&transfer.target, &transfer.source)
+        };
+        let size = transfer.element.size;
+        let packed = machine.pack(&transfer.source, size) + machine.unpack(&transfer.target, size);
+        packed.0 - machine.copy(remote, local, size).0
+    };
+    let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
+    let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
+    // If no message is left, the entry and the done take its place; else they come on top.
+    let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
+    let price = if all {
+        machine.entry_and_done().0 - machine.message(true, 0).0
+    } else {
+        machine.entry_and_done().0
+    };
+    let pays = total > price.max(0.0);
+    link.iter()
+        .map(|transfer| options.asked(transfer.asked) == Mode::Direct || pays && auto(transfer))
+        .collect()
+}
+
+/// When an access to a rank's windows happens in its program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// By another rank, at any time after the packs.
+    Others,
+    /// This rank copies out of its window to another's.
+    Stores,
+    /// This rank copies from another's window into its own.
+    Loads,
+    /// This rank unpacks into its window, or copies to itself.
+    Lands,
+    /// This rank copies from its own window to itself.
+    Own,
+}
+
+struct Access<'a> {
+    window: WindowId,
+    datatype: &'a Datatype,
+    write: bool,
+    part: Part,
+    transfer: (Way, usize),
+}
+
+/// What the safety of direct copies is judged by.
+struct Judge<'a> {
+    links: &'a Table<LinkId, Vec<Transfer>>,
+    wishes: Table<LinkId, Vec<bool>>,
+}
+
+impl Judge<'_> {
+    fn wished(&self, peer: &Peer, link: LinkId, transfer: usize) -> bool {
+        peer.delta == Delta::SELF || peer.shared && self.wishes[link][transfer]
+    }
+
+    /// Whether something between this class and another rank is wished to be direct.
+    fn any_direct(&self, class: &Class) -> bool {
+        class.peers.iter().filter(|peer| peer.shared && peer.delta != Delta::SELF).any(|peer| {
+            [peer.sends, peer.receives].into_iter().flatten().any(|link| self.wishes[link].contains(&true))
+        })
+    }
+
+    /// Which transfers must not be direct because of what else touches this rank's windows.
+    fn clashes(&self, class: &Class) -> BTreeSet<(Way, usize)> {
+        let mut clashes = BTreeSet::new();
+        if class.own().is_none() && !self.any_direct(class) {
+            return clashes;
+        }
+        let mut accesses = self.accesses(class);
+        accesses.sort_by_key(|access| (access.window, access.datatype.low()));
+        for (at, a) in accesses.iter().enumerate() {
+            for b in accesses[at + 1..]
+                .iter()
+                .take_while(|b| b.window == a.window && b.datatype.low() < a.datatype.high())
+            {
+                let same = a.transfer == b.transfer && a.transfer.0.0 != Delta::SELF;
+                if !same && (a.write || b.write) && unordered(a, b) && a.datatype.overlaps(b.datatype) {
+                    clashes.extend([a.transfer, b.transfer]);
+                }
+            }
+        }
+        // Copies to oneself and frames to oneself would not keep the order that the program has.
+        if clashes.iter().any(|((delta, _), _)| *delta == Delta::SELF)
+            && let Some(own) = class.own()
+        {
+            clashes.extend((0..self.links[own].len()).map(|at| ((Delta::SELF, false), at)));
+        }
+        clashes
+    }
+
+    /// Every access to this rank's windows but the reads of its packs, which come before all others.
+    fn accesses(&self, class: &Class) -> Vec<Access<'_>> {
+        let mut accesses = Vec::new();
+        for peer in &class.peers {
+            let own = peer.delta == Delta::SELF;
+            let sends = peer.sends.map(|link| (link, false));
+            let receives = if own { None } else { peer.receives.map(|link| (link, true)) };
+            for (link, inward) in sends.into_iter().chain(receives) {
+                for (at, transfer) in self.links[link].iter().enumerate() {
+                    let (direct, answer) = (self.wished(peer, link, at), transfer.is_answer());
+                    let source = |part| (&transfer.source, false, part);
+                    let target = |part| (&transfer.target, true, part);
+                    let touched = match (own, inward, direct, answer) {
+                        (true, ..) => [Some(source(Part::Own)), Some(target(Part::Lands))],
+                        (_, true, false, _) => [Some(target(Part::Lands)), None],
+                        (_, true, true, true) => [Some(target(Part::Loads)), None],
+                        (_, true, true, false) => [Some(target(Part::Others)), None],
+                        (_, false, true, true) => [Some(source(Part::Others)), None],
+                        (_, false, true, false) => [Some(source(Part::Stores)), None],
+                        (_, false, false, _) => [None, None],
+                    };
+                    for (side, write, part) in touched.into_iter().flatten() {
+                        if let Some((window, datatype)) = side.window() {
+                            let transfer = ((peer.delta, inward), at);
+                            accesses.push(Access { window, datatype, write, part, transfer });
+                        }
+                    }
+                }
+            }
+        }
+        accesses
+    }
+}
+
+/// Whether neither access comes before the other by the order of a program's parts.
+fn unordered(a: &Access<'_>, b: &Access<'_>) -> bool {
+    match (a.part, b.part) {
+        (Part::Others, _) | (_, Part::Others) => true,
+        // A rank's own copies read M: nothing that lands may come before. Stores come before all that lands.
+        (Part::Own, other) | (other, Part::Own) => other != Part::Stores,
+        _ => false,
+    }
+}
+
+/// Makes the links of this stage.
+struct Routes<'a> {
+    judge: &'a Judge<'a>,
+    peers: &'a Peers,
+    unsafe_here: &'a Table<ClassId, BTreeSet<(Way, usize)>>,
+    rows: Classes,
+    links: Table<LinkId, Ways>,
+    machine: &'a Machine,
+    options: &'a Options,
+    ordered: bool,
+}
+
+impl Routes<'_> {
+    /// A class whose peers are of these classes (none given where that makes no difference).
+    fn class(&mut self, class: ClassId, others: &[u32]) -> Class {
+        let mut routed = self.peers.classes[class].clone();
+        for (place, peer) in routed.peers.iter_mut().enumerate() {
+            let other = others.get(place).map_or(class, |&other| ClassId(other));
+            let before = *peer;
+            if peer.delta == Delta::SELF {
+                peer.sends =
+                    before.sends.map(|link| self.link(link, &before, (class, (Delta::SELF, false)), None));
+                peer.receives = peer.sends;
+                continue;
+            }
+            let (here, there) = (peer.delta, peer.delta.back());
+            peer.sends = before
+                .sends
+                .map(|link| self.link(link, &before, (class, (here, false)), Some((other, (there, true)))));
+            peer.receives = before
+                .receives
+                .map(|link| self.link(link, &before, (other, (there, false)), Some((class, (here, true)))));
+        }
+        routed
+    }
+
+    /// The ways of `link`, given the class at either end and how the link is called there.
+    fn link(
+        &mut self,
+        link: LinkId,
+        peer: &Peer,
+        from: (ClassId, Way),
+        to: Option<(ClassId, Way)>,
+    ) -> LinkId {
+        let own = peer.delta == Delta::SELF;
+        let transfers = &self.judge.links[link];
+        let direct: Vec<bool> = (0..transfers.len())
+            .map(|at| {
+                self.judge.wished(peer, link, at)
+                    && ![Some(from), to]
+                        .into_iter()
+                        .flatten()
+                        .any(|(class, way)| self.unsafe_here[class].contains(&(way, at)))
+            })
+            .collect();
+        let mut row = vec![link.0, u32::from(own), u32::from(peer.shared)];
+        row.extend(
+            direct.chunks(32).map(|bits| bits.iter().fold(0, |word, &bit| word << 1 | u32::from(bit))),
+        );
+        let (id, new) = self.rows.intern(&row);
+        if new {
+            self.links.push(self.ways(transfers, &direct, own, peer.shared));
+        }
+        LinkId(id)
+    }
+
+    fn ways(&self, transfers: &[Transfer], direct: &[bool], own: bool, shared: bool) -> Ways {
+        let (mut copied, mut packed) = (Vec::new(), Vec::new());
+        for (transfer, &direct) in transfers.iter().zip(direct) {
+            if direct { copied.push(transfer.clone()) } else { packed.push(transfer.clone()) }
+        }
+        let automatic: u64 =
+            packed.iter().filter(|t| self.options.asked(t.asked) == Mode::Auto).map(Transfer::bytes).sum();
+        let automatic =
+            if self.machine.pieces_pay(shared, automatic) { Mode::Pipelined } else { Mode::Aggregated };
+        let mode = |transfer: &Transfer| match self.options.asked(transfer.asked) {
+            _ if own => Mode::Aggregated,
+            Mode::Auto => automatic,
+            Mode::Direct => Mode::Aggregated,
+            mode => mode,
+        };
+        Ways { direct: copied, messages: messages(packed, mode, self.ordered) }
+    }
+}
+
+/// The messages that `packed` travels in.
+fn messages(packed: Vec<Transfer>, mode: impl Fn(&Transfer) -> Mode, ordered: bool) -> Vec<Message> {
+    let answers = packed.iter().filter(|transfer| transfer.is_answer()).count();
+    let modes: Vec<Mode> = packed.iter().map(mode).collect();
+    let (first, later) = modes.split_at(answers);
+    // One message for answers and puts together, if all of it is to travel in one.
+    if modes.windows(2).all(|pair| pair[0] == pair[1])
+        && modes.first().is_some_and(|&mode| mode != Mode::Aggressive)
+    {
+        return vec![Message { mode: modes[0], transfers: packed }];
+    }
+    let mut groups = group(first, 0);
+    let puts = group(later, answers);
+    if ordered && out_of_order(&packed, &puts) {
+        groups.push((Mode::Aggregated, (answers..packed.len()).collect()));
+    } else {
+        groups.extend(puts);
+    }
+    let message = |(mode, members): (Mode, Vec<usize>)| Message {
+        mode,
+        transfers: members.into_iter().map(|at| packed[at].clone()).collect(),
+    };
+    groups.into_iter().map(message).collect()
+}
+
+/// Transfers `from..` by mode: an aggressive one is on its own, and leaves first.
+fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
+    let of = |wanted: Mode| {
+        modes.iter().enumerate().filter(move |&(_, &mode)| mode == wanted).map(move |(at, _)| from + at)
+    };
+    let mut groups: Vec<_> = of(Mode::Aggressive).map(|at| (Mode::Aggressive, vec![at])).collect();
+    for mode in [Mode::Aggregated, Mode::Pipelined] {
+        groups.push((mode, of(mode).collect()));
+    }
+    groups.retain(|(_, members)| !members.is_empty());
+    groups
+}
+
+/// Whether two writes of one element, whose order shows, would leave in another order than written.
+fn out_of_order(packed: &[Transfer], groups: &[(Mode, Vec<usize>)]) -> bool {
+    let mut left: Vec<(usize, usize)> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(group, (_, members))| members.iter().map(move |&at| (at, group)))
+        .collect();
+    left.sort_unstable();
+    // Groups that ascend with the program cannot be out of order: the common case costs nothing more.
+    if left.windows(2).all(|pair| pair[0].1 <= pair[1].1) {
+        return false;
+    }
+    left.iter().enumerate().any(|(place, &(a, group))| {
+        left[place + 1..].iter().any(|&(b, later)| {
+            later < group && {
+                let (a, b) = (&packed[a], &packed[b]);
+                order_shows(a.kind, b.kind, a) && touch(a, b)
+            }
+        })
+    })
+}
+
+fn touch(a: &Transfer, b: &Transfer) -> bool {
+    match (a.target.window(), b.target.window()) {
+        (Some((a_window, a)), Some((b_window, b))) => a_window == b_window && a.overlaps(b),
+        _ => false,
+    }
+}
+
+/// Whether the order of two writes to one element can be seen; `like` gives its type.
+pub(super) fn order_shows(a: Kind, b: Kind, like: &Transfer) -> bool {
+    match (a, b) {
+        (Kind::Accumulate(a), Kind::Accumulate(b)) => a != b || a.order_shows(like.element),
+        _ => true,
+    }
+}

@@ -1,0 +1,84 @@
+//! The first operation in which a rank's own pattern and a plan's differ.
+
+use crate::ids::{Id, OperationId};
+use crate::ir::pattern::{Local, Operation, Pattern};
+use std::fmt;
+
+/// The first operation that is not the same, with both calls as they were written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// Its place in program order.
+    pub operation: OperationId,
+    /// What is called here; `None` when there are no more calls.
+    pub mine: Option<Operation>,
+    /// What the plan has; `None` when it has no more.
+    pub planned: Option<Operation>,
+}
+
+/// The first operation of `mine` that is not as `planned`, if any. Source lines are not compared: an edit that moves
+/// calls to other lines leaves the pattern what it was.
+pub fn difference(mine: &Pattern, planned: &Pattern) -> Option<Difference> {
+    let count = mine.operations.len().max(planned.operations.len());
+    (0..count).map(OperationId::new).find_map(|operation| {
+        let (mine, planned) = (mine.operations.get(operation), planned.operations.get(operation));
+        let same = match (mine, planned) {
+            (Some(mine), Some(planned)) => unlike(mine, planned).is_none(),
+            (mine, planned) => mine.is_none() && planned.is_none(),
+        };
+        (!same).then(|| Difference { operation, mine: mine.cloned(), planned: planned.cloned() })
+    })
+}
+
+/// The first part of two calls that is not the same: its name, and both.
+fn unlike(mine: &Operation, planned: &Operation) -> Option<(&'static str, String, String)> {
+    // No `..`: a new field must say here whether it counts.
+    let Operation { kind, window, target, remote, local, mode, site: _ } = mine;
+    let target_text =
+        |target: &Option<_>| target.map_or("None".into(), |delta: crate::ids::Delta| delta.to_string());
+    let local_text = |local: &Local| match local {
+        Local::Buffer => "a buffer".into(),
+        Local::Section { window, datatype } => format!("{window} {datatype}"),
+    };
+    let pair = |name, mine: String, planned: String| Some((name, mine, planned));
+    if *kind != planned.kind {
+        return pair("kind", format!("{kind:?}"), format!("{:?}", planned.kind));
+    }
+    if *window != planned.window {
+        return pair("window", window.to_string(), planned.window.to_string());
+    }
+    if *target != planned.target {
+        return pair("target", target_text(target), target_text(&planned.target));
+    }
+    if *remote != planned.remote {
+        return pair("target datatype", remote.to_string(), planned.remote.to_string());
+    }
+    if *local != planned.local {
+        return pair("origin", local_text(local), local_text(&planned.local));
+    }
+    if *mode != planned.mode {
+        return pair("mode", format!("{mode:?}"), format!("{:?}", planned.mode));
+    }
+    None
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation = self.operation.index();
+        match (&self.mine, &self.planned) {
+            (Some(mine), Some(planned)) => {
+                write!(f, "operation {operation} at {} is not as planned at {}", mine.site, planned.site)?;
+                match unlike(mine, planned) {
+                    Some((what, mine, planned)) => write!(f, ": its {what} is {mine}, planned was {planned}"),
+                    None => Ok(()),
+                }
+            }
+            (Some(mine), None) => {
+                write!(f, "operation {operation} at {} is one more than the plan has", mine.site)
+            }
+            (None, Some(planned)) => {
+                write!(f, "the plan has an operation {operation}, from {}, that is not called", planned.site)
+            }
+            (None, None) => f.write_str("no difference"),
+        }
+    }
+}

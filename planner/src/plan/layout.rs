@@ -1,0 +1,170 @@
+//! The frame of a plan file: header, table of sections, sections.
+//!
+//! ```text
+//! magic 8 | version u32 | sections u32 | length of the file u64 | digest 32
+//! per section: name 8 | offset u64 | length u64 | checksum u64
+//! the sections, one after another, nothing between or behind
+//! ```
+//! All little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The digest is the BLAKE3 hash of version,
+//! names, lengths and bytes of all sections but the last, `made by`: so equal schedules have equal digests, whichever
+//! release of the tool wrote them, and no byte of a file can change unseen.
+
+use super::Digest;
+use crate::error::{Class, Error, Result};
+
+/// What a plan file begins with: no text file does, and one that was transferred as text no longer does.
+const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
+/// The version of the format, of which there is one.
+const VERSION: u32 = 1;
+const HEADER: usize = 56;
+const ENTRY: usize = 32;
+
+/// The sections, in order.
+pub(super) const SECTIONS: [&str; 6] = ["schedule", "classes", "files", "datatype", "programs", "made by"];
+
+/// The bytes of each section.
+pub(super) type Sections<T> = [T; SECTIONS.len()];
+
+/// The digest of sections that are in order.
+pub(super) fn digest<T: AsRef<[u8]>>(sections: &Sections<T>) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&VERSION.to_le_bytes());
+    for (name, section) in SECTIONS.iter().zip(sections).take(SECTIONS.len() - 1) {
+        let section = section.as_ref();
+        hasher.update(&tag(name)).update(&(section.len() as u64).to_le_bytes()).update(section);
+    }
+    Digest(*hasher.finalize().as_bytes())
+}
+
+/// The file of these sections.
+pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
+    let first = HEADER + ENTRY * SECTIONS.len();
+    let length = first + sections.iter().map(Vec::len).sum::<usize>();
+    let mut file = Vec::with_capacity(length);
+    file.extend_from_slice(&MAGIC);
+    file.extend_from_slice(&VERSION.to_le_bytes());
+    file.extend_from_slice(&(SECTIONS.len() as u32).to_le_bytes());
+    file.extend_from_slice(&(length as u64).to_le_bytes());
+    file.extend_from_slice(&digest(sections).0);
+    let mut offset = first;
+    for (name, section) in SECTIONS.iter().zip(sections) {
+        file.extend_from_slice(&tag(name));
+        file.extend_from_slice(&(offset as u64).to_le_bytes());
+        file.extend_from_slice(&(section.len() as u64).to_le_bytes());
+        file.extend_from_slice(&checksum(section));
+        offset += section.len();
+    }
+    sections.iter().for_each(|section| file.extend_from_slice(section));
+    file
+}
+
+/// The sections of a file, and its digest, both checked.
+///
+/// # Errors
+/// FILE, saying what was found and what to do.
+pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
+    let bad = |what: String| Error::new(Class::File, what);
+    let again = "compile the plan again";
+    let truncated = |expected: u64| {
+        let found = file.len();
+        bad(format!("the plan file is truncated: {found} bytes of {expected}; copy it again, or {again}"))
+    };
+    let magic = &file[..file.len().min(MAGIC.len())];
+    if magic != &MAGIC[..magic.len()] || magic.is_empty() {
+        let found =
+            if magic.is_empty() { "it is empty".into() } else { format!("it begins with {magic:02x?}") };
+        return Err(bad(format!(
+            "this is not a plan file: {found}, a plan with {MAGIC:02x?}; give a file that `save` wrote"
+        )));
+    }
+    if file.len() < HEADER {
+        return Err(truncated(HEADER as u64));
+    }
+    let version = u32_at(file, 8);
+    if version != VERSION {
+        let way_out =
+            if version > VERSION { "update Fencepost, or compile the plan with this one" } else { again };
+        return Err(bad(format!(
+            "the plan file has format version {version}, this is for {VERSION}: {way_out}"
+        )));
+    }
+    let (count, length) = (u32_at(file, 12), u64_at(file, 16));
+    if count as usize != SECTIONS.len() {
+        let expected = SECTIONS.len();
+        return Err(bad(format!(
+            "the plan file is damaged: {count} sections where {expected} are expected; {again}"
+        )));
+    }
+    if (file.len() as u64) < length {
+        return Err(truncated(length));
+    }
+    if file.len() as u64 > length {
+        let more = file.len() as u64 - length;
+        return Err(bad(format!(
+            "the plan file is damaged: {more} bytes behind its end at {length}; {again}"
+        )));
+    }
+    let first = HEADER + ENTRY * SECTIONS.len();
+    if file.len() < first {
+        return Err(truncated(first as u64));
+    }
+    let mut sections = [&file[..0]; SECTIONS.len()];
+    let mut end = first as u64;
+    for (i, name) in SECTIONS.iter().enumerate() {
+        let entry = &file[HEADER + ENTRY * i..][..ENTRY];
+        let (offset, length) = (u64_at(entry, 8), u64_at(entry, 16));
+        let section = offset.checked_add(length).filter(|&after| after <= file.len() as u64);
+        let Some(after) = section.filter(|_| entry[..8] == tag(name) && offset == end) else {
+            return Err(bad(format!(
+                "the plan file is damaged: section {i} is `{}` of {length} bytes at {offset}, \
+                 expected `{name}` at {end}, ending by {}; {again}",
+                entry[..8].escape_ascii(),
+                file.len()
+            )));
+        };
+        // Both are at most the file's length.
+        sections[i] = &file[offset as usize..after as usize];
+        if entry[24..] != checksum(sections[i]) {
+            return Err(bad(format!(
+                "the plan file is damaged: section `{name}` does not have the checksum it was written with; \
+                 copy the file again, or {again}"
+            )));
+        }
+        end = after;
+    }
+    if end != length {
+        return Err(bad(format!("the plan file is damaged: its sections end at {end} of {length}; {again}")));
+    }
+    let digest = digest(&sections);
+    if file[24..HEADER] != digest.0 {
+        return Err(bad(format!(
+            "the plan file was edited: it has digest {digest}, but names another; {again}"
+        )));
+    }
+    Ok((sections, digest))
+}
+
+/// A section's name in the file: 8 bytes, zeros behind.
+fn tag(name: &str) -> [u8; 8] {
+    let mut tag = [0; 8];
+    tag[..name.len()].copy_from_slice(name.as_bytes());
+    tag
+}
+
+fn checksum(section: &[u8]) -> [u8; 8] {
+    let mut checksum = [0; 8];
+    checksum.copy_from_slice(&blake3::hash(section).as_bytes()[..8]);
+    checksum
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}

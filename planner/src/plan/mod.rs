@@ -1,0 +1,270 @@
+//! Plan files: a schedule on disk.
+//!
+//! A plan is untrusted input. [`from_bytes`] reads nothing past an end, makes nothing that the file's length does not
+//! justify (but for the map of classes, which [`RANKS_MAX`] bounds), refers to nothing that is not there, and accepts one
+//! byte string for each schedule: what it gives, written again, is the file. Whether the schedule does what a superstep
+//! asks is not looked at here: it must go through the verifier, with each rank's own pattern, like any other.
+//!
+//! The frame of the file is described in `layout.rs`; the words of its sections in `words.rs`.
+
+mod difference;
+mod layout;
+mod programs;
+mod words;
+
+pub use difference::{Difference, difference};
+
+use crate::error::{Class, Error, Result};
+use crate::ir::class_map::{NestedRuns, Run};
+use crate::ir::pattern::Order;
+use crate::ir::schedule::{Placement, Schedule};
+use crate::table::Table;
+use layout::{SECTIONS, Sections};
+use programs::Wire;
+use std::io::Read;
+use std::path::Path;
+use words::{Known, Reader, Writer};
+
+/// More ranks than this are not read from a file: a map of 64 MiB.
+pub const RANKS_MAX: u32 = 1 << 24;
+/// A longer file is not read.
+pub const LENGTH_MAX: u64 = 1 << 30;
+/// A grid of more dimensions is not read.
+const DIMENSIONS_MAX: usize = 16;
+
+/// What makes a schedule this one and no other: equal schedules have equal digests, on every rank and in every release.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// Its first 64 bits, for frame headers and synchronisation words.
+    pub fn short(&self) -> u64 {
+        self.0.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a plan file holds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// The schedule, not verified.
+    pub schedule: Schedule,
+    /// Its digest.
+    pub digest: Digest,
+    /// What wrote the file: `fencepost` and a version. Not part of the digest.
+    pub made_by: String,
+}
+
+impl Schedule {
+    /// What makes this schedule this one and no other: the digest of its plan file.
+    ///
+    /// # Cost
+    /// That of writing it: linear in ranks and instructions. Keep it rather than asking twice.
+    pub fn digest(&self) -> Digest {
+        layout::digest(&sections(self))
+    }
+}
+
+/// Write `schedule` to the file `path`.
+///
+/// # Errors
+/// IO when the file system says no; FILE when [`to_bytes`] does.
+pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = to_bytes(schedule)?;
+    std::fs::write(path, bytes).map_err(|error| io(path, "written", error))
+}
+
+/// Read the plan in the file `path`.
+///
+/// # Errors
+/// IO when the file system says no; FILE when it is not a plan or damaged, as [`from_bytes`].
+pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
+    let path = path.as_ref();
+    let file = std::fs::File::open(path).map_err(|error| io(path, "opened", error))?;
+    let mut bytes = Vec::new();
+    file.take(LENGTH_MAX + 1).read_to_end(&mut bytes).map_err(|error| io(path, "read", error))?;
+    from_bytes(&bytes).map_err(|error| {
+        Error::new(error.class(), format!("{}: {}", path.display(), error.message())).because(error)
+    })
+}
+
+fn io(path: &Path, what: &str, error: std::io::Error) -> Error {
+    Error::new(Class::Io, format!("the plan file {} cannot be {what}: {error}", path.display()))
+        .because(error)
+}
+
+/// The bytes of `schedule`'s plan file: equal schedules have equal bytes.
+///
+/// # Errors
+/// FILE when it is for more than [`RANKS_MAX`] ranks or longer than [`LENGTH_MAX`]: it could not be read again.
+pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
+    let ranks = schedule.class_of.len();
+    if ranks > RANKS_MAX as usize {
+        return Err(Error::new(
+            Class::File,
+            format!("a plan file for {ranks} ranks: at most {RANKS_MAX} fit"),
+        ));
+    }
+    let file = layout::assemble(&sections(schedule));
+    if file.len() as u64 > LENGTH_MAX {
+        let length = file.len();
+        return Err(Error::new(
+            Class::File,
+            format!(
+                "a plan file of {length} bytes: at most {LENGTH_MAX} are read; prepare the superstep instead"
+            ),
+        ));
+    }
+    Ok(file)
+}
+
+fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
+    let mut to = Writer::default();
+    programs::write(&schedule.classes, &mut to);
+    let programs = to.take();
+
+    to.string(&schedule.name);
+    to.number(schedule.class_of.len());
+    to.number(schedule.shape.len());
+    schedule.shape.iter().for_each(|&extent| to.number(extent));
+    to.number(schedule.windows.len());
+    schedule.windows.values().for_each(|element| element.write(&mut to));
+    to.byte(match schedule.order {
+        Order::Canonical => 0,
+        Order::Relaxed => 1,
+    });
+    match schedule.placement {
+        Placement::Together => to.byte(0),
+        Placement::Apart => to.byte(1),
+        Placement::Hosts { ranks_each } => {
+            to.byte(2);
+            to.number(ranks_each);
+        }
+    }
+    let head = to.take();
+
+    let runs = NestedRuns::compress(&schedule.class_of, &schedule.shape);
+    to.number(schedule.classes.len());
+    to.number(runs.levels.len());
+    for level in &runs.levels {
+        to.number(level.len());
+        for line in level {
+            to.number(line.len());
+            for run in line {
+                to.number(run.count);
+                to.number(run.of);
+            }
+        }
+    }
+    let classes = to.take();
+
+    let files = std::mem::take(&mut to.files);
+    to.number(files.len());
+    files.iter().for_each(|file| to.string(file));
+    let files = to.take();
+
+    let mut datatypes = std::mem::take(&mut to.datatypes).into_datatypes();
+    to.number(datatypes.len());
+    datatypes.values_mut().for_each(|datatype| datatype.encode(&mut to.bytes));
+    let datatypes = to.take();
+
+    to.string(concat!("fencepost ", env!("CARGO_PKG_VERSION")));
+    [head, classes, files, datatypes, programs, to.take()]
+}
+
+/// Read a plan from the bytes of a file.
+///
+/// # Errors
+/// FILE when they are not those of a plan: foreign, truncated, edited, of another version, or followed by others.
+///
+/// # Cost
+/// Time and memory linear in the file's length and its number of ranks.
+pub fn from_bytes(file: &[u8]) -> Result<Plan> {
+    if file.len() as u64 > LENGTH_MAX {
+        return Err(Error::new(
+            Class::File,
+            format!(
+                "this is not a plan file: it has more than {LENGTH_MAX} bytes; give a file that `save` wrote"
+            ),
+        ));
+    }
+    let (sections, digest) = layout::open(file)?;
+    let [head, classes, files, datatypes, programs, made_by] = sections;
+    let mut known = Known::default();
+
+    let mut from = Reader::new(SECTIONS[5], made_by, &known);
+    let made_by = from.string()?.to_owned();
+    from.end()?;
+
+    let mut from = Reader::new(SECTIONS[0], head, &known);
+    let name = from.string()?.to_owned();
+    let ranks = from.u32()?;
+    let shape: Vec<u32> = from.all(Reader::u32)?;
+    let places = shape.iter().try_fold(1u32, |product, &extent| product.checked_mul(extent));
+    if ranks == 0 || ranks > RANKS_MAX || places != Some(ranks) || shape.len() > DIMENSIONS_MAX {
+        return Err(from.bad(format_args!(
+            "a grid of {shape:?} for {ranks} ranks, where 1 to {RANKS_MAX} are expected, in at most \
+             {DIMENSIONS_MAX} dimensions"
+        )));
+    }
+    let windows: Table<_, _> = from.all(Wire::read)?;
+    let order = from.one_of("an order", &[Order::Canonical, Order::Relaxed])?;
+    let placement = match from.byte()? {
+        0 => Placement::Together,
+        1 => Placement::Apart,
+        2 => Placement::Hosts { ranks_each: from.u32()? },
+        code => return Err(from.unknown("a placement", code, 3)),
+    };
+    if placement == (Placement::Hosts { ranks_each: 0 }) {
+        return Err(from.bad("hosts of no ranks"));
+    }
+    from.end()?;
+    (known.ranks, known.windows) = (ranks, windows.len());
+
+    let mut from = Reader::new(SECTIONS[2], files, &known);
+    let files = from.all(|from| Ok(from.string()?.into()))?;
+    from.end()?;
+    let mut from = Reader::new(SECTIONS[3], datatypes, &known);
+    let datatypes = from.all(Reader::datatype_itself)?;
+    from.end()?;
+    (known.files, known.datatypes) = (files, datatypes);
+
+    let mut from = Reader::new(SECTIONS[4], programs, &known);
+    let programs = programs::read(&mut from)?;
+    from.end()?;
+
+    let mut from = Reader::new(SECTIONS[1], classes, &known);
+    let count = from.number()?;
+    if count != programs.len() as u64 || programs.is_empty() {
+        return Err(from.bad(format_args!(
+            "{count} classes of {} programs, where one or more are expected",
+            programs.len()
+        )));
+    }
+    let run = |from: &mut Reader<'_>| Ok(Run { count: from.u32()?, of: from.u32()? });
+    let runs = NestedRuns { levels: from.all(|from| from.all(|from| from.all(run)))? };
+    let class_of = runs.expand(&shape, programs.len()).map_err(|what| from.bad(what))?;
+    from.end()?;
+
+    let schedule = Schedule { name, windows, shape, classes: programs, class_of, order, placement };
+    // What is written two ways, unused or out of order ends here: a schedule has one file.
+    if schedule.digest() != digest {
+        return Err(Error::new(
+            Class::File,
+            "the plan file is damaged: its schedule is not written the one way that it should be; compile the plan again",
+        ));
+    }
+    Ok(Plan { schedule, digest, made_by })
+}

@@ -1,0 +1,235 @@
+//! The words of a section: numbers, strings, references. Written one way only; read with every bound checked.
+//!
+//! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`.
+
+use crate::datatype::{Datatype, Interner};
+use crate::error::{Class, Error, Result};
+use crate::ids::{BufferId, Id, OperationId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A section in the writing, with the tables that all sections refer to.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub bytes: Vec<u8>,
+    pub datatypes: Interner,
+    pub files: Vec<Arc<str>>,
+    /// Only ever asked for a key, never gone through.
+    known: HashMap<Arc<str>, u32>,
+}
+
+impl Writer {
+    pub fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    pub fn number(&mut self, value: impl TryInto<u64>) {
+        // No number of a schedule has more than 64 bits.
+        let mut value = value.try_into().unwrap_or(u64::MAX);
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    pub fn signed(&mut self, value: i64) {
+        self.number(((value << 1) ^ (value >> 63)) as u64);
+    }
+
+    pub fn string(&mut self, text: &str) {
+        self.number(text.len());
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    pub fn file(&mut self, file: &Arc<str>) {
+        let next = self.files.len() as u32;
+        let id = *self.known.entry(file.clone()).or_insert(next);
+        if id == next {
+            self.files.push(file.clone());
+        }
+        self.number(id);
+    }
+
+    pub fn datatype(&mut self, datatype: &Datatype) {
+        let id = self.datatypes.intern(datatype);
+        self.number(id.index());
+    }
+
+    /// The section so far; the tables stay.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+/// What the words of a section may refer to.
+#[derive(Default)]
+pub(super) struct Known {
+    pub ranks: u32,
+    pub windows: usize,
+    pub files: Vec<Arc<str>>,
+    pub datatypes: Vec<Datatype>,
+}
+
+/// A section in the reading.
+pub(super) struct Reader<'a> {
+    section: &'static str,
+    whole: usize,
+    bytes: &'a [u8],
+    pub known: &'a Known,
+    /// What the instruction that is being read refers to in its program.
+    pub uses: Uses,
+}
+
+/// How many operations and buffers a program must have for its instructions to make sense.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Uses {
+    pub operations: usize,
+    pub buffers: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(section: &'static str, bytes: &'a [u8], known: &'a Known) -> Self {
+        Self { section, whole: bytes.len(), bytes, known, uses: Uses::default() }
+    }
+
+    /// The file is not what it should be, here.
+    pub fn bad(&self, what: impl std::fmt::Display) -> Error {
+        let (section, at) = (self.section, self.whole - self.bytes.len());
+        Error::new(
+            Class::File,
+            format!(
+                "the plan file is damaged: section `{section}`, before byte {at}: {what}; compile the plan again"
+            ),
+        )
+    }
+
+    /// Every byte has been read.
+    pub fn end(self) -> Result<()> {
+        match self.bytes.len() {
+            0 => Ok(()),
+            more => Err(self.bad(format_args!("{more} bytes more than expected"))),
+        }
+    }
+
+    pub fn byte(&mut self) -> Result<u8> {
+        let (&byte, rest) = self.bytes.split_first().ok_or_else(|| self.bad("it ends too early"))?;
+        self.bytes = rest;
+        Ok(byte)
+    }
+
+    pub fn flag(&mut self) -> Result<bool> {
+        self.one_of("a yes or no", &[false, true])
+    }
+
+    /// One of the values that a code stands for.
+    pub fn one_of<T: Copy>(&mut self, what: &str, values: &[T]) -> Result<T> {
+        let code = self.byte()?;
+        values.get(usize::from(code)).copied().ok_or_else(|| self.unknown(what, code, values.len()))
+    }
+
+    /// Code `code` stands for nothing.
+    pub fn unknown(&self, what: &str, code: u8, count: usize) -> Error {
+        self.bad(format_args!("code {code} where {what} is expected, below {count}"))
+    }
+
+    pub fn number(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let group = u64::from(byte & 0x7f);
+            if (group << shift) >> shift != group || (byte == 0 && shift > 0) {
+                break;
+            }
+            value |= group << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(self.bad("a number that is not written the shortest way in 64 bits"))
+    }
+
+    pub fn signed(&mut self) -> Result<i64> {
+        let value = self.number()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    pub fn u32(&mut self) -> Result<u32> {
+        let value = self.number()?;
+        u32::try_from(value)
+            .map_err(|_| self.bad(format_args!("{value} where at most {} is expected", u32::MAX)))
+    }
+
+    pub fn usize(&mut self) -> Result<usize> {
+        let value = self.number()?;
+        match usize::try_from(value) {
+            Ok(value) if value <= isize::MAX as usize => Ok(value),
+            _ => Err(self.bad(format_args!("{value} where at most {} is expected", isize::MAX))),
+        }
+    }
+
+    /// A number below `limit`: a reference to a row of a table.
+    pub fn index(&mut self, what: &str, limit: usize) -> Result<usize> {
+        let value = self.number()?;
+        match usize::try_from(value) {
+            Ok(value) if value < limit => Ok(value),
+            _ => Err(self.bad(format_args!("{what} {value} of {limit}"))),
+        }
+    }
+
+    pub fn id<I: Id>(&mut self, what: &str, limit: usize) -> Result<I> {
+        Ok(I::new(self.index(what, limit)?))
+    }
+
+    /// An operation of a program that is still to come.
+    pub fn operation(&mut self) -> Result<OperationId> {
+        let operation = OperationId(self.u32()?);
+        self.uses.operations = self.uses.operations.max(operation.index().saturating_add(1));
+        Ok(operation)
+    }
+
+    /// A buffer of a program that is still to come.
+    pub fn buffer(&mut self) -> Result<BufferId> {
+        let buffer = BufferId(self.u32()?);
+        self.uses.buffers = self.uses.buffers.max(buffer.index().saturating_add(1));
+        Ok(buffer)
+    }
+
+    /// A number of things to come. Each takes a byte or more, so that the file's length bounds what is made of it.
+    pub fn count(&mut self) -> Result<usize> {
+        let value = self.number()?;
+        match usize::try_from(value) {
+            Ok(count) if count <= self.bytes.len() => Ok(count),
+            _ => Err(self.bad(format_args!("{value} things in the {} bytes left", self.bytes.len()))),
+        }
+    }
+
+    /// As many things as a count says.
+    pub fn all<T, C: FromIterator<T>>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<C> {
+        let count = self.count()?;
+        (0..count).map(|_| read(self)).collect()
+    }
+
+    pub fn string(&mut self) -> Result<&'a str> {
+        let length = self.count()?;
+        let (text, rest) = self.bytes.split_at(length);
+        let text = std::str::from_utf8(text).map_err(|_| self.bad("a name that is not UTF-8"))?;
+        self.bytes = rest;
+        Ok(text)
+    }
+
+    pub fn file(&mut self) -> Result<Arc<str>> {
+        let file = self.index("file", self.known.files.len())?;
+        Ok(self.known.files[file].clone())
+    }
+
+    pub fn datatype(&mut self) -> Result<Datatype> {
+        let datatype = self.index("datatype", self.known.datatypes.len())?;
+        Ok(self.known.datatypes[datatype].clone())
+    }
+
+    /// A datatype as it is written in the table of datatypes.
+    pub fn datatype_itself(&mut self) -> Result<Datatype> {
+        Datatype::decode(&mut self.bytes).map_err(|error| self.bad(error.message()))
+    }
+}

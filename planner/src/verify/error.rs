@@ -1,0 +1,126 @@
+//! [`VerifyError`]: what is wrong with a schedule, by name.
+
+use crate::error::{Class, Error};
+use crate::ids::{ClassId, OperationId, Rank};
+use crate::ir::pattern::Site;
+
+/// Where a complaint belongs, and what it says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The lowest rank that it is true of.
+    pub rank: Rank,
+    /// That rank's class of program.
+    pub class: ClassId,
+    /// The instruction of that rank's program.
+    pub instruction: Option<usize>,
+    /// The rank whose operation it is, the operation, and the user's line.
+    pub operation: Option<(Rank, OperationId, Site)>,
+    /// What was found, and what was expected.
+    pub what: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.rank, self.class)?;
+        if let Some(instruction) = self.instruction {
+            write!(f, ", instruction {instruction}")?;
+        }
+        write!(f, ": {}", self.what)?;
+        if let Some((rank, operation, site)) = &self.operation {
+            write!(f, " [{operation} of {rank} at {site}]")?;
+        }
+        Ok(())
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A kind of damage. It is a bug of ours, or a plan file that was made by none of our planners.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        #[non_exhaustive]
+        pub enum VerifyError {$(
+            $(#[$doc])*
+            $name(Box<Finding>),
+        )*}
+
+        impl VerifyError {
+            /// The variant's name.
+            pub fn name(&self) -> &'static str {
+                match self {$(VerifyError::$name(_) => stringify!($name),)*}
+            }
+
+            /// Where, and what.
+            pub fn finding(&self) -> &Finding {
+                match self {$(VerifyError::$name(finding) => finding,)*}
+            }
+
+            pub(super) fn finding_mut(&mut self) -> &mut Finding {
+                match self {$(VerifyError::$name(finding) => finding,)*}
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The schedule is of other ranks, windows or calls than the patterns, or keeps order otherwise.
+    Foreign,
+    /// An instruction names what there is not, or sizes, types and directions that do not go together.
+    Malformed,
+    /// Elements or bytes outside what a window, buffer, frame or operation has, or a rank that there is not.
+    OutOfBounds,
+    /// A direct copy between ranks that do not share memory.
+    OutOfReach,
+    /// A rank awaits another kind of frame than its peer sends.
+    FrameMismatch,
+    /// A rank awaits more or fewer frames, or more or fewer bytes, than its peer sends.
+    WrongCount,
+    /// A frame is read, released or followed by another while none, or still one, is open.
+    NotOpen,
+    /// Bytes of a frame are read that nobody packed.
+    UninitialisedBytes,
+    /// Elements that were asked for do not move.
+    Dropped,
+    /// Elements move more often than they were asked for.
+    Doubled,
+    /// Elements move from or to another place than was asked for.
+    WrongPlace,
+    /// Elements move that nobody asked for.
+    Unasked,
+    /// Elements are combined by another operator than was asked for.
+    WrongOperator,
+    /// Operations on one element are applied in an order that leaves other bits.
+    WrongOrder,
+    /// W1: a peer's window is touched before its entry was awaited.
+    BeforeEntry,
+    /// W1: a peer's window is touched after it was told that this rank is done.
+    AfterDone,
+    /// W2: an element is written while another rank may be reading or writing it.
+    RacingCopy,
+    /// W2: an element is written before a read of it is over.
+    WrittenBeforeRead,
+    /// W3: a rank leaves while others may touch its windows, or a frame is not released.
+    LeftEarly,
+    /// W4: a buffer is written before its reader released it.
+    BufferReused,
+    /// W5: nothing ever comes back from a peer, so a rank may run ahead of it without bound.
+    RunsAhead,
+    /// Ranks wait for each other in a circle.
+    WaitCycle,
+}
+
+impl std::fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name(), self.finding())
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+impl From<VerifyError> for Error {
+    fn from(error: VerifyError) -> Self {
+        let rank = error.finding().rank.0;
+        Error::new(Class::Intern, format!("the schedule is not what was asked for: {error}"))
+            .on_rank(rank)
+            .because(error)
+    }
+}

@@ -1,0 +1,312 @@
+//! Translation validation: does a schedule do what the patterns ask for, and nothing else, and keep the six waits?
+//!
+//! What is shown, for every run of the schedule after any others (the numbers are those of `planner/README.md`):
+//! every element that was asked for moves exactly once, from the right place to the right place, combined by the right
+//! operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no circle of waits. An element
+//! that a later put replaces need not move, since nobody could tell.
+//!
+//! The passes are not trusted, and nothing of theirs is used but the shapes of a [`Schedule`].
+//!
+//! # The accepted form
+//!
+//! What cannot be shown is refused, so a schedule must also be plain in these ways:
+//! - a rank exposes itself to each peer, and is done with each peer, at most once a run;
+//! - each byte of a buffer is packed at most once and sent at most once a run;
+//! - accesses of two ranks to one element of a third are in order by the third rank's own instructions: it awaits the
+//!   one's done before it exposes itself to the other;
+//! - a buffer is released by a `Reclaim`, or by a frame of the very peer that reads it.
+//!
+//! # How
+//!
+//! [`program`] runs each program once by itself; [`pair`] compares what one program sends with what the other
+//! awaits; [`rank`] and [`sweep`] compare, for one rank, all that its neighbours and itself do to its memory with all
+//! that was asked; [`waits`] looks for circles. A rank's verdict depends on its own program and on those of the
+//! ranks around it and on nothing else, so one verdict serves all ranks that agree in these, compared exactly.
+//!
+//! # Cost
+//! A few integer steps for each rank and peer, and for each distinct neighbourhood its runs, sorted.
+//!
+//! # Source
+//! The idea: Pnueli, Siegel, Singerman, *Translation validation*, TACAS 1998.
+
+mod error;
+mod memo;
+mod pair;
+mod program;
+mod rank;
+mod sweep;
+mod waits;
+
+pub use error::{Finding, VerifyError};
+
+use crate::datatype::Datatype;
+use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
+use crate::ir::pattern::{Local, Pattern, Patterns};
+use crate::ir::schedule::{Instruction, Part, Program, Schedule};
+use crate::table::Table;
+use program::Facts;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something that was verified. It owns what it certifies, and only [`verify`] makes one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Verified<S>(S);
+
+impl<S> Verified<S> {
+    /// What was verified.
+    pub fn get(&self) -> &S {
+        &self.0
+    }
+
+    /// Give it back, no longer certified.
+    pub fn into_inner(self) -> S {
+        self.0
+    }
+}
+
+impl<S> std::ops::Deref for Verified<S> {
+    type Target = S;
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+/// Certify that `schedule` does what `patterns` ask for; see the [module](self).
+///
+/// # Errors
+/// The first damage that was found, by name.
+pub fn verify(patterns: &Patterns, schedule: Schedule) -> Result<Verified<Schedule>, VerifyError> {
+    check(patterns, &schedule).map_err(|error| blame(error, &schedule))?;
+    Ok(Verified(schedule))
+}
+
+/// The verdict of [`verify`], found with every rank as a class of its own.
+///
+/// # Errors
+/// As [`verify`]; the error's class is the rank's number.
+///
+/// # Cost
+/// Follows the ranks, not the classes: for tests of small worlds.
+pub fn verify_expanded(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
+    if patterns.class_of.len() != schedule.class_of.len() {
+        return check(patterns, schedule);
+    }
+    let classes = |len: usize| (0..len).map(ClassId::new).collect::<Vec<ClassId>>();
+    let patterns = Patterns {
+        classes: patterns.class_of.iter().map(|class| patterns.classes[*class].clone()).collect(),
+        class_of: classes(patterns.class_of.len()),
+        ..patterns.clone()
+    };
+    let known = schedule.class_of.iter().all(|class| schedule.classes.get(*class).is_some());
+    if !known {
+        return check(&patterns, schedule);
+    }
+    let schedule = Schedule {
+        classes: schedule.class_of.iter().map(|class| schedule.classes[*class].clone()).collect(),
+        class_of: classes(schedule.class_of.len()),
+        ..schedule.clone()
+    };
+    check(&patterns, &schedule).map_err(|error| blame(error, &schedule))
+}
+
+fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
+    let first = same_world(patterns, schedule)?;
+    let facts = schedule
+        .classes
+        .iter()
+        .map(|(class, program)| Facts::of(&schedule.windows, class, first[class], program))
+        .collect::<Result<Table<ClassId, Facts<'_>>, VerifyError>>()?;
+    let class_of = &schedule.class_of;
+    let extras = one_sided(&facts, class_of)?;
+    reach(&facts, schedule)?;
+
+    let mut seen: BTreeSet<Vec<u64>> = BTreeSet::new();
+    let (mut links, mut memo) = (waits::Links::new(), memo::Memo::default());
+    let (mut key, mut last) = (Vec::new(), Vec::new());
+    let mut around = Vec::new();
+    for (number, class) in class_of.iter().enumerate() {
+        let (rank, own) = (Rank::new(number), &facts[*class]);
+        let extra = extras.get(&rank).map_or(&[][..], |extra| extra);
+        around.clear();
+        around
+            .extend(own.peers.keys().chain(extra).map(|delta| (*delta, (number as i64 + delta.0) as usize)));
+        key.clear();
+        key.push(u64::from(class.0));
+        key.extend(around.iter().map(|(_, at)| u64::from(class_of[*at].0)));
+        key.extend(extra.iter().map(|delta| delta.0 as u64));
+        if key == last || seen.contains(&key) {
+            continue;
+        }
+        last.clone_from(&key);
+        seen.insert(key.clone());
+
+        let mut around: Vec<(Delta, &Facts<'_>)> =
+            around.iter().map(|(delta, at)| (*delta, &facts[class_of[*at]])).collect();
+        around.sort_by_key(|(delta, _)| *delta);
+        for &(delta, peer) in &around {
+            if links.insert((own.class, delta, peer.class)) {
+                pair::check(own, rank, peer, delta)?;
+            }
+            if links.insert((peer.class, delta.back(), own.class)) {
+                let there = Rank::new((number as i64 + delta.0) as usize);
+                pair::check(peer, there, own, delta.back())?;
+            }
+        }
+        let here = rank::Neighbourhood { rank, own, around: &around };
+        rank::check(&schedule.windows, schedule.order, &here, &mut memo)?;
+    }
+    waits::check(&facts, class_of, &links)
+}
+
+/// The schedule is of the ranks, windows and calls that the patterns are of. The lowest rank of each class.
+fn same_world(patterns: &Patterns, schedule: &Schedule) -> Result<Table<ClassId, Rank>, VerifyError> {
+    let foreign = |rank: Rank, class: ClassId, what: String| {
+        let (instruction, operation) = (None, None);
+        VerifyError::Foreign(Box::new(Finding { rank, class, instruction, operation, what }))
+    };
+    let whole = |what: String| foreign(Rank(0), ClassId(0), what);
+    if schedule.windows != patterns.windows {
+        return Err(whole(format!("windows {:?}, not {:?}", schedule.windows, patterns.windows)));
+    }
+    if schedule.order != patterns.order {
+        return Err(whole(format!("order {:?}, not {:?}", schedule.order, patterns.order)));
+    }
+    if schedule.class_of.len() != patterns.class_of.len() {
+        return Err(whole(format!("{} ranks, not {}", schedule.class_of.len(), patterns.class_of.len())));
+    }
+    let mut first: Table<ClassId, Option<Rank>> = schedule.classes.ids().map(|_| None).collect();
+    let mut same: BTreeSet<(ClassId, ClassId)> = BTreeSet::new();
+    let mut last = None;
+    for (number, classes) in
+        schedule.class_of.iter().copied().zip(patterns.class_of.iter().copied()).enumerate()
+    {
+        let rank = Rank::new(number);
+        let (Some(program), Some(pattern)) =
+            (schedule.classes.get(classes.0), patterns.classes.get(classes.1))
+        else {
+            return Err(foreign(rank, classes.0, "no such class".into()));
+        };
+        first[classes.0].get_or_insert(rank);
+        if last == Some(classes) || same.contains(&classes) {
+            continue;
+        }
+        same_calls(&program.pattern, pattern).map_err(|(operation, what)| {
+            let mut error = foreign(rank, classes.0, what);
+            error.finding_mut().operation = operation.map(|id| {
+                let site = program.pattern.operations.get(id).or(pattern.operations.get(id));
+                (rank, id, site.map(|operation| operation.site.clone()).unwrap_or_default())
+            });
+            error
+        })?;
+        same.insert(classes);
+        last = Some(classes);
+    }
+    let unused = first.iter().find(|(_, rank)| rank.is_none()).map(|(class, _)| class);
+    if let Some(class) = unused {
+        return Err(foreign(Rank(0), class, "a class that no rank has".into()));
+    }
+    Ok(first.into_values().flatten().collect())
+}
+
+/// Whether a program was made of the calls that a rank makes.
+fn same_calls(of: &Pattern, pattern: &Pattern) -> Result<(), (Option<OperationId>, String)> {
+    for ((id, made), asked) in of.operations.iter().zip(pattern.operations.values()) {
+        if made != asked {
+            return Err((Some(id), "made of another call".into()));
+        }
+    }
+    let (made, asked) = (of.operations.len(), pattern.operations.len());
+    if made == asked { Ok(()) } else { Err((None, format!("made of {made} calls, not {asked}"))) }
+}
+
+/// The ranks that have to do with a rank that has nothing to do with them; and all peers exist.
+fn one_sided(
+    facts: &Table<ClassId, Facts<'_>>,
+    class_of: &[ClassId],
+) -> Result<BTreeMap<Rank, Vec<Delta>>, VerifyError> {
+    let mut extras: BTreeMap<Rank, Vec<Delta>> = BTreeMap::new();
+    // For each class and peer, the class that was last seen there to know the way back.
+    let mut known: Table<ClassId, Vec<Option<ClassId>>> =
+        facts.values().map(|facts| vec![None; facts.peers.len()]).collect();
+    for (number, class) in class_of.iter().enumerate() {
+        for (delta, known) in facts[*class].peers.keys().zip(&mut known[*class]) {
+            let rank = Rank::new(number);
+            let Some(to) = delta.from(rank, class_of.len() as u32) else {
+                let what = format!("has to do with {delta}, of {} ranks", class_of.len());
+                return Err(VerifyError::OutOfBounds(facts[*class].finding(rank, None, what)));
+            };
+            let there = class_of[to.index()];
+            if *known == Some(there) {
+                continue;
+            }
+            if facts[there].peers.contains_key(&delta.back()) {
+                *known = Some(there);
+            } else {
+                extras.entry(to).or_default().push(delta.back());
+            }
+        }
+    }
+    Ok(extras)
+}
+
+/// Who copies directly shares memory.
+fn reach(facts: &Table<ClassId, Facts<'_>>, schedule: &Schedule) -> Result<(), VerifyError> {
+    let copies: Table<ClassId, Vec<(Delta, usize)>> = facts
+        .values()
+        .map(|facts| {
+            facts.peers.iter().filter_map(|(delta, peer)| Some((*delta, *peer.copies.first()?))).collect()
+        })
+        .collect();
+    for (number, class) in schedule.class_of.iter().enumerate() {
+        for (delta, copy) in &copies[*class] {
+            let to = (number as i64 + delta.0) as u32;
+            if !schedule.placement.share(number as u32, to) {
+                let what = format!("copies directly to or from {delta}, with which it shares no memory");
+                let finding = facts[*class].finding(Rank::new(number), Some(*copy), what);
+                return Err(VerifyError::OutOfReach(finding));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Name an operation of the instruction's own rank, where none is named yet.
+fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
+    let finding = error.finding_mut();
+    if finding.operation.is_none()
+        && let Some(program) = schedule.classes.get(finding.class)
+        && let Some(instruction) = finding.instruction.and_then(|at| program.instructions.get(at))
+        && let Some(id) = operation_of(program, instruction)
+    {
+        finding.operation = Some((finding.rank, id, program.pattern.operations[id].site.clone()));
+    }
+    error
+}
+
+/// An operation of the program's own pattern that an instruction may serve.
+fn operation_of(program: &Program, instruction: &Instruction) -> Option<OperationId> {
+    let parts = match instruction {
+        Instruction::Pack { from, .. } => [Some(from), None],
+        Instruction::Unpack { to, .. } => [Some(to), None],
+        Instruction::Copy { from, to, .. } => [Some(from), Some(to)],
+        _ => [None, None],
+    };
+    let touches = |datatype: &Datatype, other: &Datatype| {
+        datatype.low() < other.high() && other.low() < datatype.high()
+    };
+    let mut operations = program.pattern.operations.iter();
+    parts.into_iter().flatten().find_map(|part| match part {
+        Part::Operation { operation, .. } => program.pattern.operations.get(*operation).map(|_| *operation),
+        Part::Window { window, datatype, owner } => operations
+            .find(|(_, operation)| match &operation.local {
+                Local::Section { window: w, datatype: d } if *owner == Delta::SELF => {
+                    w == window && touches(d, datatype)
+                }
+                _ => {
+                    operation.target == Some(*owner)
+                        && operation.window == *window
+                        && touches(&operation.remote, datatype)
+                }
+            })
+            .map(|(id, _)| id),
+    })
+}

@@ -1,0 +1,173 @@
+//! Two programs, and the channel from one to the other: frames agree, and buffers are not written too soon.
+
+use super::error::VerifyError;
+use super::program::{Awaited, Facts, Peer, Sent, within};
+use crate::ids::{Delta, Rank};
+use crate::ir::schedule::{Frame, Instruction, Part};
+
+/// Check all that goes from `sender` to `receiver`, which stands at `to` from it; `rank` is the sender's.
+pub(super) fn check(
+    sender: &Facts<'_>,
+    rank: Rank,
+    receiver: &Facts<'_>,
+    to: Delta,
+) -> Result<(), VerifyError> {
+    let nothing = Peer::default();
+    let there = sender.peers.get(&to).unwrap_or(&nothing);
+    let back = receiver.peers.get(&to.back()).unwrap_or(&nothing);
+    frames(sender, rank, there, to, receiver, back)?;
+    bounds(sender, rank, there, to, receiver)?;
+    reuse(sender, rank, there, to, back)
+}
+
+/// The n-th frame sent is the n-th awaited, and there are as many; each byte that travels is asked for.
+fn frames(
+    sender: &Facts<'_>,
+    rank: Rank,
+    there: &Peer,
+    to: Delta,
+    receiver: &Facts<'_>,
+    back: &Peer,
+) -> Result<(), VerifyError> {
+    let awaiting = to.from(rank, u32::MAX).unwrap_or(rank);
+    for (index, (sent, awaited)) in there.sent.iter().zip(&back.awaited).enumerate() {
+        if sent.frame != awaited.frame {
+            let (frame, sends) = (awaited.frame, sent.frame);
+            let from = to.back();
+            let what = format!(
+                "awaits {frame:?} as frame {index} of {from}, which sends {sends:?} in instruction {}",
+                sent.instruction
+            );
+            let finding = receiver.finding(awaiting, Some(awaited.instruction), what);
+            let one_kind = std::mem::discriminant(&frame) == std::mem::discriminant(&sends);
+            return Err(if one_kind {
+                VerifyError::WrongCount(finding)
+            } else {
+                VerifyError::FrameMismatch(finding)
+            });
+        }
+    }
+    if there.sent.len() != back.awaited.len() {
+        let what = format!("sends {to} {} frames, and it awaits {}", there.sent.len(), back.awaited.len());
+        let more = there.sent.get(back.awaited.len()).map(|sent| sent.instruction);
+        return Err(VerifyError::WrongCount(sender.finding(rank, more, what)));
+    }
+    there
+        .sent
+        .iter()
+        .zip(&back.awaited)
+        .try_for_each(|(sent, awaited)| unpacked(sender, sent, receiver, awaited, awaiting))
+}
+
+/// Each element that is unpacked was packed, and as many are packed as unpacked.
+fn unpacked(
+    sender: &Facts<'_>,
+    sent: &Sent,
+    receiver: &Facts<'_>,
+    awaited: &Awaited,
+    rank: Rank,
+) -> Result<(), VerifyError> {
+    let Frame::Data { bytes } = sent.frame else { return Ok(()) };
+    let packed: u64 =
+        sent.packs.iter().map(|&(from, to, _)| to.min(sent.at + bytes) - from.max(sent.at)).sum();
+    let mut read: u64 = 0;
+    for &unpack in &awaited.unpacks {
+        let Instruction::Unpack { at, to, element, .. } = &receiver.program.instructions[unpack] else {
+            continue;
+        };
+        let (mut from, end) = (sent.at + at, sent.at + at + to.len() as u64 * u64::from(element.size));
+        read = read.saturating_add(end - from);
+        for &(low, high, pack) in &sent.packs {
+            if high <= from || low >= end {
+                continue;
+            }
+            if low > from {
+                break;
+            }
+            let Instruction::Pack { element: size, .. } = &sender.program.instructions[pack] else {
+                continue;
+            };
+            if *size != element.size || (from - low) % u64::from(*size) != 0 {
+                let what = format!(
+                    "unpacks elements of {} bytes from byte {at} of a frame, where elements of {size} bytes lie otherwise",
+                    element.size
+                );
+                return Err(VerifyError::WrongPlace(receiver.finding(rank, Some(unpack), what)));
+            }
+            from = high.min(end);
+        }
+        if from < end {
+            let what = format!("reads byte {} of a frame, which nobody packed", from - sent.at);
+            return Err(VerifyError::UninitialisedBytes(receiver.finding(rank, Some(unpack), what)));
+        }
+    }
+    if packed > read {
+        let what = format!("packs {packed} bytes of a frame, of which {read} are unpacked");
+        return Err(VerifyError::Dropped(sender.finding(rank, Some(sent.instruction), what)));
+    }
+    Ok(())
+}
+
+/// What the sender copies from and to the receiver's windows is inside them.
+fn bounds(
+    sender: &Facts<'_>,
+    rank: Rank,
+    there: &Peer,
+    to: Delta,
+    receiver: &Facts<'_>,
+) -> Result<(), VerifyError> {
+    for &copy in &there.copies {
+        let Instruction::Copy { from, to: into, .. } = &sender.program.instructions[copy] else { continue };
+        for part in [from, into] {
+            if let Part::Window { owner, window, datatype } = part
+                && *owner == to
+            {
+                within(datatype, receiver.program.least_len[*window]).map_err(|what| {
+                    VerifyError::OutOfBounds(sender.finding(
+                        rank,
+                        Some(copy),
+                        format!("{window} of {to}: {what}"),
+                    ))
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// W4 and W5: before run `k` writes what run `k - copies` sent, the receiver is known to have released it.
+///
+/// It is known from a `Reclaim`; or from a frame that the receiver sent after it released: any frame of a run in between,
+/// one of this run awaited before the first write, or one of run `k - copies` sent after the release.
+fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -> Result<(), VerifyError> {
+    if to == Delta::SELF {
+        // Its own frames are released when it leaves.
+        return Ok(());
+    }
+    for (id, buffer) in sender.program.buffers.iter().filter(|(_, buffer)| buffer.peer == to) {
+        let frames = there
+            .sent
+            .iter()
+            .zip(&back.awaited)
+            .filter(|(sent, _)| matches!(sent.frame, Frame::Data { .. }) && sent.buffer == id);
+        let Some(released) = frames.map(|(_, awaited)| awaited.released).max() else { continue };
+        let writes = |instruction: &Instruction| matches!(instruction, Instruction::Pack { buffer, .. } if *buffer == id);
+        let Some(first) = sender.program.instructions.iter().position(writes) else { continue };
+        let mut before = sender.program.instructions[..first].iter();
+        if before.any(|instruction| matches!(instruction, Instruction::Reclaim { buffer } if *buffer == id)) {
+            continue;
+        }
+        if there.awaited.is_empty() {
+            let what = format!("writes {id} again, with no sign ever from {to} that it has read it");
+            return Err(VerifyError::RunsAhead(sender.finding(rank, Some(first), what)));
+        }
+        let in_between = buffer.copies >= 2;
+        let this_run = there.awaited.iter().any(|awaited| awaited.instruction < first);
+        let after_release = back.sent.iter().any(|sent| sent.instruction > released);
+        if !(in_between || this_run || after_release) {
+            let what = format!("writes {id} again, which {to} may still be reading");
+            return Err(VerifyError::BufferReused(sender.finding(rank, Some(first), what)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! One rank with its neighbours: what is done to its windows, against what was asked for.
+//!
+//! All accesses to the rank's memory are written as runs of elements: *demands* from the patterns, in canonical order;
+//! *writes* and *reads* from the programs, each with the span of the rank's own program that it may fall into. An own
+//! access falls into its own instruction. A peer's falls between the instruction that exposes the rank to it and the one
+//! that awaits its done (W1 holds on the peer's side, see [`program`](super::program)). Two accesses are in order if
+//! their spans are, or if one rank does both and its program has them in order; all else counts as a race, though a
+//! longer chain of waits might order it. [`sweep`](super::sweep) then compares element by element, by intervals.
+
+use super::error::{Finding, VerifyError};
+use super::memo::Memo;
+use super::program::{Facts, owner};
+use super::sweep::{Access, Space, Sweep, What};
+use crate::datatype::Datatype;
+use crate::element::{ElementType, Op};
+use crate::ids::{Delta, Id, OperationId, Rank, WindowId};
+use crate::ir::pattern::{Kind, Local, Operation, Order};
+use crate::ir::schedule::{Instruction, Part};
+use crate::table::Table;
+
+/// A rank and all ranks it has to do with, itself included, deltas ascending.
+pub(super) struct Neighbourhood<'f, 's> {
+    pub rank: Rank,
+    pub own: &'f Facts<'s>,
+    pub around: &'f [(Delta, &'f Facts<'s>)],
+}
+
+/// Check all that is done to one rank's memory.
+pub(super) fn check(
+    windows: &Table<WindowId, ElementType>,
+    order: Order,
+    here: &Neighbourhood<'_, '_>,
+    memo: &mut Memo,
+) -> Result<(), VerifyError> {
+    let mut sweep = Sweep::new(windows, order, here, memo);
+    demands(here, &mut sweep);
+    let (demanded, moved) = (sweep.elements, moved(here));
+    if moved > demanded {
+        // More than was asked for, and perhaps too much to look at: a plan file may say anything.
+        const MANY: u64 = 1 << 24;
+        if moved > demanded.saturating_add(MANY) {
+            let what = format!("{moved} elements move where {demanded} were asked for");
+            return Err(VerifyError::Unasked(here.own.finding(here.rank, None, what)));
+        }
+    }
+    own_accesses(here, &mut sweep);
+    accesses_of_peers(here, &mut sweep);
+    sweep.run()
+}
+
+/// What the patterns ask for, in canonical order: gets, then origins ascending, each in program order.
+fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
+    let operations = &here.own.program.pattern.operations;
+    for (id, operation) in operations.iter().filter(|(_, operation)| operation.kind == Kind::Get) {
+        let Some(target) = operation.target.filter(|_| operation.remote.size() > 0) else { continue };
+        let access = Access::demand(Delta::SELF, id, None, (target, Space::Window(operation.window)));
+        let (space, datatype) = local(id, operation);
+        sweep.add(access, space, &operation.remote, &datatype);
+    }
+    for &(delta, facts) in here.around {
+        let Some(peer) = facts.peers.get(&delta.back()) else { continue };
+        for &id in &peer.operations {
+            let operation = &facts.program.pattern.operations[id];
+            let op = match operation.kind {
+                Kind::Get => continue,
+                Kind::Put => None,
+                Kind::Accumulate(op) => Some(op),
+            };
+            let (space, datatype) = local(id, operation);
+            let access = Access::demand(delta, id, op, (delta, space));
+            sweep.add(access, Space::Window(operation.window), &datatype, &operation.remote);
+        }
+    }
+}
+
+/// The origin's side.
+fn local(id: OperationId, operation: &Operation) -> (Space, Datatype) {
+    match &operation.local {
+        Local::Buffer => (Space::Buffer(id), Datatype::run(0..operation.remote.size())),
+        Local::Section { window, datatype } => (Space::Window(*window), datatype.clone()),
+    }
+}
+
+/// How many elements the programs write and read here.
+fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
+    let own = here.own.own.iter().map(|&at| match &here.own.program.instructions[at] {
+        Instruction::Unpack { to, .. } => to.len() as u64,
+        Instruction::Copy { from, to, .. } if owner(to) == Delta::SELF => from.len() as u64,
+        _ => 0,
+    });
+    let theirs = here.around.iter().flat_map(|(delta, facts)| {
+        let copies = facts.peers.get(&delta.back()).filter(|_| *delta != Delta::SELF);
+        copies.into_iter().flat_map(|peer| &peer.copies).map(|&at| match &facts.program.instructions[at] {
+            Instruction::Copy { to, .. } if owner(to) != Delta::SELF => to.len() as u64,
+            _ => 0,
+        })
+    });
+    own.chain(theirs).fold(0, u64::saturating_add)
+}
+
+/// What the rank's own program does to its memory.
+fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
+    let own = here.own;
+    for &at in &own.own {
+        let span = (at, at);
+        match &own.program.instructions[at] {
+            Instruction::Pack { from, .. } => sweep.read(Access::of(What::Read, Delta::SELF, at, span), from),
+            Instruction::Copy { from, to, op, .. } => {
+                if owner(from) == Delta::SELF {
+                    sweep.read(Access::of(What::Read, Delta::SELF, at, span), from);
+                }
+                if owner(to) == Delta::SELF {
+                    let (source, origin) = side(from);
+                    let mut access = Access::of(What::Write, Delta::SELF, at, span);
+                    (access.source, access.op) = ((owner(from), source), move_or(*op));
+                    let (space, target) = side(to);
+                    sweep.add(access, space, &origin, &target);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (&delta, peer) in &own.peers {
+        let Some(&(_, facts)) = here.around.iter().find(|(at, _)| *at == delta) else { continue };
+        let Some(there) = facts.peers.get(&delta.back()) else { continue };
+        for (awaited, sent) in peer.awaited.iter().zip(&there.sent) {
+            for &at in &awaited.unpacks {
+                let Instruction::Unpack { at: byte, to, op, element, .. } = &own.program.instructions[at]
+                else {
+                    continue;
+                };
+                let (space, target) = side(to);
+                let size = u64::from(element.size);
+                let (mut from, end) = (sent.at + byte, sent.at + byte + to.len() as u64 * size);
+                let mut done = 0;
+                for &(low, high, pack) in &sent.packs {
+                    let Instruction::Pack { from: part, .. } = &facts.program.instructions[pack] else {
+                        continue;
+                    };
+                    if high <= from || low >= end {
+                        continue;
+                    }
+                    let (first, count) =
+                        (((from - low) / size) as usize, ((high.min(end) - from) / size) as usize);
+                    let (source, origin) = side(part);
+                    let mut access = Access::of(What::Write, Delta::SELF, at, (at, at));
+                    (access.source, access.op) = ((delta, source), move_or(*op));
+                    if count == part.len() && count == to.len() {
+                        sweep.add(access, space, &origin, &target);
+                    } else {
+                        sweep.add(access, space, &origin.slice(first, count), &target.slice(done, count));
+                    }
+                    done += count;
+                    from = high.min(end);
+                }
+            }
+        }
+    }
+}
+
+/// What the programs of peers do to this rank's windows directly.
+fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
+    for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
+        let Some(there) = facts.peers.get(&delta.back()) else { continue };
+        // Frames agree, so this rank exposes itself and awaits the done of whoever touches its windows.
+        let Some(span) = here.own.peers.get(&delta).and_then(|peer| Some((peer.expose?, peer.done_in?)))
+        else {
+            continue;
+        };
+        for &at in &there.copies {
+            let Instruction::Copy { from, to, op, .. } = &facts.program.instructions[at] else { continue };
+            if owner(from) == delta.back() {
+                sweep.read(Access::of(What::Read, delta, at, span), from);
+            } else {
+                let (source, origin) = side(from);
+                let (space, target) = side(to);
+                let mut access = Access::of(What::Write, delta, at, span);
+                (access.source, access.op) = ((delta, source), move_or(*op));
+                sweep.add(access, space, &origin, &target);
+            }
+        }
+    }
+}
+
+/// Where a part lies with its owner, and which elements it has there.
+pub(super) fn side(part: &Part) -> (Space, Datatype) {
+    match part {
+        Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),
+        Part::Operation { operation, first, count } => {
+            (Space::Buffer(*operation), Datatype::run(*first..first + count))
+        }
+    }
+}
+
+/// REPLACE is a put by another name.
+pub(super) fn move_or(op: Option<Op>) -> Option<Op> {
+    op.filter(|op| *op != Op::Replace)
+}
+
+impl Neighbourhood<'_, '_> {
+    /// Who stands at `delta`.
+    pub fn at(&self, delta: Delta) -> &Facts<'_> {
+        self.around.iter().find(|(at, _)| *at == delta).map_or(self.own, |(_, facts)| facts)
+    }
+
+    /// The number of the rank at `delta`.
+    pub fn number(&self, delta: Delta) -> Rank {
+        Rank::new((self.rank.index() as i64 + delta.0) as usize)
+    }
+
+    /// A finding about an instruction of the rank at `actor`, and an operation.
+    pub fn finding(
+        &self,
+        actor: Delta,
+        instruction: Option<usize>,
+        operation: Option<(Delta, OperationId)>,
+        what: String,
+    ) -> Box<Finding> {
+        let mut finding = self.at(actor).finding(self.number(actor), instruction, what);
+        finding.operation = operation.map(|(origin, id)| {
+            let site = self.at(origin).program.pattern.operations[id].site.clone();
+            (self.number(origin), id, site)
+        });
+        finding
+    }
+}

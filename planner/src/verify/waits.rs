@@ -1,0 +1,135 @@
+//! No rank waits in a circle.
+//!
+//! A run's awaits match the sends of the same run, since each channel carries as many frames a run as are awaited from
+//! it, and a `Reclaim` waits for an earlier run. So runs need not be unrolled: one run without a circle is enough, for
+//! any number of runs in a row.
+//!
+//! First by classes: if the graph of (class, instruction) has no circle, the graph of (rank, instruction), which maps
+//! into it, has none. If it has one (a value handed along a chain, each rank of one class), the ranks decide: each runs
+//! as far as it can until all are through or none can move.
+
+use super::error::VerifyError;
+use super::program::Facts;
+use crate::ids::{ClassId, Delta, Id, Rank};
+use crate::table::Table;
+use std::collections::BTreeSet;
+
+/// Which class sends to which, and how far away it stands.
+pub(super) type Links = BTreeSet<(ClassId, Delta, ClassId)>;
+
+pub(super) fn check(
+    facts: &Table<ClassId, Facts<'_>>,
+    class_of: &[ClassId],
+    links: &Links,
+) -> Result<(), VerifyError> {
+    if by_class(facts, links) { Ok(()) } else { by_rank(facts, class_of) }
+}
+
+/// Whether the graph of classes has no circle.
+fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links) -> bool {
+    let mut first = Vec::with_capacity(facts.len());
+    let mut nodes = 0;
+    for class in facts.values() {
+        first.push(nodes);
+        nodes += class.program.instructions.len();
+    }
+    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes];
+    let mut before = vec![0_u32; nodes];
+    for (class, facts) in facts.iter() {
+        for at in 1..facts.program.instructions.len() {
+            let node = first[class.index()] + at;
+            edges[node - 1].push(node as u32);
+            before[node] += 1;
+        }
+    }
+    for &(from, delta, to) in links {
+        let Some(there) = facts[from].peers.get(&delta) else { continue };
+        let Some(back) = facts[to].peers.get(&delta.back()) else { continue };
+        for (sent, awaited) in there.sent.iter().zip(&back.awaited) {
+            let node = first[to.index()] + awaited.instruction;
+            edges[first[from.index()] + sent.instruction].push(node as u32);
+            before[node] += 1;
+        }
+    }
+    let mut ready: Vec<usize> = (0..nodes).filter(|&node| before[node] == 0).collect();
+    let mut done = 0;
+    while let Some(node) = ready.pop() {
+        done += 1;
+        for &next in &edges[node] {
+            before[next as usize] -= 1;
+            if before[next as usize] == 0 {
+                ready.push(next as usize);
+            }
+        }
+    }
+    done == nodes
+}
+
+/// What a rank does with channels, in order.
+enum Step {
+    Send(usize),
+    Await(usize),
+}
+
+/// Each rank runs as far as it can.
+fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<(), VerifyError> {
+    let deltas: Table<ClassId, Vec<Delta>> =
+        facts.values().map(|facts| facts.peers.keys().copied().collect()).collect();
+    let steps: Table<ClassId, Vec<(usize, Step)>> = facts
+        .values()
+        .map(|facts| {
+            let mut steps: Vec<(usize, Step)> = Vec::new();
+            for (index, peer) in facts.peers.values().enumerate() {
+                steps.extend(peer.sent.iter().map(|sent| (sent.instruction, Step::Send(index))));
+                steps.extend(peer.awaited.iter().map(|awaited| (awaited.instruction, Step::Await(index))));
+            }
+            steps.sort_by_key(|(at, _)| *at);
+            steps
+        })
+        .collect();
+    // Frames on their way to each rank from each of its peers, and how far each rank is.
+    let mut channel: Vec<Vec<u32>> = class_of.iter().map(|class| vec![0; deltas[*class].len()]).collect();
+    let mut next = vec![0; class_of.len()];
+    let mut ready: Vec<usize> = (0..class_of.len()).collect();
+    while let Some(rank) = ready.pop() {
+        let class = class_of[rank];
+        while let Some((_, step)) = steps[class].get(next[rank]) {
+            match *step {
+                Step::Send(index) => {
+                    let delta = deltas[class][index];
+                    let to = (rank as i64 + delta.0) as usize;
+                    if let Ok(back) = deltas[class_of[to]].binary_search(&delta.back()) {
+                        channel[to][back] += 1;
+                        let waits = steps[class_of[to]].get(next[to]);
+                        if to != rank && matches!(waits, Some((_, Step::Await(from))) if *from == back) {
+                            ready.push(to);
+                        }
+                    }
+                }
+                Step::Await(index) if channel[rank][index] == 0 => break,
+                Step::Await(index) => channel[rank][index] -= 1,
+            }
+            next[rank] += 1;
+        }
+    }
+    // One that waits, and after it whom it waits for, until one comes again.
+    let waiting = |rank: usize| {
+        let (at, step) = steps[class_of[rank]].get(next[rank])?;
+        let (Step::Await(index) | Step::Send(index)) = step;
+        Some((*at, (rank as i64 + deltas[class_of[rank]][*index].0) as usize))
+    };
+    let Some(first) = (0..class_of.len()).find(|&rank| waiting(rank).is_some()) else { return Ok(()) };
+    let mut circle = vec![first];
+    while let Some((_, to)) = circle.last().and_then(|&rank| waiting(rank)) {
+        if let Some(start) = circle.iter().position(|&rank| rank == to) {
+            circle.drain(..start);
+            break;
+        }
+        circle.push(to);
+    }
+    let first = circle[0];
+    let names: Vec<String> = circle.iter().take(8).map(|&rank| Rank::new(rank).to_string()).collect();
+    let what = format!("{} ranks wait for each other in a circle: {}", circle.len(), names.join(", "));
+    let at = waiting(first).map(|(at, _)| at);
+    Err(VerifyError::WaitCycle(facts[class_of[first]].finding(Rank::new(first), at, what)))
+}

@@ -1,0 +1,263 @@
+//! Every schedule leaves what the reference interpreter leaves, whatever the options and in whatever order ranks run.
+
+#[expect(dead_code, reason = "the verifier's tests use the rest of it")]
+mod support;
+
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementType, Op, Scalar};
+use fencepost_planner::grid::Block;
+use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::table::Table;
+use fencepost_planner::units::Bytes;
+use fencepost_planner::verify::verify_expanded;
+use fencepost_planner::{Class, Options, collect, compile};
+use proptest::prelude::*;
+use support::{interpreter, random};
+
+const LEN: usize = 12;
+
+/// Elements of a window of [`LEN`]: `size` of them, in any order, some twice, some in a row.
+fn datatype(size: usize) -> BoxedStrategy<Datatype> {
+    prop_oneof![
+        2 => (0..=LEN - size.min(LEN)).prop_map(move |first| Datatype::run(first..first + size)),
+        1 => prop::collection::vec(0..LEN as i64, size).prop_map(Datatype::elements),
+        1 => (0..3_i64, 1..3_i64, any::<bool>()).prop_map(move |(offset, stride, back)| {
+            let (first, stride) = if back { (LEN as i64 - 1 - offset, -stride) } else { (offset, stride) };
+            Datatype::elements((0..size as i64).map(|i| (first + i * stride).clamp(0, LEN as i64 - 1)))
+        }),
+    ]
+    .boxed()
+}
+
+fn windows() -> Table<WindowId, ElementType> {
+    [Scalar::F64, Scalar::F64, Scalar::I16].into_iter().map(ElementType::scalar).collect()
+}
+
+fn operation(rank: usize, ranks: usize) -> BoxedStrategy<Operation> {
+    let window = prop_oneof![3 => Just(0), 1 => Just(1), 2 => Just(2)];
+    (window, 0..6_usize, 0..10_u8, 0..=ranks, any::<prop::sample::Index>())
+        .prop_flat_map(move |(window, size, kind, target, pick)| {
+            let integer = window == 2;
+            let kind = match kind {
+                0..4 => Kind::Put,
+                4..7 => Kind::Get,
+                _ if integer => Kind::Accumulate([Op::Sum, Op::Replace, Op::Bxor, Op::Max][pick.index(4)]),
+                _ => Kind::Accumulate([Op::Sum, Op::Prod, Op::Replace, Op::Min][pick.index(4)]),
+            };
+            let target = (target < ranks).then(|| Delta(target as i64 - rank as i64));
+            let section = if integer { 2 } else { pick.index(2) as u32 };
+            let local = prop_oneof![
+                1 => Just(Local::Buffer),
+                2 => datatype(size).prop_map(move |datatype| Local::Section { window: WindowId(section), datatype }),
+            ];
+            let mode = prop::sample::select(Mode::ALL.to_vec());
+            (datatype(size), local, mode).prop_map(move |(remote, local, mode)| Operation {
+                kind,
+                window: WindowId(window),
+                target,
+                remote,
+                local,
+                mode,
+                site: Site::default(),
+            })
+        })
+        .boxed()
+}
+
+/// Each rank's operations; ranks with equal ones are one class.
+fn patterns() -> BoxedStrategy<Patterns> {
+    (1..5_usize, prop::bool::weighted(0.1))
+        .prop_flat_map(|(ranks, relaxed)| {
+            let each: Vec<_> =
+                (0..ranks).map(|rank| prop::collection::vec(operation(rank, ranks), 0..5)).collect();
+            (each, Just(relaxed))
+        })
+        .prop_map(|(each, relaxed)| by_class(each, if relaxed { Order::Relaxed } else { Order::Canonical }))
+        .boxed()
+}
+
+fn by_class(each: Vec<Vec<Operation>>, order: Order) -> Patterns {
+    let mut classes: Table<ClassId, Pattern> = Table::new();
+    let class_of: Vec<ClassId> = each
+        .into_iter()
+        .map(|operations| {
+            let pattern = Pattern { operations: operations.into_iter().collect() };
+            let found = classes.iter().find(|(_, other)| **other == pattern).map(|(id, _)| id);
+            found.unwrap_or_else(|| classes.push(pattern))
+        })
+        .collect();
+    let shape = vec![class_of.len() as u32];
+    Patterns { name: "test".into(), windows: windows(), shape, classes, class_of, order }
+}
+
+fn options() -> BoxedStrategy<(Placement, Options)> {
+    let placement = prop_oneof![
+        Just(Placement::Together),
+        Just(Placement::Apart),
+        Just(Placement::Hosts { ranks_each: 2 })
+    ];
+    let mode = prop::sample::select(Mode::ALL.to_vec());
+    let bytes = prop_oneof![Just(None), (1..40_u64).prop_map(|bytes| Some(Bytes(bytes)))];
+    (placement, mode, any::<bool>(), bytes.clone(), bytes)
+        .prop_map(|(placement, mode, coalesce, chunk, cap)| {
+            (placement, Options { mode, coalesce, chunk, cap })
+        })
+        .boxed()
+}
+
+fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) {
+    let schedule = compile(patterns, placement, &Machine::default(), options).expect("good patterns");
+    let windows: Vec<ElementType> = windows().into_values().collect();
+    let world = random::world(&windows, patterns.class_of.len(), LEN, seed);
+    if let Err(difference) = interpreter::differs(patterns, &schedule, &world, 4, seed) {
+        panic!("{difference}\n{patterns}{}", schedule.get());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_schedule_leaves_what_the_reference_leaves(
+        patterns in patterns(), (placement, options) in options(), seed in any::<u64>(),
+    ) {
+        check(&patterns, placement, &options, seed);
+    }
+}
+
+#[test]
+fn least_lengths_reach_what_others_touch() {
+    let put = Operation {
+        kind: Kind::Put,
+        window: WindowId(0),
+        target: Some(Delta(1)),
+        remote: Datatype::run(4..9),
+        local: Local::Section { window: WindowId(1), datatype: Datatype::run(0..5) },
+        mode: Mode::Auto,
+        site: Site::default(),
+    };
+    let patterns = by_class(vec![vec![put], vec![]], Order::Canonical);
+    let schedule = compile(&patterns, Placement::Together, &Machine::default(), &Options::default())
+        .expect("good patterns");
+    let asked: Vec<Vec<usize>> = schedule
+        .class_of
+        .iter()
+        .map(|&class| schedule.classes[class].least_len.values().copied().collect())
+        .collect();
+    assert_eq!(asked, [[0, 5, 0], [9, 0, 0]]);
+    assert_eq!(schedule.classes.ids().map(ClassId::index).collect::<Vec<_>>(), [0, 1]);
+}
+
+/// The halo of every block of a grid, as a superstep would ask for it.
+fn halo<const D: usize>(global: [usize; D], grid: [usize; D], wraps: [bool; D]) -> Patterns {
+    let ranks = grid.iter().product::<usize>();
+    let block = |rank: u32| Ok(Block::at(rank as usize, ranks, global)?.grid(grid)?.halo(1)?.periodic(wraps));
+    collect::patterns(
+        "halo",
+        [ElementType::scalar(Scalar::F64)].into_iter().collect(),
+        ranks as u32,
+        block,
+        |_, block: &Block<D>| {
+            let put = |n: &fencepost_planner::grid::Neighbour<D>| Operation {
+                kind: Kind::Put,
+                window: WindowId(0),
+                target: Some(Delta(n.rank as i64 - block.rank() as i64)),
+                remote: block.halo_of(n),
+                local: Local::Section { window: WindowId(0), datatype: block.inner_edge(n) },
+                mode: Mode::Auto,
+                site: Site::default(),
+            };
+            let operations = block.neighbours().map(|n| put(&n)).collect();
+            Ok((Pattern { operations }, false))
+        },
+    )
+    .expect("a halo")
+}
+
+#[test]
+fn an_even_halo_in_three_dimensions_ends_in_27_programs_and_26_rounds() {
+    for placement in [Placement::Together, Placement::Apart] {
+        let patterns = halo([24, 24, 24], [4, 6, 4], [false; 3]);
+        let schedule =
+            compile(&patterns, placement, &Machine::default(), &Options::default()).expect("a halo");
+        assert_eq!(schedule.classes.len(), 27);
+        let rounds = schedule.classes.values().flat_map(|program| program.routes.values().flatten());
+        assert!(rounds.map(|route| route.round.0).max() < Some(26));
+    }
+}
+
+#[test]
+fn verdicts_by_class_are_those_of_every_rank_by_itself() {
+    for (global, grid) in [([13, 17], [4, 5]), ([9, 9], [3, 3]), ([8, 31], [1, 7])] {
+        for wraps in [[false, false], [true, false], [true, true]] {
+            let patterns = halo(global, grid, wraps);
+            for mode in Mode::ALL {
+                for placement in [Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 4 }] {
+                    let options = Options { mode, ..Options::default() };
+                    let schedule =
+                        compile(&patterns, placement, &Machine::default(), &options).expect("a halo");
+                    assert_eq!(verify_expanded(&patterns, &schedule), Ok(()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loop_of_puts_ends_in_the_instructions_of_one_put_with_a_datatype() {
+    let put = |from: Datatype, to: Datatype| Operation {
+        kind: Kind::Put,
+        window: WindowId(0),
+        target: Some(Delta(1)),
+        remote: to,
+        local: Local::Section { window: WindowId(0), datatype: from },
+        mode: Mode::Auto,
+        site: Site::default(),
+    };
+    let (from, to) = (Datatype::nest(1, &[(50, 3)], 1), Datatype::nest(400, &[(50, 7)], 1));
+    let single = |at: i64| at as usize..at as usize + 1;
+    let loop_of_puts = from
+        .element_iter()
+        .zip(to.element_iter())
+        .map(|(a, b)| put(Datatype::run(single(a)), Datatype::run(single(b))));
+    let programs = [loop_of_puts.collect(), vec![put(from.clone(), to.clone())]].map(|operations| {
+        let patterns = by_class(vec![operations, vec![]], Order::Canonical);
+        let schedule = compile(&patterns, Placement::Apart, &Machine::default(), &Options::default());
+        let classes = schedule.expect("good patterns").into_inner().classes;
+        classes.into_values().map(|program| (program.buffers, program.instructions)).collect::<Vec<_>>()
+    });
+    assert_eq!(programs[0], programs[1]);
+}
+
+#[test]
+fn what_makes_no_sense_is_an_error_that_names_operation_rank_and_line() {
+    let good = Operation {
+        kind: Kind::Put,
+        window: WindowId(0),
+        target: Some(Delta(1)),
+        remote: Datatype::run(0..2),
+        local: Local::Buffer,
+        mode: Mode::Auto,
+        site: Site { file: "heat.rs".into(), line: 7, column: 1 },
+    };
+    let section = |window, datatype| Local::Section { window: WindowId(window), datatype };
+    let bad = [
+        (Class::Rank, Operation { target: Some(Delta(2)), ..good.clone() }),
+        (Class::Rank, Operation { target: Some(Delta(-1)), ..good.clone() }),
+        (Class::Size, Operation { local: section(0, Datatype::run(0..3)), ..good.clone() }),
+        (Class::Type, Operation { local: section(2, Datatype::run(0..2)), ..good.clone() }),
+        (Class::Disp, Operation { remote: Datatype::nest(-1, &[], 2), ..good.clone() }),
+        (Class::Win, Operation { window: WindowId(3), ..good.clone() }),
+        (Class::Op, Operation { kind: Kind::Accumulate(Op::Bxor), ..good.clone() }),
+    ];
+    for (class, operation) in bad {
+        let patterns = by_class(vec![vec![good.clone(), operation], vec![]], Order::Canonical);
+        let error =
+            compile(&patterns, Placement::Apart, &Machine::default(), &Options::default()).unwrap_err();
+        assert_eq!((error.class(), error.rank()), (class, Some(0)), "{error}");
+        assert!(error.message().contains("op1") && error.message().contains("heat.rs:7"), "{error}");
+    }
+}

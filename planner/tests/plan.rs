@@ -1,0 +1,549 @@
+//! Plan files: every schedule comes back as it was, and no bytes whatever do more than give an error.
+
+use fencepost_planner::Class;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
+use fencepost_planner::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::schedule::{
+    Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
+};
+use fencepost_planner::plan::{RANKS_MAX, difference, from_bytes, load, save, to_bytes};
+use fencepost_planner::verify;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+// What this thread has allocated: now, and at most.
+thread_local! {
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator as it is; counting touches two cells only, which are
+// never dropped and never allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.set(LIVE.get() + layout.size() as isize);
+        PEAK.set(PEAK.get().max(LIVE.get()));
+        // SAFETY: the caller keeps the contract of the same method.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get() - layout.size() as isize);
+        // SAFETY: the caller keeps the contract of the same method.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that were live at once during `act`, above those before it.
+fn peak<T>(act: impl FnOnce() -> T) -> (T, isize) {
+    let before = LIVE.get();
+    PEAK.set(before);
+    let result = act();
+    (result, PEAK.get() - before)
+}
+
+/// Numbers by a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+    fn many<T, C: FromIterator<T>>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> C {
+        let count = self.below(most + 1);
+        (0..count).map(|_| one(self)).collect()
+    }
+}
+
+fn element(random: &mut Random) -> ElementType {
+    match random.below(4) {
+        0 => ElementType::opaque(1 + random.below(300) as u32),
+        1 => {
+            let (value, index) = (random.one(&Scalar::ALL), random.one(&Scalar::ALL));
+            ElementType { size: value.size() + index.size(), kind: ElementKind::ValueAt(value, index) }
+        }
+        _ => ElementType::scalar(random.one(&Scalar::ALL)),
+    }
+}
+
+fn datatype(random: &mut Random) -> Datatype {
+    match random.below(4) {
+        0 => Datatype::run(0..random.below(5)),
+        1 => Datatype::nest(
+            random.below(100) as i64,
+            &[(random.below(4), random.below(40) as i64 - 20 + 2000), (2, 7)],
+            1 + random.below(3),
+        ),
+        _ => {
+            let list: Vec<i64> = random.many(6, |random| random.below(50) as i64);
+            Datatype::elements(list)
+        }
+    }
+}
+
+/// A schedule of which every reference is to something, and no more: what a plan file may hold.
+fn schedule(seed: u64) -> Schedule {
+    let random = &mut Random(seed);
+    let shape: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(5) as u32).collect();
+    let ranks: u32 = shape.iter().product();
+    let windows: Vec<ElementType> = (0..1 + random.below(3)).map(|_| element(random)).collect();
+    let classes = 1 + random.below(4);
+    let program = |random: &mut Random| program(random, ranks, windows.len());
+    let classes: Vec<Program> = (0..classes).map(|_| program(random)).collect();
+    let class_of = (0..ranks).map(|_| ClassId(random.below(classes.len()) as u32)).collect();
+    Schedule {
+        name: random.one(&["", "exchange", "Größe"]).into(),
+        windows: windows.into_iter().collect(),
+        shape,
+        classes: classes.into_iter().collect(),
+        class_of,
+        order: random.one(&[Order::Canonical, Order::Relaxed]),
+        placement: random.one(&[Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 3 }]),
+    }
+}
+
+fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
+    let delta =
+        |random: &mut Random| Delta(random.below(2 * ranks as usize - 1) as i64 - i64::from(ranks) + 1);
+    let window = |random: &mut Random| WindowId(random.below(windows) as u32);
+    let operations: Vec<Operation> = random.many(4, |random| Operation {
+        kind: random.one(&[Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::MaxLoc)]),
+        window: window(random),
+        target: if random.below(5) == 0 { None } else { Some(delta(random)) },
+        remote: datatype(random),
+        local: if random.below(2) == 0 {
+            Local::Buffer
+        } else {
+            Local::Section { window: window(random), datatype: datatype(random) }
+        },
+        mode: random.one(&Mode::ALL),
+        site: Site {
+            file: random.one(&["src/main.rs", "halo.rs"]).into(),
+            line: random.below(500) as u32,
+            column: 9,
+        },
+    });
+    let routes = operations.iter().map(|operation| {
+        operation.target.map(|_| Routing {
+            mode: random.one(&Mode::ALL[1..]),
+            instead: random.below(2) == 0,
+            round: RoundId(random.below(9) as u32),
+        })
+    });
+    let routes: Vec<Option<Routing>> = routes.collect();
+    let buffers: Vec<Buffer> = random.many(3, |random| Buffer {
+        peer: delta(random),
+        bytes: random.below(1 << 20) as u64,
+        copies: 1 + random.below(2) as u32,
+    });
+    let part = |random: &mut Random| {
+        if operations.is_empty() || random.below(2) == 0 {
+            Part::Window { owner: delta(random), window: window(random), datatype: datatype(random) }
+        } else {
+            let operation = OperationId(random.below(operations.len()) as u32);
+            Part::Operation { operation, first: random.below(300), count: random.below(300) }
+        }
+    };
+    let op = |random: &mut Random| (random.below(2) == 0).then(|| random.one(&Op::ALL));
+    let instructions = random.many(12, |random| {
+        let buffer = BufferId(random.below(buffers.len().max(1)) as u32);
+        let (at, bytes) = (random.below(5000) as u64, random.below(5000) as u64);
+        match random.below(9) {
+            1 if !buffers.is_empty() => Instruction::Reclaim { buffer },
+            2 if !buffers.is_empty() => Instruction::Pack { from: part(random), element: 8, buffer, at },
+            3 if !buffers.is_empty() => Instruction::Send { buffer, at, bytes, round: RoundId(3) },
+            4 => Instruction::Await {
+                peer: delta(random),
+                frame: random.one(&[Frame::Entry, Frame::Data { bytes }, Frame::Done]),
+            },
+            5 => Instruction::Copy {
+                from: part(random),
+                to: part(random),
+                op: op(random),
+                element: element(random),
+            },
+            6 => Instruction::Unpack {
+                peer: delta(random),
+                at,
+                to: part(random),
+                op: op(random),
+                element: element(random),
+            },
+            7 => Instruction::Release { peer: delta(random) },
+            8 => Instruction::Done { peer: delta(random) },
+            _ => Instruction::Expose { peer: delta(random) },
+        }
+    });
+    Program {
+        least_len: (0..windows).map(|_| random.below(10_000)).collect(),
+        pattern: Pattern { operations: operations.iter().cloned().collect() },
+        routes: routes.into_iter().collect(),
+        buffers: buffers.iter().cloned().collect(),
+        instructions,
+    }
+}
+
+// The format, written a second time, from its description only.
+const HEADER: usize = 56;
+const ENTRY: usize = 32;
+
+fn number(file: &[u8], at: usize) -> usize {
+    u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize
+}
+
+fn taken_apart(file: &[u8]) -> Vec<([u8; 8], Vec<u8>)> {
+    let entries = file[HEADER..].chunks(ENTRY).take(6);
+    entries.map(|e| (e[..8].try_into().unwrap(), file[number(e, 8)..][..number(e, 16)].to_vec())).collect()
+}
+
+fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
+    let mut offset = HEADER + ENTRY * sections.len();
+    let mut table = Vec::new();
+    let mut identity = 1u32.to_le_bytes().to_vec();
+    for (i, (name, bytes)) in sections.iter().enumerate() {
+        table.extend(name);
+        table.extend((offset as u64).to_le_bytes());
+        table.extend((bytes.len() as u64).to_le_bytes());
+        table.extend(&blake3::hash(bytes).as_bytes()[..8]);
+        offset += bytes.len();
+        if i + 1 < sections.len() {
+            identity.extend(name);
+            identity.extend((bytes.len() as u64).to_le_bytes());
+            identity.extend(bytes);
+        }
+    }
+    let mut file = b"\x89FPLAN\r\n".to_vec();
+    file.extend(1u32.to_le_bytes());
+    file.extend((sections.len() as u32).to_le_bytes());
+    file.extend((offset as u64).to_le_bytes());
+    file.extend(blake3::hash(&identity).as_bytes());
+    file.extend(table);
+    sections.iter().for_each(|(_, bytes)| file.extend(bytes));
+    file
+}
+
+/// Patterns that ask for what the schedule says that they ask for.
+fn asked_by(schedule: &Schedule) -> Patterns {
+    Patterns {
+        name: schedule.name.clone(),
+        windows: schedule.windows.clone(),
+        shape: schedule.shape.clone(),
+        classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
+        class_of: schedule.class_of.clone(),
+        order: schedule.order,
+    }
+}
+
+fn refused(file: &[u8], words: &[&str]) {
+    let error = from_bytes(file).expect_err("this is no plan");
+    assert_eq!(error.class(), Class::File);
+    for word in words {
+        assert!(error.message().contains(word), "{word:?} is not in: {error}");
+    }
+}
+
+/// One edit of a few bytes.
+fn edit(random: &mut Random, bytes: &mut Vec<u8>) {
+    let at = random.below(bytes.len().max(1));
+    let to = (at + random.below(9)).min(bytes.len());
+    match random.below(7) {
+        0 => bytes.insert(at.min(bytes.len()), random.next() as u8),
+        1 if !bytes.is_empty() => drop(bytes.remove(at)),
+        2 if !bytes.is_empty() => bytes[at] = random.one(&[0, 1, 2, 0x7f, 0x80, 0xff]),
+        3 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
+        4 => {
+            let part = bytes[at.min(to)..to].to_vec();
+            let into = random.below(bytes.len() + 1);
+            drop(bytes.splice(into..into, part));
+        }
+        5 => drop(bytes.splice(at.min(to)..to, *b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f")),
+        6 => bytes.truncate(at),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_schedule_comes_back_as_it_was() {
+    let mut lengths = 0;
+    for seed in 0..3000 {
+        let schedule = schedule(seed);
+        let bytes = to_bytes(&schedule).unwrap();
+        let (plan, peak) = peak(|| from_bytes(&bytes));
+        let plan = plan.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(peak > 0 && peak <= justified(bytes.len()), "{peak} bytes for a file of {}", bytes.len());
+        assert_eq!(plan.schedule, schedule, "seed {seed}");
+        assert_eq!(plan.digest, schedule.digest());
+        assert_eq!(to_bytes(&plan.schedule).unwrap(), bytes);
+        assert_eq!(put_together(&taken_apart(&bytes)), bytes, "the format is as described");
+        lengths += bytes.len();
+    }
+    assert!(lengths > 3000 * 300);
+}
+
+#[test]
+fn unequal_schedules_have_unequal_digests() {
+    let digests: std::collections::HashSet<_> = (0..3000).map(|seed| schedule(seed).digest()).collect();
+    assert_eq!(digests.len(), 3000);
+    let mut other = schedule(1);
+    other.shape.push(1);
+    assert_ne!(other.digest(), schedule(1).digest());
+    let digest = schedule(1).digest();
+    assert_eq!(digest.to_string()[..16], format!("{:016x}", digest.short().swap_bytes()));
+}
+
+#[test]
+fn a_plan_is_saved_and_loaded() {
+    let folder = std::env::temp_dir().join(format!("fencepost-plan-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("halo.plan");
+    save(&schedule(5), &path).unwrap();
+    let plan = load(&path).unwrap();
+    assert_eq!(plan.schedule, schedule(5));
+    assert!(plan.made_by.starts_with("fencepost "));
+    std::fs::write(&path, b"u = 1").unwrap();
+    let error = load(&path).unwrap_err();
+    assert_eq!(error.class(), Class::File);
+    assert!(error.message().contains("halo.plan") && error.message().contains("not a plan file"), "{error}");
+    assert_eq!(load(folder.join("none.plan")).unwrap_err().class(), Class::Io);
+    assert_eq!(save(&schedule(5), folder.join("none/x.plan")).unwrap_err().class(), Class::Io);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    let good = to_bytes(&schedule(7)).unwrap();
+    let with = |at: usize, bytes: &[u8]| {
+        let mut file = good.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    refused(&[], &["empty"]);
+    refused(b"#!/bin/sh\necho", &["not a plan file", "begins with"]);
+    refused(&with(0, b"\x09"), &["not a plan file"]);
+    refused(&good[..good.len() - 1], &["truncated", &format!("{} bytes of {}", good.len() - 1, good.len())]);
+    refused(&good[..20], &["truncated", "20 bytes"]);
+    refused(&[&good[..], b"x"].concat(), &["1 bytes behind its end"]);
+    refused(&with(8, &2u32.to_le_bytes()), &["format version 2", "update Fencepost"]);
+    refused(&with(8, &0u32.to_le_bytes()), &["format version 0", "compile the plan again"]);
+    refused(&with(12, &7u32.to_le_bytes()), &["7 sections"]);
+    refused(&with(16, &u64::MAX.to_le_bytes()), &["truncated"]);
+    refused(&with(16, &1u64.to_le_bytes()), &["behind its end"]);
+    refused(&with(24, &[0; 32]), &["edited"]);
+    refused(&with(HEADER, b"programs"), &["`programs`", "expected `schedule`"]);
+    for i in 0..6 {
+        for (field, value) in [(8, u64::MAX), (16, u64::MAX), (8, 0), (16, 0), (8, 1 << 63), (16, 1 << 63)] {
+            if number(&good, HEADER + ENTRY * i + field) as u64 != value {
+                refused(&with(HEADER + ENTRY * i + field, &value.to_le_bytes()), &["damaged"]);
+            }
+        }
+    }
+    refused(&with(good.len() - 1, &[good[good.len() - 1] ^ 1]), &["checksum", "`made by`"]);
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    for seed in 0..40 {
+        let good = to_bytes(&schedule(seed)).unwrap();
+        for length in 0..good.len() {
+            refused(&good[..length], &[if length == 0 { "empty" } else { "truncated" }]);
+        }
+    }
+}
+
+/// Memory that a file of `length` bytes may take, when it is for few ranks.
+fn justified(length: usize) -> isize {
+    300 * length as isize + (64 << 10)
+}
+
+#[test]
+fn no_edit_goes_unseen() {
+    let random = &mut Random(1);
+    let files: Vec<Vec<u8>> = (0..50).map(|seed| to_bytes(&schedule(seed)).unwrap()).collect();
+    for _ in 0..100_000 {
+        let good = random.one(&files);
+        let mut file = good.clone();
+        (0..1 + random.below(3)).for_each(|_| edit(random, &mut file));
+        let (result, peak) = peak(|| from_bytes(&file));
+        assert!(result.is_err() || file == good);
+        assert!(peak <= justified(file.len()), "{peak} bytes for a file of {}", file.len());
+    }
+}
+
+/// Sections are edited, then checksums and digest made good again: what is still accepted is a plan.
+#[test]
+fn edits_with_good_digests_are_refused_or_are_plans() {
+    let random = &mut Random(2);
+    let files: Vec<Vec<u8>> = (0..200).map(|seed| to_bytes(&schedule(seed)).unwrap()).collect();
+    let mut accepted = 0;
+    for _ in 0..100_000 {
+        let mut sections = taken_apart(&random.one(&files));
+        for _ in 0..1 + random.below(2) {
+            let section = random.below(6);
+            edit(random, &mut sections[section].1);
+        }
+        let file = put_together(&sections);
+        let (result, peak) = peak(|| from_bytes(&file));
+        assert!(peak <= justified(file.len()), "{peak} bytes for a file of {}", file.len());
+        match result {
+            Err(error) => assert_eq!(error.class(), Class::File, "{error}"),
+            Ok(plan) => {
+                accepted += 1;
+                // The one way to write it, but for what wrote it.
+                let again = to_bytes(&plan.schedule).unwrap();
+                assert_eq!(taken_apart(&again)[..5], sections[..5]);
+                assert_eq!(plan.digest, plan.schedule.digest());
+                // Whatever it asks for, the verifier has a verdict.
+                let patterns = asked_by(&plan.schedule);
+                drop(verify(&patterns, plan.schedule));
+            }
+        }
+    }
+    assert!((1000..60_000).contains(&accepted), "{accepted}");
+}
+
+#[test]
+fn random_bytes_are_refused() {
+    let random = &mut Random(3);
+    for _ in 0..10_000 {
+        let mut file: Vec<u8> = random.many(400, |random| random.next() as u8);
+        if random.below(2) == 0 && file.len() > 24 {
+            let length = file.len() as u64;
+            file[..8].copy_from_slice(b"\x89FPLAN\r\n");
+            file[8..16].copy_from_slice(&[1, 0, 0, 0, 6, 0, 0, 0]);
+            file[16..24].copy_from_slice(&length.to_le_bytes());
+        }
+        refused(&file, &[]);
+    }
+}
+
+/// Base-128, as the format has it.
+fn word(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// A file of few bytes that claims `ranks` ranks, in a consistent way.
+fn few_bytes_for(ranks: u64) -> Vec<u8> {
+    let mut small = schedule(0);
+    small.name = String::new();
+    small.windows = [ElementType::opaque(1)].into_iter().collect();
+    (small.shape, small.class_of) = (vec![1], vec![ClassId(0)]);
+    let nothing = Program {
+        pattern: Pattern::default(),
+        routes: Default::default(),
+        least_len: [0].into_iter().collect(),
+        buffers: Default::default(),
+        instructions: Vec::new(),
+    };
+    small.classes = [nothing].into_iter().collect();
+    let mut sections = taken_apart(&to_bytes(&small).unwrap());
+    let ranks = word(ranks);
+    // Name, ranks, one extent; then the windows, the order and the placement as they are.
+    let head = sections[0].1.clone();
+    sections[0].1 = [&head[..1], &ranks, &[1], &ranks, &head[4..]].concat();
+    // One class, one level, one line, one run.
+    sections[1].1 = [&[1, 1, 1, 1][..], &ranks, &[0]].concat();
+    put_together(&sections)
+}
+
+#[test]
+fn the_number_of_ranks_is_bounded() {
+    assert_eq!(from_bytes(&few_bytes_for(100_172)).unwrap().schedule.class_of.len(), 100_172);
+    for ranks in [0, u64::from(RANKS_MAX) + 1, u64::from(u32::MAX), u64::MAX] {
+        let (_, peak) = peak(|| refused(&few_bytes_for(ranks), &["section `schedule`"]));
+        assert!(peak < 1 << 16, "{peak}");
+    }
+}
+
+#[test]
+fn numbers_have_one_spelling() {
+    let good = taken_apart(&to_bytes(&schedule(11)).unwrap());
+    for section in 0..5 {
+        // The first number of each section is below 128 here: the same in two bytes.
+        let mut sections = good.clone();
+        let first = sections[section].1[0];
+        assert!(first < 0x80);
+        sections[section].1.splice(..1, [first | 0x80, 0]);
+        refused(&put_together(&sections), &["shortest"]);
+    }
+}
+
+#[test]
+fn tables_hold_what_is_referred_to_and_no_more() {
+    // A file name that nobody has.
+    let good = taken_apart(&to_bytes(&schedule(11)).unwrap());
+    let mut sections = good.clone();
+    sections[2].1[0] += 1;
+    sections[2].1.extend(b"\x04none");
+    refused(&put_together(&sections), &["one way"]);
+    // Two runs where one would do: a line of three ranks of one class.
+    let mut sections = taken_apart(&few_bytes_for(3));
+    sections[1].1 = vec![1, 1, 1, 2, 1, 0, 2, 0];
+    refused(&put_together(&sections), &["one way"]);
+}
+
+#[test]
+fn the_first_difference_is_named_with_both_lines() {
+    let operation = |target: i64, line| Operation {
+        kind: Kind::Put,
+        window: WindowId(0),
+        target: Some(Delta(target)),
+        remote: Datatype::run(0..4),
+        local: Local::Buffer,
+        mode: Mode::Auto,
+        site: Site { file: "halo.rs".into(), line, column: 5 },
+    };
+    let pattern = |operations: &[Operation]| Pattern { operations: operations.iter().cloned().collect() };
+    let planned = pattern(&[operation(1, 10), operation(2, 11)]);
+
+    assert_eq!(difference(&pattern(&[operation(1, 20), operation(2, 31)]), &planned), None);
+    assert_eq!(difference(&Pattern::default(), &Pattern::default()), None);
+    let changed = difference(&pattern(&[operation(1, 20), operation(3, 31)]), &planned).unwrap();
+    assert_eq!(changed.operation, OperationId(1));
+    assert_eq!(
+        changed.to_string(),
+        "operation 1 at halo.rs:31 is not as planned at halo.rs:11: its target is +3, planned was +2"
+    );
+    let more =
+        difference(&pattern(&[operation(1, 20), operation(2, 31), operation(2, 32)]), &planned).unwrap();
+    assert_eq!(more.to_string(), "operation 2 at halo.rs:32 is one more than the plan has");
+    let fewer = difference(&pattern(&[operation(1, 20)]), &planned).unwrap();
+    assert_eq!(fewer.to_string(), "the plan has an operation 1, from halo.rs:11, that is not called");
+
+    let edits: [fn(&mut Operation); 6] = [
+        |operation| operation.kind = Kind::Accumulate(Op::Sum),
+        |operation| operation.window = WindowId(1),
+        |operation| operation.target = None,
+        |operation| operation.remote = Datatype::run(0..5),
+        |operation| operation.local = Local::Section { window: WindowId(0), datatype: Datatype::run(0..4) },
+        |operation| operation.mode = Mode::Direct,
+    ];
+    let names = ["kind", "window", "target is", "target datatype", "origin", "mode"];
+    for (edit, name) in edits.into_iter().zip(names) {
+        let mut mine = operation(1, 10);
+        edit(&mut mine);
+        let text = difference(&pattern(&[mine, operation(2, 11)]), &planned).unwrap().to_string();
+        assert!(text.contains(&format!("its {name}")), "{text}");
+    }
+}

@@ -1,0 +1,112 @@
+//! What the tests of schedules share: random patterns, a plain lowering, and an interpreter of schedules.
+
+pub mod interpreter;
+pub mod naive;
+pub mod random;
+
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::{Delta, Id, OperationId};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::reference::{Buffers, World};
+use fencepost_planner::table::Table;
+
+/// A generator of numbers that looks random and is the same everywhere.
+#[derive(Clone)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    /// One of `0..below`.
+    pub fn roll(&mut self, below: usize) -> usize {
+        (self.next() % below as u64) as usize
+    }
+
+    pub fn chance(&mut self, of: usize) -> bool {
+        self.roll(of) == 0
+    }
+
+    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.roll(of.len())].clone()
+    }
+}
+
+/// The pattern of each rank.
+pub fn by_rank(patterns: &Patterns) -> Vec<Pattern> {
+    patterns.class_of.iter().map(|class| patterns.classes[*class].clone()).collect()
+}
+
+/// Patterns with each distinct one kept once.
+pub fn intern(mut patterns: Patterns) -> Patterns {
+    let (mut classes, mut class_of) = (Vec::<Pattern>::new(), Vec::new());
+    for pattern in by_rank(&patterns) {
+        let known = classes.iter().position(|known| *known == pattern);
+        class_of.push(Id::new(known.unwrap_or(classes.len())));
+        if known.is_none() {
+            classes.push(pattern);
+        }
+    }
+    patterns.classes = classes.into_iter().collect();
+    patterns.class_of = class_of;
+    patterns
+}
+
+/// Bytes for the slices of one rank's puts and accumulates.
+pub fn sources(patterns: &Patterns, rank: usize, run: usize) -> Buffers {
+    let pattern = &patterns.classes[patterns.class_of[rank]];
+    let mut dice = Dice::new((rank * 1000 + run) as u64 + 77);
+    let with_slice = pattern.operations.iter().filter(|(_, operation)| {
+        operation.target.is_some() && operation.kind != Kind::Get && operation.local == Local::Buffer
+    });
+    with_slice
+        .map(|(id, operation)| {
+            let element = patterns.windows[operation.window];
+            (id, (0..operation.remote.size()).flat_map(|_| random::value(element, &mut dice)).collect())
+        })
+        .collect()
+}
+
+/// What a rank stores into its own windows before it enters run `run`.
+pub fn store(world: &mut World, rank: usize, run: usize) {
+    let mut dice = Dice::new((rank * 3001 + run * 17) as u64 + 5);
+    for (window, element) in world.element.clone().iter() {
+        let (size, bytes) = (element.size as usize, &mut world.memory[rank][window]);
+        for _ in 0..(bytes.len() / size).min(3) {
+            let at = dice.roll(bytes.len() / size) * size;
+            bytes[at..at + size].copy_from_slice(&random::value(*element, &mut dice));
+        }
+    }
+}
+
+/// An operation on window 0 of another rank.
+pub fn operation(kind: Kind, target: i64, remote: Datatype, local: Local) -> Operation {
+    let site = Site { file: "program.rs".into(), line: 7, column: 1 };
+    Operation { kind, window: Id::new(0), target: Some(Delta(target)), remote, local, mode: Mode::Auto, site }
+}
+
+/// Patterns over `windows`, one of a class of its own for each rank.
+pub fn patterns(
+    windows: &[fencepost_planner::element::ElementType],
+    order: Order,
+    ranks: Vec<Vec<Operation>>,
+) -> Patterns {
+    let operations =
+        |all: Vec<Operation>| Pattern { operations: all.into_iter().collect::<Table<OperationId, _>>() };
+    Patterns {
+        name: "test".into(),
+        windows: windows.iter().copied().collect(),
+        shape: vec![ranks.len() as u32],
+        class_of: (0..ranks.len()).map(Id::new).collect(),
+        classes: ranks.into_iter().map(operations).collect(),
+        order,
+    }
+}

@@ -1,0 +1,307 @@
+//! What a call says: sources, places and the chains that end in an operation.
+//!
+//! `u.put(source).to(target, place)?` reads the same on a [`Window`](crate::Window), where it is collected for the
+//! fence, and on a [`Recorder`](crate::Recorder), where it becomes part of a pattern; both are a [`Collect`].
+
+use crate::element::Element;
+use fencepost_planner::Result;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::{Kind, Mode};
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::Location;
+
+/// Which window a section is of: the world's number for it, or a recorder's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WindowKey {
+    /// Of which world; unique in the process.
+    pub world: u64,
+    /// Which of its windows.
+    pub window: u32,
+}
+
+/// Elements of a named window, as the source of a put or the destination of a get of another one.
+#[derive(Clone, Debug)]
+pub struct WindowSection<T> {
+    pub(crate) window: WindowKey,
+    pub(crate) datatype: Datatype,
+    element: PhantomData<fn(T)>,
+}
+
+impl<T: Element> WindowSection<T> {
+    pub(crate) fn new(window: WindowKey, datatype: Datatype) -> Self {
+        Self { window, datatype, element: PhantomData }
+    }
+}
+
+/// The origin's side of a call.
+#[derive(Debug)]
+pub enum Given<'a, T> {
+    /// A slice: copied at the call, free at once.
+    Slice(&'a [T]),
+    /// A section: of the window that the call is on (`None`) or of another; read at the fence.
+    Section(Option<WindowKey>, Datatype),
+}
+
+/// What a put or an accumulate may take its elements from.
+///
+/// Slices, arrays and vectors are copied at the call and may be reused at once. A range or a [`Datatype`] is a section
+/// of the window itself, and `v.section(..)` one of another window: both are read when the fence is entered.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the source of a put of `{T}`",
+    note = "a source is a slice, array or `Vec` of elements (`&values`, `[x]`), a range or `Datatype` (a section of the window itself), or `other.section(..)`"
+)]
+pub trait Source<T: Element> {
+    /// What was given.
+    fn given(&self) -> Given<'_, T>;
+}
+
+impl<T: Element> Source<T> for &[T] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+}
+impl<T: Element> Source<T> for &mut [T] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+}
+impl<T: Element, const N: usize> Source<T> for [T; N] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+}
+impl<T: Element, const N: usize> Source<T> for &[T; N] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(*self)
+    }
+}
+impl<T: Element> Source<T> for &Vec<T> {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+}
+impl<T: Element> Source<T> for Vec<T> {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+}
+
+/// A section of a window: where a get lands, or where a put comes from.
+pub trait Section<T: Element> {
+    /// Which elements of which window (`None`: the one that the call is on).
+    fn section(&self) -> (Option<WindowKey>, Datatype);
+
+    /// The element, where it is one of the window that the call is on and that can be told at once.
+    #[inline]
+    fn one(&self) -> Option<usize> {
+        None
+    }
+}
+
+macro_rules! sections {
+    ($($ty:ty: $to:expr, $one:expr;)*) => {$(
+        impl<T: Element> Section<T> for $ty {
+            #[inline]
+            fn one(&self) -> Option<usize> {
+                let one: fn(&$ty) -> Option<usize> = $one;
+                one(self)
+            }
+
+            fn section(&self) -> (Option<WindowKey>, Datatype) {
+                let to: fn(&$ty) -> Datatype = $to;
+                (None, to(self))
+            }
+        }
+        impl<T: Element> Source<T> for $ty {
+            fn given(&self) -> Given<'_, T> {
+                let to: fn(&$ty) -> Datatype = $to;
+                Given::Section(None, to(self))
+            }
+        }
+    )*};
+}
+sections! {
+    Range<usize>: |range| Datatype::run(range.clone()), |range| (range.end.wrapping_sub(range.start) == 1).then_some(range.start);
+    Datatype: |datatype| datatype.clone(), |_| None;
+    &Datatype: |datatype| (*datatype).clone(), |_| None;
+}
+impl<T: Element> Section<T> for WindowSection<T> {
+    fn section(&self) -> (Option<WindowKey>, Datatype) {
+        (Some(self.window), self.datatype.clone())
+    }
+}
+impl<T: Element> Source<T> for WindowSection<T> {
+    fn given(&self) -> Given<'_, T> {
+        Given::Section(Some(self.window), self.datatype.clone())
+    }
+}
+
+/// Which elements of the target's window.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// As many as the other side has, from this displacement on, in elements.
+    At(usize),
+    /// These.
+    Run(Range<usize>),
+    /// These, in this order.
+    Type(Datatype),
+}
+
+impl Place {
+    /// The place as a datatype of `count` elements, where it does not say itself how many.
+    pub fn datatype(self, count: usize) -> Datatype {
+        match self {
+            Place::At(at) => Datatype::run(at..at.saturating_add(count)),
+            Place::Run(run) => Datatype::run(run),
+            Place::Type(datatype) => datatype,
+        }
+    }
+}
+
+impl From<usize> for Place {
+    #[inline]
+    fn from(at: usize) -> Self {
+        Place::At(at)
+    }
+}
+impl From<Range<usize>> for Place {
+    #[inline]
+    fn from(run: Range<usize>) -> Self {
+        Place::Run(run)
+    }
+}
+impl From<Datatype> for Place {
+    fn from(datatype: Datatype) -> Self {
+        Place::Type(datatype)
+    }
+}
+impl From<&Datatype> for Place {
+    fn from(datatype: &Datatype) -> Self {
+        Place::Type(datatype.clone())
+    }
+}
+
+/// Where operations go: a window's pending epoch, or a recorder's pattern.
+pub trait Collect<T: Element> {
+    /// A put or an accumulate.
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()>;
+
+    /// A get of one element into one of the window itself, where the collector has a short way for it and finds
+    /// nothing wrong; else `false`, and nothing has happened.
+    #[inline]
+    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
+        let _ = (into, target, at);
+        false
+    }
+
+    /// A get into a section.
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()>;
+}
+
+/// A put or an accumulate that has its source; [`to`](Self::to) makes it an operation.
+#[must_use = "a put does nothing until `.to(target, place)`"]
+pub struct Put<'c, C, S> {
+    collector: &'c C,
+    kind: Kind,
+    source: S,
+    mode: Mode,
+}
+
+impl<'c, C, S> Put<'c, C, S> {
+    #[inline]
+    pub(crate) fn new(collector: &'c C, source: S) -> Self {
+        Self { collector, kind: Kind::Put, source, mode: Mode::Auto }
+    }
+
+    #[inline]
+    pub(crate) fn accumulate(collector: &'c C, source: S, op: Op) -> Self {
+        Self { collector, kind: Kind::Accumulate(op), source, mode: Mode::Auto }
+    }
+
+    /// Prefer a mode for this operation.
+    #[inline]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Into these elements of the target's window; `None` as the target is MPI's PROC_NULL.
+    ///
+    /// # Errors
+    /// `RANK` for a target out of range, `DISP` for elements out of the target's window, `SIZE` for lengths that do
+    /// not match, `OP` for an operator that the element type does not have. The operation is then no part of the epoch.
+    #[track_caller]
+    #[inline]
+    pub fn to<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
+    where
+        C: Collect<T>,
+        S: Source<T>,
+    {
+        let site = Location::caller();
+        self.collector.send(self.kind, self.source.given(), target.into(), place.into(), self.mode, site)
+    }
+}
+
+/// A get that knows where it lands; [`from`](Self::from) makes it an operation.
+#[must_use = "a get does nothing until `.from(target, place)`"]
+pub struct Get<'c, C, S> {
+    collector: &'c C,
+    into: S,
+    mode: Mode,
+}
+
+impl<'c, C, S> Get<'c, C, S> {
+    pub(crate) fn new(collector: &'c C, into: S) -> Self {
+        Self { collector, into, mode: Mode::Auto }
+    }
+
+    /// Prefer a mode for this operation.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// From these elements of the target's window.
+    ///
+    /// # Errors
+    /// As [`Put::to`].
+    #[track_caller]
+    #[inline]
+    pub fn from<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
+    where
+        C: Collect<T>,
+        S: Section<T>,
+    {
+        let site = Location::caller();
+        let (target, place) = (target.into(), place.into());
+        if let (Some(into), Place::At(at)) = (self.into.one(), &place)
+            && self.collector.get_one(into, target, *at)
+        {
+            return Ok(());
+        }
+        self.collector.get(self.into.section(), target, place, self.mode, site)
+    }
+}

@@ -1,0 +1,95 @@
+//! [`Element`]: what may live in a window; [`ValueAt`]: a value and where it was found.
+
+use bytemuck::{Pod, Zeroable};
+use fencepost_planner::element::{ElementKind, ElementType, Scalar};
+use std::any::TypeId;
+
+/// Plain old data that may live in a window: any bit pattern is a value, and there is no padding.
+///
+/// Every `bytemuck::Pod` type is one; derive it for your own (`bytemuck` is re-exported by the facade):
+/// `#[derive(Clone, Copy, Pod, Zeroable)] #[repr(C)]`. Accumulates act on the arithmetic types and on [`ValueAt`];
+/// all others can be put, got and replaced.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot live in a window",
+    label = "not plain old data",
+    note = "an element must be valid for every bit pattern and have no padding: derive `bytemuck::Pod` and `bytemuck::Zeroable` on a `#[repr(C)]` struct of numbers"
+)]
+pub trait Element: Pod {}
+impl<T: Pod> Element for T {}
+
+/// A value and the index where it was found, for MINLOC and MAXLOC (MPI's pair types).
+///
+/// Value and index have one size, so that there is no padding.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[repr(C)]
+pub struct ValueAt<V, I> {
+    /// The value that is compared.
+    pub value: V,
+    /// Where it was found; the smaller one wins a tie.
+    pub index: I,
+}
+
+macro_rules! pairs {
+    ($($value:ident $value_scalar:ident: $($index:ident $index_scalar:ident),*;)*) => {
+        $($(
+            // SAFETY: two zeroable fields and nothing else.
+            unsafe impl Zeroable for ValueAt<$value, $index> {}
+            // SAFETY: `repr(C)`, two plain-old-data fields of one size: no padding, every bit pattern valid.
+            unsafe impl Pod for ValueAt<$value, $index> {}
+        )*)*
+
+        /// The kind of `T` by its type; decided at compile time once inlined.
+        #[inline]
+        fn kind_of<T: 'static>() -> ElementKind {
+            let id = TypeId::of::<T>();
+            $(
+                if id == TypeId::of::<$value>() {
+                    return ElementKind::Scalar(Scalar::$value_scalar);
+                }
+                $(
+                    if id == TypeId::of::<ValueAt<$value, $index>>() {
+                        return ElementKind::ValueAt(Scalar::$value_scalar, Scalar::$index_scalar);
+                    }
+                )*
+            )*
+            ElementKind::Opaque
+        }
+    };
+}
+
+pairs! {
+    i8 I8: i8 I8, u8 U8;
+    i16 I16: i16 I16, u16 U16;
+    i32 I32: i32 I32, u32 U32;
+    i64 I64: i64 I64, u64 U64;
+    u8 U8: i8 I8, u8 U8;
+    u16 U16: i16 I16, u16 U16;
+    u32 U32: i32 I32, u32 U32;
+    u64 U64: i64 I64, u64 U64;
+    f32 F32: i32 I32, u32 U32;
+    f64 F64: i64 I64, u64 U64;
+}
+
+/// Size and kind of `T`.
+#[inline]
+pub fn element_type<T: Element>() -> ElementType {
+    const { assert!(size_of::<T>() > 0, "an element of a window has at least one byte") };
+    const { assert!(align_of::<T>() <= 64, "an element of a window is aligned to at most 64 bytes") };
+    ElementType { size: size_of::<T>() as u32, kind: kind_of::<T>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_what_it_is_called() {
+        assert_eq!(element_type::<f64>(), ElementType::scalar(Scalar::F64));
+        assert_eq!(element_type::<u8>(), ElementType::scalar(Scalar::U8));
+        assert_eq!(
+            element_type::<ValueAt<f32, u32>>(),
+            ElementType { size: 8, kind: ElementKind::ValueAt(Scalar::F32, Scalar::U32) }
+        );
+        assert_eq!(element_type::<[f64; 3]>(), ElementType::opaque(24));
+    }
+}

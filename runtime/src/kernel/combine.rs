@@ -1,0 +1,153 @@
+//! Combining elements: buffer into window, window into window, one value into one element.
+
+use super::values::{Job, Kernel, choose};
+use super::walk::{alike, both, each};
+use super::{copy, unpack};
+use fencepost_planner::datatype::{Datatype, pairs};
+use fencepost_planner::element::{ElementType, Op};
+
+/// Combine elements that lie one after another at `from` into those of `datatype` in the window at `base`, in typemap
+/// order.
+///
+/// # Safety
+/// The [contract](super#contract), for reading `from` and writing `base`; `op` takes `element`, whose size is its
+/// kind's.
+pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Datatype, from: *const u8) {
+    if op == Op::Replace {
+        // SAFETY: the caller's.
+        return unsafe { unpack(from, base, datatype, element.size as usize) };
+    }
+    let done = choose(op, element, FromBuffer { base, datatype, from });
+    debug_assert!(done.is_some(), "{op} takes no {element:?}");
+}
+
+/// Combine the elements of `from_type` in the window at `from` into those of `to_type` in the window at `to`, which has
+/// as many, in typemap order.
+///
+/// # Safety
+/// The [contract](super#contract), for reading `from` and writing `to`; `op` takes `element`, whose size is its kind's.
+pub unsafe fn combine_copy(
+    op: Op,
+    element: ElementType,
+    from: *const u8,
+    from_type: &Datatype,
+    to: *mut u8,
+    to_type: &Datatype,
+) {
+    let size = element.size as usize;
+    if op == Op::Replace {
+        // SAFETY: the caller's.
+        return unsafe { copy(from, from_type, to, to_type, size) };
+    }
+    if let Some(run) = from_type.as_run() {
+        let from = from.wrapping_offset(run.start as isize * size as isize);
+        // SAFETY: the caller's: what is contiguous is a buffer.
+        return unsafe { combine(op, element, to, to_type, from) };
+    }
+    debug_assert_eq!(from_type.size(), to_type.size());
+    let done = choose(op, element, FromWindow { from, from_type, to, to_type });
+    debug_assert!(done.is_some(), "{op} takes no {element:?}");
+}
+
+/// Combine one value of at most eight bytes, given as the first bytes of `bits`, into one element.
+///
+/// # Safety
+/// `to` is one element that nobody else touches; `op` takes `element`, whose size is its kind's and at most 8.
+#[inline(always)]
+pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) {
+    let from = std::ptr::from_ref(&bits).cast::<u8>();
+    if op == Op::Replace {
+        // SAFETY: the caller's; the value lies in `bits`.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, element.size as usize) };
+    }
+    let done = choose(op, element, One { to, from });
+    debug_assert!(done.is_some(), "{op} takes no {element:?}");
+}
+
+/// # Safety
+/// One value of the kernel's each: `to` to read and write, `from` to read.
+#[inline(always)]
+unsafe fn into<K: Kernel>(to: *mut u8, from: *const u8) {
+    let to = to.cast::<K::Value>();
+    // SAFETY: the caller's; the value is plain old data, for which any bits are a value.
+    unsafe { to.write_unaligned(K::combine(to.read_unaligned(), from.cast::<K::Value>().read_unaligned())) }
+}
+
+/// # Safety
+/// As [`into`], for `len` values one after another.
+#[inline(always)]
+unsafe fn run_into<K: Kernel>(to: *mut u8, from: *const u8, len: usize) {
+    let size = size_of::<K::Value>();
+    for i in 0..len {
+        // SAFETY: the caller's.
+        unsafe { into::<K>(to.add(i * size), from.add(i * size)) };
+    }
+}
+
+struct One {
+    to: *mut u8,
+    from: *const u8,
+}
+
+impl Job for One {
+    type Out = ();
+    #[inline(always)]
+    fn with<K: Kernel>(self) {
+        // SAFETY: made in `combine_one` only, whose caller answers for it.
+        unsafe { into::<K>(self.to, self.from) }
+    }
+}
+
+struct FromBuffer<'a> {
+    base: *mut u8,
+    datatype: &'a Datatype,
+    from: *const u8,
+}
+
+impl Job for FromBuffer<'_> {
+    type Out = ();
+    fn with<K: Kernel>(self) {
+        let size = size_of::<K::Value>();
+        let mut from = self.from.cast_mut();
+        for piece in self.datatype.pieces() {
+            let run = piece.run;
+            // SAFETY: made in `combine` only, whose caller answers for it; the buffer is only read.
+            from = unsafe {
+                if run == 1 {
+                    each(piece, size, self.base, from, size, |w, b| into::<K>(w, b))
+                } else {
+                    each(piece, size, self.base, from, run * size, |w, b| run_into::<K>(w, b, run))
+                }
+            };
+        }
+    }
+}
+
+struct FromWindow<'a> {
+    from: *const u8,
+    from_type: &'a Datatype,
+    to: *mut u8,
+    to_type: &'a Datatype,
+}
+
+impl Job for FromWindow<'_> {
+    type Out = ();
+    fn with<K: Kernel>(self) {
+        let Self { from, from_type, to, to_type } = self;
+        let size = size_of::<K::Value>();
+        if let ([a], [b]) = (from_type.pieces(), to_type.pieces())
+            && alike(a, b)
+        {
+            let run = a.run;
+            // SAFETY: made in `combine_copy` only, whose caller answers for it; `from` is only read.
+            return unsafe { both(a, from.cast_mut(), b, to, size, |from, to| run_into::<K>(to, from, run)) };
+        }
+        for (a, b, len) in pairs(from_type, to_type) {
+            // SAFETY: as above.
+            unsafe {
+                let a = from.offset(a as isize * size as isize);
+                run_into::<K>(to.offset(b as isize * size as isize), a, len);
+            }
+        }
+    }
+}

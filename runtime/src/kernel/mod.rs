@@ -1,0 +1,26 @@
+//! The loops that move and combine elements, the only code that touches them but the user's.
+//!
+//! A *window* pointer is that of element 0; a *buffer* holds elements one after another and may be unaligned. Each
+//! function visits the pieces of a datatype; what it does for the innermost dimension is a loop of its own for each
+//! size of run (1, 2, 4, 8 and 16 bytes) and for each operator and element type, chosen once a call or once a piece.
+//!
+//! # Contract
+//!
+//! Every function here is unsafe for the same reasons; the caller keeps that
+//! - every element of a datatype lies within the allocation its window pointer points into (bounds were checked when
+//!   the operation was called or the plan was bound), and a buffer has as many elements as the datatype;
+//! - nobody else writes what is read or touches what is written while the call lasts (W1, W2);
+//! - what is read and what is written are disjoint: elements are read and written alternately, so a section that is
+//!   copied onto one it overlaps has to go through a buffer.
+//!
+//! An element may be written several times; then in typemap order.
+
+mod combine;
+mod moves;
+#[cfg(test)]
+mod tests;
+mod values;
+mod walk;
+
+pub use combine::{combine, combine_copy, combine_one};
+pub use moves::{copy, pack, unpack};

@@ -1,0 +1,132 @@
+//! Visiting the runs of a datatype, the innermost dimension in a loop of its own.
+
+use fencepost_planner::datatype::{Dim, Piece};
+
+/// Call `f(window, buffer)` for each run of `piece`: where its first element is, and where in a buffer that moves on by
+/// `step` bytes each time. Gives where the buffer ends.
+///
+/// # Safety
+/// Every element of the piece, of `size` bytes, lies in the allocation of `window`, which points to element 0; the
+/// buffer has `step` bytes for each run.
+#[inline(always)]
+pub(super) unsafe fn each(
+    piece: &Piece,
+    size: usize,
+    window: *mut u8,
+    buffer: *mut u8,
+    step: usize,
+    f: impl Fn(*mut u8, *mut u8),
+) -> *mut u8 {
+    let size = size as isize;
+    // SAFETY: the first run is in the allocation.
+    let first = unsafe { window.offset(piece.offset as isize * size) };
+    // A list has many pieces of few runs: those are visited without a call.
+    match &piece.dims[..] {
+        // SAFETY: the caller's.
+        [] => unsafe { line(1, 0, first, buffer, step, &f) },
+        // SAFETY: the caller's.
+        [dim] => unsafe { line(dim.count, dim.stride as isize * size, first, buffer, step, &f) },
+        // SAFETY: the caller's.
+        dims => unsafe { nest(dims, size, first, buffer, step, &f) },
+    }
+}
+
+/// # Safety
+/// As [`each`], for `count` runs `stride` bytes apart from `window` on.
+#[inline(always)]
+unsafe fn line(
+    count: usize,
+    stride: isize,
+    window: *mut u8,
+    buffer: *mut u8,
+    step: usize,
+    f: &impl Fn(*mut u8, *mut u8),
+) -> *mut u8 {
+    for i in 0..count {
+        // SAFETY: a run of the piece, and its place in the buffer.
+        unsafe { f(window.offset(i as isize * stride), buffer.add(i * step)) };
+    }
+    // SAFETY: at most past the end of the buffer.
+    unsafe { buffer.add(count * step) }
+}
+
+/// # Safety
+/// As [`each`], for the runs at `dims`, of which there are some, from `window` on.
+#[inline]
+unsafe fn nest(
+    dims: &[Dim],
+    size: isize,
+    window: *mut u8,
+    buffer: *mut u8,
+    step: usize,
+    f: &impl Fn(*mut u8, *mut u8),
+) -> *mut u8 {
+    let Some((dim, inner)) = dims.split_first() else { return buffer };
+    let stride = dim.stride as isize * size;
+    if inner.is_empty() {
+        // SAFETY: the caller's.
+        return unsafe { line(dim.count, stride, window, buffer, step, f) };
+    }
+    let mut buffer = buffer;
+    for i in 0..dim.count {
+        // SAFETY: the first run of this step is one of the piece's; the buffer goes on where it ended.
+        buffer = unsafe { nest(inner, size, window.offset(i as isize * stride), buffer, step, f) };
+    }
+    buffer
+}
+
+/// Call `f(a, b)` for each run of two pieces whose dimensions have the same counts.
+///
+/// # Safety
+/// As [`each`], for both windows.
+#[inline(always)]
+pub(super) unsafe fn both(
+    a: &Piece,
+    in_a: *mut u8,
+    b: &Piece,
+    in_b: *mut u8,
+    size: usize,
+    f: impl Fn(*mut u8, *mut u8),
+) {
+    // SAFETY: the first runs are in the allocations.
+    let (first_a, first_b) = unsafe {
+        (in_a.offset(a.offset as isize * size as isize), in_b.offset(b.offset as isize * size as isize))
+    };
+    // SAFETY: the caller's.
+    unsafe { nests(&a.dims, first_a, &b.dims, first_b, size as isize, &f) }
+}
+
+/// Whether [`both`] takes them.
+pub(super) fn alike(a: &Piece, b: &Piece) -> bool {
+    a.run == b.run
+        && a.dims.len() == b.dims.len()
+        && a.dims.iter().zip(&b.dims).all(|(a, b)| a.count == b.count)
+}
+
+/// # Safety
+/// As [`both`], for the runs at the dimensions from `in_a` and `in_b` on.
+#[inline]
+unsafe fn nests(
+    a: &[Dim],
+    in_a: *mut u8,
+    b: &[Dim],
+    in_b: *mut u8,
+    size: isize,
+    f: &impl Fn(*mut u8, *mut u8),
+) {
+    let (Some((outer_a, inner_a)), Some((outer_b, inner_b))) = (a.split_first(), b.split_first()) else {
+        return f(in_a, in_b);
+    };
+    for i in 0..outer_a.count as isize {
+        // SAFETY: the first runs of this step are some of the pieces'.
+        let (at_a, at_b) = unsafe {
+            (in_a.offset(i * outer_a.stride as isize * size), in_b.offset(i * outer_b.stride as isize * size))
+        };
+        if inner_a.is_empty() {
+            f(at_a, at_b);
+        } else {
+            // SAFETY: as above.
+            unsafe { nests(inner_a, at_a, inner_b, at_b, size, f) };
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
+//!
+//! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
+//! is allocated. Everything else is a [`Wide`] operation that a record refers to, so that one list keeps the order.
+
+use crate::call::WindowKey;
+use crate::transport::Record;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::Kind;
+use std::panic::Location;
+
+/// What a record's head says.
+///
+/// ```text
+/// bits  0..40  displacement in elements, or the index of the wide operation
+/// bits 40..46  code: 0 put, 1 + operator, 63 wide
+/// bits 46..64  the call's location, as an offset from an anchor in units of eight bytes; 0 when out of reach
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head(pub(crate) u64);
+
+/// The code of a put.
+pub(crate) const PUT: u64 = 0;
+/// The code of a record that refers to a wide operation.
+pub(crate) const WIDE: u64 = 63;
+/// Displacements are below this.
+pub(crate) const DISPLACEMENTS: u64 = 1 << 40;
+
+static ANCHOR: &Location<'static> = Location::caller();
+
+impl Head {
+    #[inline]
+    pub(crate) fn new(at: u64, code: u64, site: &'static Location<'static>) -> Self {
+        Self(at | code << 40 | site_bits(site) << 46)
+    }
+
+    #[inline]
+    pub(crate) fn at(self) -> usize {
+        (self.0 & (DISPLACEMENTS - 1)) as usize
+    }
+
+    #[inline]
+    pub(crate) fn code(self) -> u64 {
+        self.0 >> 40 & 63
+    }
+}
+
+#[inline]
+fn site_bits(site: &'static Location<'static>) -> u64 {
+    let offset = (std::ptr::from_ref(site) as isize).wrapping_sub(std::ptr::from_ref(ANCHOR) as isize) >> 3;
+    if (-(1 << 17)..1 << 17).contains(&offset) { (offset as u64) & 0x3_ffff } else { 0 }
+}
+
+/// The code of an operation's kind; gets have none.
+#[inline]
+pub(crate) fn code_of(kind: Kind) -> u64 {
+    match kind {
+        Kind::Put | Kind::Get => PUT,
+        Kind::Accumulate(op) => 1 + op as u64,
+    }
+}
+
+/// The operator of a code: `None` for a put.
+#[inline]
+pub(crate) fn op_of(code: u64) -> Option<Op> {
+    if code == PUT { None } else { Op::ALL.get(code as usize - 1).copied() }
+}
+
+/// An operation on a datatype.
+#[derive(Clone, Debug)]
+pub(crate) struct Wide {
+    /// `PUT` or an operator's code.
+    pub(crate) code: u64,
+    /// Which elements of the target.
+    pub(crate) remote: Datatype,
+    /// Where its elements come from.
+    pub(crate) source: WideSource,
+}
+
+/// Where a wide operation's elements come from.
+#[derive(Clone, Debug)]
+pub(crate) enum WideSource {
+    /// From this byte of the outbox on, one after another.
+    Bytes(usize),
+    /// A section of a window in the same fence, read when the fence is entered; becomes `Bytes` there.
+    Section(WindowKey, Datatype),
+}
+
+/// What one rank has collected for one target.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    /// The operations, in program order.
+    pub(crate) records: Vec<Record>,
+    /// Those that are more than a record.
+    pub(crate) wide: Vec<Wide>,
+    /// The elements of wide operations.
+    pub(crate) bytes: Vec<u8>,
+    /// How many wide operations still wait for a section to be read.
+    pub(crate) sections: usize,
+}
+
+impl Outbox {
+    /// One element of at most eight bytes.
+    #[inline]
+    pub(crate) fn push(&mut self, head: Head, value: u64) {
+        self.records.push(Record { head: head.0, value });
+    }
+
+    /// A wide operation.
+    pub(crate) fn push_wide(&mut self, wide: Wide, site: &'static Location<'static>) {
+        if matches!(wide.source, WideSource::Section(..)) {
+            self.sections += 1;
+        }
+        let index = self.wide.len();
+        self.wide.push(wide);
+        self.push(Head::new(index as u64, WIDE, site), 0);
+    }
+
+    /// Room for `len` bytes at the end of the arena, aligned to eight, and where it begins.
+    pub(crate) fn room(&mut self, len: usize) -> usize {
+        let at = self.bytes.len().next_multiple_of(8);
+        self.bytes.resize(at + len, 0);
+        at
+    }
+
+    /// Whether there is nothing in it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Forget everything; memory is kept for the next epoch.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.records.clear();
+        if !self.wide.is_empty() {
+            self.wide.clear();
+            self.bytes.clear();
+            self.sections = 0;
+        }
+    }
+}

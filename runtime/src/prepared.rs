@@ -1,0 +1,316 @@
+//! Prepared supersteps: a verified schedule, voted on once by all ranks, and replayed.
+
+use crate::execute::{Executable, takes_slice};
+use crate::fence::Call;
+use crate::pending::Into as Landing;
+use crate::window::WindowCore;
+use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation, Pattern, Patterns, Site};
+use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::verify::{Verified, verify};
+use fencepost_planner::{Class, Error, Result};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A superstep whose schedule all ranks have agreed on.
+pub(crate) struct Ready {
+    world: Rc<WorldCore>,
+    executable: RefCell<Option<Executable>>,
+    /// Calls that the body has made in this run.
+    calls: Cell<usize>,
+    /// Where gets with buffers of their own land in this run.
+    landings: RefCell<Vec<(OperationId, Landing, usize)>>,
+}
+
+/// The patterns that a schedule's programs say they are for.
+pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
+    Patterns {
+        name: schedule.name.clone(),
+        windows: schedule.windows.clone(),
+        shape: schedule.shape.clone(),
+        classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
+        class_of: schedule.class_of.clone(),
+        order: schedule.order,
+    }
+}
+
+/// Read a plan, verify it, and compare it with this rank's own pattern. Every rank calls it.
+///
+/// # Errors
+/// `IO` or `FILE` for a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
+/// another pattern: then the first operation that differs is named, with its line. Where one rank finds an error, all return one.
+pub(crate) fn load(world: &Rc<WorldCore>, path: &Path, own: &Pattern, call: &Call) -> Result<Ready> {
+    let read = plan::load(path).and_then(|Plan { schedule, .. }| {
+        if schedule.class_of.len() != world.size {
+            return Err(Error::new(
+                Class::Plan,
+                format!("{} is for {} ranks and this world has {}: compile it for as many", path.display(), schedule.class_of.len(), world.size),
+            ));
+        }
+        let planned = &schedule.classes[schedule.class_of[world.rank]].pattern;
+        if let Some(difference) = plan::difference(own, planned) {
+            return Err(Error::new(
+                Class::Plan,
+                format!("{} is not the plan of this superstep with these arguments: {difference}; compile it again", path.display()),
+            ));
+        }
+        let patterns = patterns_of(&schedule);
+        verify(&patterns, schedule).map_err(|error| {
+            Error::new(Class::Plan, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
+        })
+    });
+    agree(world, read.map(Arc::new), call)
+}
+
+/// All ranks bring a schedule or an error; all go on with the same one, or none does.
+pub(crate) fn agree(
+    world: &Rc<WorldCore>,
+    mine: Result<Arc<Verified<Schedule>>>,
+    call: &Call,
+) -> Result<Ready> {
+    let mine = mine.and_then(|schedule| {
+        suits(schedule.placement, world)?;
+        Executable::bind(schedule, world)
+    });
+    let word = match &mine {
+        Ok(executable) => [&[1], &executable.digest().0[..]].concat(),
+        Err(error) => [&[0], error.to_string().as_bytes()].concat(),
+    };
+    let all = world.meet(call, |_| word.clone())?;
+    let executable = mine.map_err(|error| error.on_rank(world.rank as u32))?;
+    for (rank, other) in all.iter().enumerate() {
+        match other.split_first() {
+            Some((1, digest)) if *digest == executable.digest().0 => {}
+            Some((1, _)) => {
+                return Err(call.error(
+                    world,
+                    Class::Plan,
+                    format!("rank {rank} has another plan than this rank: give all ranks one file, or prepare with one set of arguments"),
+                ));
+            }
+            Some((_, text)) => {
+                let text = String::from_utf8_lossy(text);
+                return Err(call.error(world, Class::Plan, format!("rank {rank} refused the plan: {text}")));
+            }
+            None => return Err(call.error(world, Class::Intern, format!("rank {rank} cast an empty vote"))),
+        }
+    }
+    Ok(Ready {
+        world: world.clone(),
+        executable: RefCell::new(Some(executable)),
+        calls: Cell::new(0),
+        landings: RefCell::default(),
+    })
+}
+
+/// Where this world's ranks share memory.
+pub(crate) fn placement(world: &WorldCore) -> Placement {
+    if world.reaches_all { Placement::Together } else { Placement::Apart }
+}
+
+/// Whether what a schedule takes to share memory does so here.
+fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
+    let endpoint = world.endpoint.borrow();
+    let missing = (0..world.size).find(|&peer| {
+        use crate::transport::Transport;
+        peer != world.rank && placement.share(world.rank as u32, peer as u32) && !endpoint.reaches(peer)
+    });
+    match missing {
+        None => Ok(()),
+        Some(peer) => Err(Error::new(
+            Class::Plan,
+            format!(
+                "the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement",
+                world.rank
+            ),
+        )),
+    }
+}
+
+impl Ready {
+    /// The schedule.
+    pub(crate) fn schedule<R>(&self, f: impl FnOnce(&Verified<Schedule>) -> R) -> Option<R> {
+        self.executable.borrow().as_ref().map(|executable| f(executable.schedule()))
+    }
+
+    /// Replay: for a superstep that is nothing but operations between sections.
+    pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.alive()?;
+        let executable = &mut *self.executable.borrow_mut();
+        let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        executable.check(windows, call, &self.world)?;
+        executable.run(&self.world, windows, call)
+    }
+
+    /// The body begins: its calls on `windows` are matched.
+    pub(crate) fn begin(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.alive()?;
+        {
+            let executable = self.executable.borrow();
+            executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(
+                windows,
+                call,
+                &self.world,
+            )?;
+        }
+        self.calls.set(0);
+        self.landings.borrow_mut().clear();
+        for (i, window) in windows.iter().enumerate() {
+            *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
+            self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
+            window.short.set(false);
+        }
+        Ok(())
+    }
+
+    /// The body has unwound: nothing can be matched any more, and the world ends.
+    pub(crate) fn abandon(&self, windows: &[&WindowCore], error: &Error) {
+        self.world.matched.borrow_mut().clear();
+        for window in windows {
+            *window.matching.borrow_mut() = None;
+            window.short.set(true);
+        }
+        if let Some(executable) = self.executable.borrow_mut().as_mut() {
+            executable.abandon(&self.world, error);
+        }
+    }
+
+    /// The body has ended.
+    pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call, result: Result<()>) -> Result<()> {
+        self.world.matched.borrow_mut().clear();
+        for window in windows {
+            *window.matching.borrow_mut() = None;
+            window.short.set(true);
+        }
+        let executable = &mut *self.executable.borrow_mut();
+        let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        let asked = executable.pattern().operations.len();
+        let result = result.and_then(|()| {
+            if self.calls.get() == asked {
+                return Ok(());
+            }
+            let next = &executable.pattern().operations[OperationId::new(self.calls.get())];
+            Err(call.error(
+                &self.world,
+                Class::Plan,
+                format!(
+                    "the body made {} calls, and the plan has {asked}: the next one planned is the {} at {}",
+                    self.calls.get(),
+                    name(next.kind),
+                    next.site
+                ),
+            ))
+        });
+        if let Err(error) = result {
+            executable.abandon(&self.world, &error);
+            return Err(error);
+        }
+        executable.run(&self.world, windows, call)?;
+        for (operation, landing, bytes) in self.landings.borrow_mut().drain(..) {
+            let landed = executable.local_mut(operation, bytes);
+            match landing {
+                Landing::Ticket(slot) => slot.fill(landed),
+                // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
+                Landing::Borrowed(to) => unsafe {
+                    std::ptr::copy_nonoverlapping(landed.as_ptr(), to, landed.len())
+                },
+                Landing::Section(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Match one call of the body with the plan.
+    ///
+    /// # Errors
+    /// `PLAN` at the first call that is not the planned one.
+    pub(crate) fn call(
+        &self,
+        window: (&WindowCore, WindowId),
+        asked: Asked<'_>,
+        site: &'static std::panic::Location<'static>,
+    ) -> Result<()> {
+        let (window, id) = window;
+        let ordinal = self.calls.get();
+        let executable = &mut *self.executable.borrow_mut();
+        let Some(executable) = executable.as_mut() else {
+            return Err(window.error(Class::RmaSync, "no plan is bound".into(), site));
+        };
+        let me = Rank::new(self.world.rank);
+        let operation = Operation {
+            kind: asked.kind,
+            window: id,
+            target: asked.target.map(|target| Delta::between(me, Rank::new(target))),
+            remote: asked.remote,
+            local: asked.local,
+            mode: Default::default(),
+            site: Site { file: site.file().into(), line: site.line(), column: site.column() },
+        };
+        let planned = executable.pattern().operations.get(OperationId::new(ordinal));
+        let same = planned.is_some_and(|planned| {
+            planned.kind == operation.kind
+                && planned.window == operation.window
+                && planned.target == operation.target
+                && planned.remote == operation.remote
+                && planned.local == operation.local
+        });
+        if !same {
+            let planned = planned.map_or("the plan has no more".to_string(), |planned| {
+                format!("the plan has the {} of {} at {}", name(planned.kind), planned.remote, planned.site)
+            });
+            return Err(window.error(
+                Class::Plan,
+                format!(
+                    "call {ordinal} of the body is a {} of {}, but {planned}: compile the plan again",
+                    name(operation.kind),
+                    operation.remote
+                ),
+                site,
+            ));
+        }
+        let number = OperationId::new(ordinal);
+        if takes_slice(operation.kind, &operation.local) {
+            executable.local_mut(number, asked.slice.len()).copy_from_slice(asked.slice);
+        } else if let Some(landing) = asked.landing {
+            let bytes = operation.remote.size() * window.element.size as usize;
+            self.landings.borrow_mut().push((number, landing, bytes));
+        }
+        self.calls.set(ordinal + 1);
+        Ok(())
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        if let Some(executable) = self.executable.get_mut().take() {
+            executable.into_kept().for_each(|memory| self.world.registry.keep(memory));
+        }
+    }
+}
+
+/// A call of a body that is matched with a plan.
+pub(crate) struct Asked<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) target: Option<usize>,
+    pub(crate) remote: Datatype,
+    pub(crate) local: Local,
+    pub(crate) slice: &'a [u8],
+    pub(crate) landing: Option<Landing>,
+}
+
+fn running(world: &WorldCore, call: &Call) -> Error {
+    call.error(world, Class::RmaSync, "this prepared superstep is running already")
+}
+
+fn name(kind: Kind) -> String {
+    match kind {
+        Kind::Put => "put".into(),
+        Kind::Get => "get".into(),
+        Kind::Accumulate(op) => format!("accumulate({op})"),
+    }
+}

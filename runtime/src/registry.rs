@@ -1,0 +1,79 @@
+//! [`Registry`]: what ranks of one process hand each other by reference: regions of windows, and ends of new worlds.
+
+use crate::region::Region;
+use crate::transport::Endpoint;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+static WORLDS: AtomicU64 = AtomicU64::new(1);
+
+/// A number for a new world, unique in the process.
+pub(crate) fn new_world() -> u64 {
+    WORLDS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Shared by all ranks of one `run`.
+#[derive(Default)]
+pub(crate) struct Registry {
+    regions: Mutex<BTreeMap<(u64, u32), Shared<Arc<Region>>>>,
+    ends: Mutex<BTreeMap<(u64, u32, usize), (u64, Endpoint)>>,
+    attic: Mutex<Vec<Vec<u8>>>,
+}
+
+/// One value of each rank, until each rank has taken them all.
+struct Shared<T> {
+    of: Vec<Option<T>>,
+    takers: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// Give this rank's region of window `key`.
+    pub(crate) fn give(&self, key: (u64, u32), rank: usize, size: usize, region: Arc<Region>) {
+        let mut regions = lock(&self.regions);
+        let shared = regions
+            .entry(key)
+            .or_insert_with(|| Shared { of: (0..size).map(|_| None).collect(), takers: size });
+        shared.of[rank] = Some(region);
+    }
+
+    /// All ranks' regions of window `key`, after all have given theirs. Each rank takes them once.
+    pub(crate) fn take(&self, key: (u64, u32)) -> Vec<Option<Arc<Region>>> {
+        let mut regions = lock(&self.regions);
+        let Some(shared) = regions.get_mut(&key) else { return Vec::new() };
+        let all = shared.of.clone();
+        shared.takers -= 1;
+        if shared.takers == 0 {
+            regions.remove(&key);
+        }
+        all
+    }
+
+    /// Forget window `key`, which did not come to be.
+    pub(crate) fn withdraw(&self, key: (u64, u32)) {
+        lock(&self.regions).remove(&key);
+    }
+
+    /// Lay out the ends of a new world for those who will take them.
+    pub(crate) fn give_ends(&self, of: (u64, u32), ends: impl IntoIterator<Item = (usize, Endpoint)>) {
+        let world = new_world();
+        let mut all = lock(&self.ends);
+        for (rank, end) in ends {
+            all.insert((of.0, of.1, rank), (world, end));
+        }
+    }
+
+    /// Take one's end of a new world.
+    pub(crate) fn take_end(&self, of: (u64, u32), rank: usize) -> Option<(u64, Endpoint)> {
+        lock(&self.ends).remove(&(of.0, of.1, rank))
+    }
+
+    /// Keep what others may still be reading until the whole run is over.
+    pub(crate) fn keep(&self, bytes: Vec<u8>) {
+        lock(&self.attic).push(bytes);
+    }
+}

@@ -1,0 +1,187 @@
+//! [`run`] and [`ranks`]: enter a world.
+
+use crate::registry::{Registry, new_world};
+use crate::transport::{Endpoint, Leave, SimConfig, local, sim};
+use crate::world::World;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Class, Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// How the ranks of a world reach each other.
+#[derive(Clone, Debug, Default)]
+pub enum TransportKind {
+    /// Threads that reach each other's memory.
+    #[default]
+    Local,
+    /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
+    Sim(SimConfig),
+}
+
+impl TransportKind {
+    pub(crate) fn ends(&self, size: usize) -> Vec<Endpoint> {
+        match self {
+            TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
+            TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
+        }
+    }
+}
+
+/// A world to be entered; see [`ranks`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs until `.run(..)`"]
+pub struct Ranks {
+    size: usize,
+    transport: TransportKind,
+    mode: Mode,
+}
+
+/// A world of `size` ranks: `ranks(5).run(|world| ..)`.
+///
+/// Transport and mode are as the environment says (`FENCEPOST_TRANSPORT=local|sim`, `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct`) unless set.
+pub fn ranks(size: usize) -> Ranks {
+    Ranks { size, transport: TransportKind::Local, mode: Mode::Auto }
+}
+
+/// Run `program` on every rank of a world: as many ranks as `FENCEPOST_RANKS` says, or as there are cores.
+///
+/// Gives the value of each rank of this process, collected as the caller likes: `Result<()>`, `Result<Vec<_>>`.
+///
+/// # Errors
+/// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
+pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<C> {
+    let size = match std::env::var("FENCEPOST_RANKS") {
+        Ok(text) => text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
+            Error::new(Class::Arg, format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"))
+        })?,
+        Err(_) => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let transport = match std::env::var("FENCEPOST_TRANSPORT").as_deref() {
+        Err(_) | Ok("local") => TransportKind::Local,
+        Ok("sim") => TransportKind::Sim(SimConfig::default()),
+        Ok(other) => {
+            return Err(Error::new(
+                Class::Arg,
+                format!("FENCEPOST_TRANSPORT is `{other}`: it may be `local` or `sim`"),
+            ));
+        }
+    };
+    let mode = match std::env::var("FENCEPOST_MODE") {
+        Ok(text) => text.parse()?,
+        Err(_) => Mode::Auto,
+    };
+    ranks(size).transport(transport).mode(mode).run(program)
+}
+
+/// How one rank ended.
+enum End<R> {
+    Value(R),
+    Error(Error),
+    Panic(String),
+}
+
+impl Ranks {
+    /// How the ranks reach each other.
+    pub fn transport(mut self, transport: TransportKind) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// The mode that operations without one of their own prefer.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Run `program` on every rank, a thread each.
+    ///
+    /// # Errors
+    /// As [`run`]; a rank that panicked is an error that says so. Every other rank has got one that names it.
+    pub fn run<R: Send, C: FromIterator<R>>(
+        &self,
+        program: impl Fn(&World) -> Result<R> + Sync,
+    ) -> Result<C> {
+        if self.size == 0 {
+            return Err(Error::new(Class::Arg, "a world has at least one rank"));
+        }
+        let registry = Arc::new(Registry::default());
+        let id = new_world();
+        let program = &program;
+        let ends: Vec<End<R>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .transport
+                .ends(self.size)
+                .into_iter()
+                .enumerate()
+                .map(|(rank, endpoint)| {
+                    let registry = registry.clone();
+                    let name = format!("rank {rank}");
+                    let body = move || self.one(id, endpoint, registry, program);
+                    std::thread::Builder::new().name(name).spawn_scoped(scope, body)
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|_| End::Panic("while leaving".into())),
+                    Err(error) => End::Error(Error::from(error)),
+                })
+                .collect()
+        });
+        let mut values = Vec::with_capacity(ends.len());
+        let mut first: Option<Error> = None;
+        for (rank, end) in ends.into_iter().enumerate() {
+            let error = match end {
+                End::Value(value) => {
+                    values.push(value);
+                    continue;
+                }
+                End::Error(error) => error.on_rank(rank as u32),
+                End::Panic(why) => {
+                    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32)
+                }
+            };
+            // What a rank did itself says more than that another missed it.
+            let echo = |error: &Error| {
+                matches!(error.class(), Class::ProcFailed)
+                    || error.message().contains("did not complete this epoch")
+            };
+            if first.as_ref().is_none_or(|first| echo(first) && !echo(&error)) {
+                first = Some(error);
+            }
+        }
+        match first {
+            Some(error) => Err(error),
+            None => Ok(values.into_iter().collect()),
+        }
+    }
+
+    fn one<R>(
+        &self,
+        id: u64,
+        endpoint: Endpoint,
+        registry: Arc<Registry>,
+        program: &(impl Fn(&World) -> Result<R> + Sync),
+    ) -> End<R> {
+        let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
+        match catch_unwind(AssertUnwindSafe(|| program(&world))) {
+            Ok(Ok(value)) => {
+                world.leave(Leave::Finished);
+                End::Value(value)
+            }
+            Ok(Err(error)) => {
+                world.leave(Leave::Failed(error.to_string()));
+                End::Error(error)
+            }
+            Err(payload) => {
+                let why = payload
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_string())
+                    .or_else(|| payload.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "with a value that is not a text".into());
+                world.leave(Leave::Panicked(why.clone()));
+                End::Panic(why)
+            }
+        }
+    }
+}

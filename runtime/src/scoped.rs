@@ -1,0 +1,92 @@
+//! [`Epoch`]: an epoch whose operations may borrow their buffers.
+
+use crate::call::Place;
+use crate::element::Element;
+use crate::fence::{self, Call};
+use crate::pending::{Into as Landing, Request};
+use crate::window::Window;
+use fencepost_planner::Result;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::Location;
+
+/// An epoch that ends when its closure does: see [`Window::epoch`]. It derefs to the window, so all its calls are here too.
+pub struct Epoch<'scope, 'env: 'scope, T: Element> {
+    window: &'env Window<T>,
+    scope: PhantomData<Cell<&'scope ()>>,
+}
+
+/// A get into a borrowed buffer.
+#[must_use = "a get does nothing until `.from(target, place)`"]
+pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
+    epoch: &'scope Epoch<'scope, 'env, T>,
+    into: &'env mut [T],
+}
+
+impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
+    /// Get elements into `into`, which the epoch borrows until it is over.
+    pub fn get_into(&'scope self, into: &'env mut [T]) -> BorrowingGet<'scope, 'env, T> {
+        BorrowingGet { epoch: self, into }
+    }
+}
+
+impl<T: Element> BorrowingGet<'_, '_, T> {
+    /// From these elements of the target's window.
+    ///
+    /// # Errors
+    /// As [`Put::to`](crate::Put::to).
+    #[track_caller]
+    pub fn from(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()> {
+        let site = Location::caller();
+        let Some(target) = target.into() else { return Ok(()) };
+        let core = self.epoch.window.core();
+        let remote = place.into().datatype(self.into.len());
+        core.sizes(self.into.len(), remote.size(), site)?;
+        core.check(target, &remote, site)?;
+        if !remote.is_empty() {
+            let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
+            let sequence = core.world.next_sequence();
+            core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> Deref for Epoch<'_, '_, T> {
+    type Target = Window<T>;
+    fn deref(&self) -> &Window<T> {
+        self.window
+    }
+}
+
+/// Collect, then fence; where the closure fails or unwinds, nothing that it collected is left.
+pub(crate) fn run<'env, T: Element, R>(
+    window: &'env mut Window<T>,
+    call: &Call,
+    operations: impl for<'scope> FnOnce(&'scope Epoch<'scope, 'env, T>) -> Result<R>,
+) -> Result<R> {
+    /// Borrowed buffers are named by pending gets: they must not be left behind by an unwinding closure.
+    struct Forget<'w, T: Element>(&'w Window<T>);
+    impl<T: Element> Drop for Forget<'_, T> {
+        fn drop(&mut self) {
+            self.0.core().discard();
+        }
+    }
+    let window: &'env Window<T> = window;
+    let core = window.core();
+    let forget = Forget(window);
+    let epoch = Epoch { window, scope: PhantomData };
+    let result = operations(&epoch);
+    std::mem::forget(forget);
+    let (value, failed) = match result {
+        Ok(value) => (Some(value), None),
+        Err(error) => (None, Some(error)),
+    };
+    if failed.is_some() {
+        core.discard();
+    }
+    fence::fence(&core.world, &[&**core], call, failed)?;
+    value
+        .ok_or_else(|| call.error(&core.world, fencepost_planner::Class::Intern, "a failed epoch ended well"))
+}

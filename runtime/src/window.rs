@@ -1,0 +1,534 @@
+//! [`Window`]: one rank's part of a distributed array, and the calls on it.
+
+use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
+use crate::element::{Element, element_type};
+use crate::fence::{self, Call};
+use crate::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
+use crate::pending::{Into as Landing, ONE, Pending, Request};
+use crate::prepared::{Asked, Ready};
+use crate::region::Region;
+use crate::ticket::Ticket;
+use crate::wire::Wire;
+use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementType, Op};
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::{Kind, Local, Mode};
+use fencepost_planner::{Class, Error, Result};
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One rank's part of a distributed array that other ranks put into, get from and accumulate into.
+///
+/// It derefs to a slice of the local part. Operations are collected, and happen at the next [fence](Self::fence) of the
+/// window: until then neither the window nor its peers see them. A window is neither `Send` nor `Sync`: hand threads
+/// the slice.
+///
+/// # Source
+/// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
+pub struct Window<T: Element> {
+    data: *mut T,
+    len: usize,
+    core: Rc<WindowCore>,
+    element: PhantomData<T>,
+}
+
+/// What a window is besides its memory.
+pub struct WindowCore {
+    pub(crate) key: WindowKey,
+    pub(crate) element: ElementType,
+    pub(crate) world: Rc<WorldCore>,
+    /// This rank's region.
+    pub(crate) region: Arc<Region>,
+    /// Every rank's length, and its region where that is reached.
+    pub(crate) peers: Vec<Peer>,
+    /// Which of the two sets of outboxes is being filled.
+    pub(crate) set: Cell<usize>,
+    /// Gets, and what else is not an outbox's.
+    pub(crate) pending: RefCell<Pending>,
+    /// The mode that operations without one of their own prefer.
+    pub(crate) mode: Cell<Mode>,
+    /// Applies records to a window of this element type.
+    pub(crate) apply: fence::Apply,
+    /// Whether small operations go the short way: not while calls are matched with a plan.
+    pub(crate) short: Cell<bool>,
+    /// The prepared superstep whose calls are being matched, and which of its windows this is.
+    pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
+    /// What travelled to and from ranks whose memory is not reached.
+    pub(crate) wire: RefCell<Wire>,
+}
+
+/// What a rank knows of another's part of a window.
+pub struct Peer {
+    pub(crate) len: usize,
+    pub(crate) region: Option<Arc<Region>>,
+}
+
+impl<T: Element> Window<T> {
+    pub(crate) fn new(core: WindowCore) -> Self {
+        let len = core.peers[core.world.rank].len;
+        Self { data: core.region.base().cast(), len, core: Rc::new(core), element: PhantomData }
+    }
+
+    pub(crate) fn core(&self) -> &Rc<WindowCore> {
+        &self.core
+    }
+
+    /// This rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.core.world.rank
+    }
+
+    /// How many ranks the window has.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.core.world.size
+    }
+
+    /// How many elements this rank's part has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether this rank's part has no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many elements `rank`'s part has; `None` for a rank that is not one.
+    pub fn len_of(&self, rank: usize) -> Option<usize> {
+        self.core.peers.get(rank).map(|peer| peer.len)
+    }
+
+    /// Let operations that name no mode of their own prefer this one.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.core.mode.set(mode);
+    }
+
+    /// These elements of this window, as the source of a put or the destination of a get of another window.
+    pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
+        WindowSection::new(self.core.key, elements.into())
+    }
+
+    /// Put `source` somewhere: `u.put(&values).to(target, place)?`.
+    ///
+    /// At the target the elements are replaced by the next fence. A slice is copied at once and may be reused; a
+    /// section is read as the fence is entered.
+    #[inline]
+    pub fn put<S: Source<T>>(&self, source: S) -> Put<'_, Self, S> {
+        Put::new(self, source)
+    }
+
+    /// Combine `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target, place)?`.
+    ///
+    /// All accumulates and puts of an epoch are applied by origin rank, then program order, so floating-point sums come
+    /// out the same on every run, mode and transport.
+    #[inline]
+    pub fn accumulate<S: Source<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
+        Put::accumulate(self, source, op)
+    }
+
+    /// Get elements of a target into a section: `u.get(0..4).from(target, place)?`.
+    ///
+    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied.
+    #[inline]
+    pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
+        Get::new(self, into)
+    }
+
+    /// Get elements of a target into a ticket, which holds them after the fence.
+    ///
+    /// # Errors
+    /// As [`Put::to`]; a fetch must say how many elements: give a range or a datatype.
+    #[track_caller]
+    pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
+        let site = Location::caller();
+        let remote = match place.into() {
+            Place::At(at) => Datatype::run(at..at.saturating_add(1)),
+            place => place.datatype(0),
+        };
+        let ticket = Ticket::new(remote.size());
+        if !self.core.short.get() {
+            let landing = Landing::Ticket(ticket.slot());
+            self.core.matched(Kind::Get, target.into(), remote, None, &[], Some(landing), site)?;
+            return Ok(ticket);
+        }
+        let Some(target) = target.into() else {
+            ticket.slot().fill(&vec![0; remote.size() * size_of::<T>()]);
+            return Ok(ticket);
+        };
+        self.core.check(target, &remote, site)?;
+        let landing = Landing::Ticket(ticket.slot());
+        let sequence = self.core.world.next_sequence();
+        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        Ok(ticket)
+    }
+
+    /// End the epoch of this window: every rank calls it, and when it returns, what was put, got and accumulated on
+    /// the window since the last fence has happened everywhere that this rank can see.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where ranks fence different windows or are in different supersteps (nothing is applied, and the world goes on);
+    /// `PROC_FAILED` where a rank has left or died (the world has ended). Operations that were pending are gone.
+    ///
+    /// # Cost
+    /// One exchange of one cache line between each two ranks, and a second synchronisation when anything was got.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
+    #[track_caller]
+    pub fn fence(&mut self) -> Result<()> {
+        fence::fence(&self.core.world, &[&*self.core], &Call::fence(Location::caller()), None)
+    }
+
+    /// A scoped epoch: operations in it may borrow their buffers, and it ends in a fence of this window.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let mut u = world.window::<u32>(4)?;
+    /// u[0] = world.rank() as u32 + 7;
+    /// let mut seen = [0];
+    /// u.epoch(|epoch| epoch.get_into(&mut seen).from((world.rank() + 1) % 2, 0))?;
+    /// assert_eq!(seen[0], (world.rank() as u32 + 1) % 2 + 7);
+    /// # Ok(()) }).map(|_: Vec<()>| ()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// What the closure returns (nothing is applied on any rank), or as [`fence`](Self::fence).
+    #[track_caller]
+    pub fn epoch<'env, R>(
+        &'env mut self,
+        operations: impl for<'scope> FnOnce(&'scope crate::scoped::Epoch<'scope, 'env, T>) -> Result<R>,
+    ) -> Result<R> {
+        let call = Call::fence(Location::caller());
+        crate::scoped::run(self, &call, operations)
+    }
+}
+
+impl WindowCore {
+    /// Whether `remote` can be touched at `target`.
+    pub(crate) fn check(
+        &self,
+        target: usize,
+        remote: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let Some(peer) = self.peers.get(target) else {
+            return Err(self.error(
+                Class::Rank,
+                format!(
+                    "target rank {target} is not one of the window's {} ranks (0 to {})",
+                    self.peers.len(),
+                    self.peers.len() - 1
+                ),
+                site,
+            ));
+        };
+        if !remote.is_empty() && (remote.low() < 0 || remote.high() > peer.len as i64) {
+            return Err(self.error(
+                Class::Disp,
+                format!(
+                    "elements {}..{} are not all in the window of rank {target}, which has {} elements there",
+                    remote.low(),
+                    remote.high(),
+                    peer.len
+                ),
+                site,
+            ));
+        }
+        Ok(())
+    }
+
+    /// The elements of `target`'s window at `place`, of which there must be `count`.
+    pub(crate) fn place(
+        &self,
+        target: usize,
+        place: Place,
+        count: usize,
+        site: &'static Location<'static>,
+    ) -> Result<Datatype> {
+        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
+            && count > 0
+            && at.checked_add(count).is_none_or(|end| end > peer.len)
+        {
+            let len = peer.len;
+            let message = format!(
+                "{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there"
+            );
+            return Err(self.error(Class::Disp, message, site));
+        }
+        let remote = if count == 0 && matches!(place, Place::At(_)) {
+            Datatype::empty()
+        } else {
+            place.datatype(count)
+        };
+        self.sizes(count, remote.size(), site)?;
+        self.check(target, &remote, site)?;
+        Ok(remote)
+    }
+
+    /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
+    fn check_own(
+        &self,
+        window: Option<WindowKey>,
+        section: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let key = window.unwrap_or(self.key);
+        if key.world != self.key.world {
+            return Err(self.error(
+                Class::Win,
+                "a section of a window of another world cannot take part: use windows of one world".into(),
+                site,
+            ));
+        }
+        let len = if key == self.key {
+            self.peers[self.world.rank].len
+        } else {
+            self.world.own_len(key).unwrap_or(0)
+        };
+        if !section.is_empty() && (section.low() < 0 || section.high() > len as i64) {
+            return Err(self.error(
+                Class::Disp,
+                format!(
+                    "the section {}..{} is not all in this rank's window of {len} elements",
+                    section.low(),
+                    section.high()
+                ),
+                site,
+            ));
+        }
+        Ok(())
+    }
+
+    /// A call while a prepared superstep runs: it must be the planned one.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn matched(
+        &self,
+        kind: Kind,
+        target: Option<usize>,
+        remote: Datatype,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        slice: &[u8],
+        landing: Option<Landing>,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let Some((ready, id)) = self.matching.borrow().clone() else {
+            return Err(self.error(
+                Class::RmaSync,
+                "this window takes part in no superstep now".into(),
+                site,
+            ));
+        };
+        let local = match section {
+            None => Local::Buffer,
+            Some((key, datatype)) => {
+                let key = key.unwrap_or(self.key);
+                let window = self.world.matching_window(key).ok_or_else(|| {
+                    self.error(
+                        Class::Win,
+                        "a section of a window that is not one of this superstep's".into(),
+                        site,
+                    )
+                })?;
+                Local::Section { window, datatype }
+            }
+        };
+        ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
+    }
+
+    pub(crate) fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
+        if given == asked {
+            return Ok(());
+        }
+        Err(self.error(
+            Class::Size,
+            format!("{given} elements at the origin and {asked} at the target: both sides must have as many"),
+            site,
+        ))
+    }
+
+    pub(crate) fn error(&self, class: Class, message: String, site: &'static Location<'static>) -> Error {
+        Error::new(class, message).on_rank(self.world.rank as u32).at(site)
+    }
+
+    /// Collect a put or an accumulate that is more than one small element.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn send_wide(
+        &self,
+        kind: Kind,
+        bytes: Option<&[u8]>,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        count: usize,
+        target: usize,
+        place: Place,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if let Kind::Accumulate(op) = kind
+            && !op.takes(self.element)
+        {
+            return Err(self.error(
+                Class::Op,
+                format!("{op} is not defined for {:?}", self.element.kind),
+                site,
+            ));
+        }
+        let remote = self.place(target, place, count, site)?;
+        if let Some((window, section)) = &section {
+            self.check_own(*window, section, site)?;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        let source = match (bytes, section) {
+            (Some(bytes), _) => {
+                let at = outbox.room(bytes.len());
+                outbox.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+                WideSource::Bytes(at)
+            }
+            (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
+            (None, None) => return Ok(()),
+        };
+        outbox.push_wide(Wide { code: code_of(kind), remote, source }, site);
+        Ok(())
+    }
+}
+
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline]
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if let (Given::Slice([value]), Some(target), Place::At(at)) = (&given, target, &place)
+            && size_of::<T>() <= 8
+            && self.core.short.get()
+            && let Some(peer) = self.core.peers.get(target)
+            && *at < peer.len
+            && (*at as u64) < DISPLACEMENTS
+            && (kind == Kind::Put || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
+        {
+            let mut bits = [0u8; 8];
+            bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
+            // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+            let outbox = unsafe { &mut *self.core.region.outbox(self.core.set.get(), target) };
+            outbox.push(Head::new(*at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
+            return Ok(());
+        }
+        let _ = mode;
+        if !self.core.short.get() {
+            let (local, slice, count) = match given {
+                Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
+                Given::Section(window, section) => {
+                    let count = section.size();
+                    (Some((window, section)), &[][..], count)
+                }
+            };
+            let remote = place.datatype(count);
+            self.core.sizes(count, remote.size(), site)?;
+            return self.core.matched(kind, target, remote, local, slice, None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        match given {
+            Given::Slice(values) => {
+                let bytes = bytemuck::cast_slice(values);
+                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)
+            }
+            Given::Section(window, section) => {
+                let count = section.size();
+                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)
+            }
+        }
+    }
+
+    #[inline]
+    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
+        let Some(target) = target else { return false };
+        let core = &*self.core;
+        let fits =
+            core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
+        if fits {
+            let sequence = core.world.next_sequence();
+            let get = crate::pending::Get {
+                target: target as u32,
+                wide: ONE,
+                at: at as u64,
+                into: into as u64,
+                sequence,
+            };
+            core.pending.borrow_mut().gets.push(get);
+        }
+        fits
+    }
+
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        place: Place,
+        _mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let (window, section) = into;
+        if !self.core.short.get() {
+            let remote = place.datatype(section.size());
+            self.core.sizes(section.size(), remote.size(), site)?;
+            return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        let remote = self.core.place(target, place, section.size(), site)?;
+        self.core.check_own(window, &section, site)?;
+        if remote.is_empty() {
+            return Ok(());
+        }
+        let landing = Landing::Section(window.unwrap_or(self.core.key), section);
+        let sequence = self.core.world.next_sequence();
+        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        Ok(())
+    }
+}
+
+impl<T: Element> Deref for Window<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid), aligned; others touch them
+        // only while this rank is inside a call that has the window by `&mut` (W1).
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+}
+
+impl<T: Element> DerefMut for Window<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `&mut self` is the only way to this rank's elements.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+impl<T: Element> Drop for Window<T> {
+    fn drop(&mut self) {
+        self.core.world.forget_window(self.core.key);
+    }
+}
+
+impl<T: Element + std::fmt::Debug> std::fmt::Debug for Window<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,361 @@
+//! Dynamic epochs between ranks that only exchange messages: operations as frames, checked before they are believed.
+//!
+//! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
+//! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
+
+use crate::fence::{Call, Items, header, kind, wait};
+use crate::kernel;
+use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
+use crate::transport::{Endpoint, Lost, Transport};
+use crate::window::WindowCore;
+use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::{Class, Error, Result};
+
+/// How many descriptions each pair remembers for a window.
+const SLOTS: usize = 8;
+
+/// What a window remembers of what it sent to and got from the ranks whose memory it does not reach.
+#[derive(Default)]
+pub(crate) struct Wire {
+    sent: Vec<Memory<Vec<u8>>>,
+    got: Vec<Memory<Description>>,
+    arrived: Vec<Vec<Arrived>>,
+    frame: Vec<u8>,
+}
+
+struct Memory<D> {
+    slots: Vec<(usize, D)>,
+    next: usize,
+}
+
+impl<D> Default for Memory<D> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), next: 0 }
+    }
+}
+
+/// Operations without their elements.
+#[derive(Default)]
+struct Description {
+    heads: Vec<u64>,
+    wide: Vec<Wide>,
+    gets: Vec<Datatype>,
+}
+
+/// The elements of operations that a slot describes.
+struct Arrived {
+    slot: usize,
+    values: Vec<u8>,
+    records: usize,
+}
+
+impl Wire {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self {
+            sent: (0..ranks).map(|_| Memory::default()).collect(),
+            got: (0..ranks).map(|_| Memory::default()).collect(),
+            arrived: (0..ranks).map(|_| Vec::new()).collect(),
+            frame: Vec::new(),
+        }
+    }
+}
+
+impl Wire {
+    /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
+    pub(crate) fn forget(&mut self) {
+        self.sent.iter_mut().for_each(|memory| memory.slots.clear());
+        self.arrived.iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// What [`send`] did.
+pub(crate) struct Sent {
+    /// A frame went out.
+    pub(crate) frames: bool,
+    /// Its description was not remembered.
+    pub(crate) changed: bool,
+}
+
+/// Send what `window` has for `to`, if anything.
+pub(crate) fn send(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    window: &WindowCore,
+    to: usize,
+    word: u64,
+    call: &Call,
+) -> Result<Sent> {
+    // SAFETY: the set being filled is touched by its owner only.
+    let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+    let pending = window.pending.borrow();
+    let gets = || pending.gets.iter().filter(|get| get.target as usize == to);
+    if outbox.is_empty() && gets().next().is_none() {
+        return Ok(Sent { frames: false, changed: false });
+    }
+    let wire = &mut *window.wire.borrow_mut();
+    let frame = &mut wire.frame;
+    frame.clear();
+    frame.extend_from_slice(&[0; 16]);
+    frame.extend_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(outbox.wide.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(gets().count() as u32).to_le_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.head.to_le_bytes()));
+    for wide in &outbox.wide {
+        let WideSource::Bytes(at) = wide.source else {
+            return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
+        };
+        frame.push(wide.code as u8);
+        frame.extend_from_slice(&(at as u64).to_le_bytes());
+        wide.remote.encode(frame);
+    }
+    gets().for_each(|get| pending.remote(get).encode(frame));
+    let described = frame.len();
+
+    // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
+    let key = std::ptr::from_ref(call.site) as usize;
+    let memory = &mut wire.sent[to];
+    let slot = memory.slots.iter().position(|(other, _)| *other == key);
+    let (slot, same) = match slot {
+        Some(slot) if memory.slots[slot].1 == frame[16..described] => (slot, true),
+        Some(slot) => (slot, false),
+        None if memory.slots.len() < SLOTS => {
+            memory.slots.push((key, Vec::new()));
+            (memory.slots.len() - 1, false)
+        }
+        None => {
+            memory.next = (memory.next + 1) % SLOTS;
+            memory.slots[memory.next].0 = key;
+            (memory.next, false)
+        }
+    };
+    if same {
+        frame.truncate(16);
+    } else {
+        let remembered = &mut memory.slots[slot].1;
+        remembered.clear();
+        remembered.extend_from_slice(&frame[16..described]);
+    }
+    let described = frame.len() - 16;
+    frame[0] = slot as u8;
+    frame[1] = u8::from(same);
+    frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
+    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.value.to_le_bytes()));
+    frame.extend_from_slice(&outbox.bytes);
+    let head = header(word, kind::DATA, window.key.window);
+    // SAFETY: a transport that does not reach `to` copies the payload.
+    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+        .map_err(|lost| world.lost(&lost, call))?;
+    world.posted(to);
+    world.count_sent(frame.len(), described);
+    Ok(Sent { frames: true, changed: !same })
+}
+
+/// Take in one frame of operations from `from`.
+pub(crate) fn receive(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    from: usize,
+    word: u64,
+    call: &Call,
+) -> Result<()> {
+    let frame = wait(endpoint, |endpoint| endpoint.poll(from)).map_err(|lost| world.lost(&lost, call))?;
+    // SAFETY: a frame is readable until it is released, below.
+    let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let window = windows.iter().find(|window| window.key.window == frame.header.extra);
+    let taken = match window {
+        Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
+            take(window, from, payload)
+        }
+        _ => None,
+    };
+    endpoint.release(from);
+    taken.ok_or_else(|| world.corrupt(endpoint, from, call))
+}
+
+/// Check a frame and keep it until it is applied. `None` for one that cannot be.
+fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
+    let wire = &mut *window.wire.borrow_mut();
+    let (head, rest) = payload.split_at_checked(16)?;
+    let (slot, same) = (head[0] as usize, head[1] == 1);
+    let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
+    let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
+    let (description, values) = rest.split_at_checked(described)?;
+    let memory = &mut wire.got[from];
+    if same {
+        memory.slots.get(slot)?;
+    } else {
+        if slot >= SLOTS || slot > memory.slots.len() {
+            return None;
+        }
+        if slot == memory.slots.len() {
+            memory.slots.push((0, Description::default()));
+        }
+        read_description(&mut memory.slots[slot].1, description)?;
+    }
+    let description = &memory.slots[slot].1;
+    check(window, description, records, values.len())?;
+    let mut kept = Vec::with_capacity(values.len());
+    kept.extend_from_slice(values);
+    wire.arrived[from].push(Arrived { slot, values: kept, records });
+    Some(())
+}
+
+fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
+    let number = |bytes: &mut &[u8]| -> Option<usize> {
+        let (four, rest) = bytes.split_first_chunk::<4>()?;
+        *bytes = rest;
+        Some(u32::from_le_bytes(*four) as usize)
+    };
+    let (records, wide, gets) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
+    number(&mut bytes)?;
+    let (heads, mut bytes) = bytes.split_at_checked(records.checked_mul(8)?)?;
+    into.heads.clear();
+    into.heads.extend(
+        heads.chunks_exact(8).map(|head| u64::from_le_bytes(head.try_into().expect("chunks of eight"))),
+    );
+    into.wide.clear();
+    for _ in 0..wide {
+        let (head, rest) = bytes.split_first_chunk::<9>()?;
+        bytes = rest;
+        let at = usize::try_from(u64::from_le_bytes(head[1..9].try_into().ok()?)).ok()?;
+        let remote = Datatype::decode(&mut bytes).ok()?;
+        into.wide.push(Wide { code: u64::from(head[0]), remote, source: WideSource::Bytes(at) });
+    }
+    into.gets.clear();
+    for _ in 0..gets {
+        into.gets.push(Datatype::decode(&mut bytes).ok()?);
+    }
+    bytes.is_empty().then_some(())
+}
+
+/// Whether all that is described lies in this rank's window and in the values that came.
+fn check(window: &WindowCore, description: &Description, records: usize, values: usize) -> Option<()> {
+    let len = window.peers[window.world.rank].len;
+    let size = window.element.size as usize;
+    let inside = |datatype: &Datatype| datatype.low() >= 0 && datatype.high() <= len as i64;
+    let operator = |code: u64| code == PUT || op_of(code).is_some_and(|op| op.takes(window.element));
+    let arena = values.checked_sub(records.checked_mul(8)?)?;
+    let heads = description.heads.iter().all(|&head| {
+        let head = Head(head);
+        match head.code() {
+            WIDE => head.at() < description.wide.len(),
+            code => head.at() < len && size <= 8 && operator(code),
+        }
+    });
+    let wide = description.wide.iter().all(|wide| {
+        let WideSource::Bytes(at) = wide.source else { return false };
+        let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
+        inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
+    });
+    let gets = description.gets.iter().all(inside);
+    (heads && wide && gets && description.heads.len() == records).then_some(())
+}
+
+/// Answer the gets of ranks that do not reach this rank's memory, from M.
+pub(crate) fn answer(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
+    for window in windows {
+        let wire = &mut *window.wire.borrow_mut();
+        let size = window.element.size as usize;
+        for to in 0..world.size {
+            wire.frame.clear();
+            let mut asked = false;
+            for arrived in &wire.arrived[to] {
+                for get in &wire.got[to].slots[arrived.slot].1.gets {
+                    asked = true;
+                    let at = wire.frame.len();
+                    wire.frame.resize(at + get.size() * size, 0);
+                    // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
+                    unsafe { kernel::pack(window.region.base(), get, size, wire.frame[at..].as_mut_ptr()) };
+                }
+            }
+            if asked {
+                let head = header(word, kind::REPLY, window.key.window);
+                // SAFETY: a transport that does not reach `to` copies the payload.
+                unsafe { endpoint.post(to, head, wire.frame.as_ptr(), wire.frame.len()) }?;
+                world.posted(to);
+                world.count_sent(wire.frame.len(), 0);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Stage the answers to this rank's gets.
+pub(crate) fn take_answers(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
+    for window in windows {
+        let pending = &mut *window.pending.borrow_mut();
+        let size = window.element.size as usize;
+        for from in (0..world.size).filter(|&from| from != world.rank) {
+            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
+                continue;
+            }
+            let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
+            // SAFETY: readable until released, below.
+            let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let expected: usize = pending
+                .gets
+                .iter()
+                .filter(|get| get.target as usize == from)
+                .map(|get| pending.count(get) * size)
+                .sum();
+            let good =
+                frame.header.kind == kind::REPLY && frame.header.word == word && payload.len() == expected;
+            if good {
+                let mut at = 0;
+                for i in 0..pending.gets.len() {
+                    let get = pending.gets[i];
+                    let len = pending.count(&get) * size;
+                    if get.target as usize == from {
+                        pending.staged[at..at + len].copy_from_slice(&payload[..len]);
+                        payload = &payload[len..];
+                    }
+                    at += len;
+                }
+            }
+            endpoint.release(from);
+            if !good {
+                return Err(Lost {
+                    rank: from,
+                    how: crate::transport::Loss::Ended("it sent an answer that is not one".into()),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Apply what came from `origin`.
+pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
+    let wire = &mut *window.wire.borrow_mut();
+    for arrived in wire.arrived[origin].drain(..) {
+        let description = &wire.got[origin].slots[arrived.slot].1;
+        let (values, bytes) = arrived.values.split_at(arrived.records * 8);
+        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+        unsafe {
+            (window.apply)(base, len, Items::Split(&description.heads, values), &description.wide, bytes)
+        };
+    }
+}
+
+/// Drop the frames of an epoch that failed.
+pub(crate) fn discard(endpoint: &mut Endpoint, from: usize, frames: usize) -> Result<(), Lost> {
+    for _ in 0..frames {
+        wait(endpoint, |endpoint| endpoint.poll(from))?;
+        endpoint.release(from);
+    }
+    Ok(())
+}

@@ -1,0 +1,549 @@
+//! [`World`]: a set of ranks that run one program, and what they do together.
+
+use crate::call::WindowKey;
+use crate::element::{Element, element_type};
+use crate::fence::{self, Call, header, kind};
+use crate::pending::Pending;
+use crate::region::Region;
+use crate::registry::Registry;
+use crate::run::TransportKind;
+use crate::superstep::Supersteps;
+use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
+use crate::window::{Peer, Window, WindowCore};
+use crate::wire::Wire;
+use fencepost_planner::element::{ElementKind, ElementType};
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Class, Error, Result, grid};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
+pub struct World {
+    core: Rc<WorldCore>,
+}
+
+/// What this rank has moved in dynamic epochs so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Traffic {
+    /// Epochs that ended well.
+    pub epochs: u64,
+    /// Frames sent.
+    pub messages: u64,
+    /// Bytes sent in them.
+    pub bytes: u64,
+    /// Of those, bytes that describe operations.
+    pub described: u64,
+}
+
+pub(crate) struct WorldCore {
+    pub(crate) id: u64,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    /// Whether this rank reaches everybody's memory.
+    pub(crate) reaches_all: bool,
+    pub(crate) endpoint: RefCell<Endpoint>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) kind: TransportKind,
+    /// Supersteps so far: the high half of every word.
+    number: Cell<u32>,
+    /// Collective calls that made something so far.
+    made: Cell<u32>,
+    /// Length of this rank's part of each window that lives.
+    windows: RefCell<BTreeMap<u32, usize>>,
+    /// Why the world has ended.
+    dead: RefCell<Option<String>>,
+    /// Payloads that others may still read, by whom and as which frame.
+    kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
+    /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
+    posts: RefCell<Vec<u64>>,
+    /// Windows of the prepared superstep whose calls are being matched.
+    pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
+    pub(crate) sequence: Cell<u64>,
+    pub(crate) mode: Cell<Mode>,
+    pub(crate) traffic: Cell<Traffic>,
+    /// Whether descriptions travelled in the last dynamic epoch.
+    pub(crate) changed: Cell<bool>,
+    /// The supersteps that this rank is in.
+    pub(crate) supersteps: Supersteps,
+}
+
+impl World {
+    pub(crate) fn new(
+        id: u64,
+        endpoint: Endpoint,
+        registry: Arc<Registry>,
+        kind: TransportKind,
+        mode: Mode,
+    ) -> Self {
+        let (rank, size) = (endpoint.rank(), endpoint.size());
+        let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
+        let core = WorldCore {
+            id,
+            rank,
+            size,
+            reaches_all,
+            endpoint: RefCell::new(endpoint),
+            registry,
+            kind,
+            number: Cell::new(0),
+            made: Cell::new(0),
+            windows: RefCell::default(),
+            dead: RefCell::default(),
+            kept: RefCell::default(),
+            posts: RefCell::new(vec![0; size]),
+            matched: RefCell::default(),
+            sequence: Cell::new(0),
+            mode: Cell::new(mode),
+            traffic: Cell::default(),
+            changed: Cell::new(false),
+            supersteps: Supersteps::default(),
+        };
+        Self { core: Rc::new(core) }
+    }
+
+    pub(crate) fn core(&self) -> &Rc<WorldCore> {
+        &self.core
+    }
+
+    /// This rank, from 0.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.core.rank
+    }
+
+    /// How many ranks there are.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.core.size
+    }
+
+    /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
+    ///
+    /// # Errors
+    /// `TYPE` where ranks ask for different element types, `SIZE` where there is no such memory on some rank; no rank has the window then.
+    /// `RMA_SYNC` where another rank is in another call.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
+    #[track_caller]
+    pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
+        let site = Location::caller();
+        let core = &self.core;
+        let element = element_type::<T>();
+        let number = core.made.get();
+        core.made.set(number + 1);
+        let key = WindowKey { world: core.id, window: number };
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let region = bytes.and_then(|bytes| Region::new(bytes, core.size)).map(Arc::new);
+        let mine = Description { len: len as u64, element, made: region.is_some() }.to_bytes();
+        if let Some(region) = &region {
+            core.registry.give((core.id, number), core.rank, core.size, region.clone());
+        }
+        let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
+        let all =
+            core.meet(&call, |_| mine.to_vec()).inspect_err(|_| core.registry.withdraw((core.id, number)))?;
+        let regions = core.registry.take((core.id, number));
+        let mut peers = Vec::with_capacity(core.size);
+        for (rank, bytes) in all.iter().enumerate() {
+            let error =
+                |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
+            let Some(description) = Description::from_bytes(bytes) else {
+                return error(
+                    Class::Intern,
+                    format!("rank {rank} describes its part of a window in a way that is not ours"),
+                );
+            };
+            if description.element != element {
+                return error(
+                    Class::Type,
+                    format!(
+                        "this rank's window has elements of {element:?} and rank {rank}'s of {:?}: all ranks must give one type",
+                        description.element
+                    ),
+                );
+            }
+            if !description.made {
+                return error(
+                    Class::Size,
+                    format!(
+                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory",
+                        description.len, element.size
+                    ),
+                );
+            }
+            let reached = core.endpoint.borrow().reaches(rank) || rank == core.rank;
+            let region = if reached { regions.get(rank).cloned().flatten() } else { None };
+            peers.push(Peer { len: description.len as usize, region });
+        }
+        let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
+        core.windows.borrow_mut().insert(number, len);
+        Ok(Window::new(WindowCore {
+            key,
+            element,
+            world: core.clone(),
+            region,
+            peers,
+            set: Cell::new(0),
+            pending: RefCell::new(Pending::default()),
+            mode: Cell::new(core.mode.get()),
+            apply: fence::apply::<T>,
+            short: Cell::new(true),
+            matching: RefCell::new(None),
+            wire: RefCell::new(Wire::new(core.size)),
+        }))
+    }
+
+    /// End the epoch of several windows at once: `world.fence((&mut u, &mut v))?`.
+    ///
+    /// # Errors
+    /// As [`Window::fence`].
+    #[track_caller]
+    pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        windows.with(|windows| fence::fence(&self.core, windows, &call, None))
+    }
+
+    /// Wait until every rank has come here.
+    ///
+    /// # Errors
+    /// As [`Window::fence`].
+    #[track_caller]
+    pub fn barrier(&self) -> Result<()> {
+        let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
+        fence::fence(&self.core, &[], &call, None)
+    }
+
+    /// Divide the world: ranks of one colour make a new world, ordered by key, then by rank here. `None` takes no part
+    /// and gets none.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where another rank is in another call.
+    ///
+    /// # Source
+    /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
+    #[track_caller]
+    pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
+        let core = &self.core;
+        let number = core.made.get();
+        core.made.set(number + 1);
+        let call = Call {
+            hash: 0x5b ^ u64::from(number) << 8,
+            name: Some("World::split"),
+            site: Location::caller(),
+        };
+        let mut mine = [0; 16];
+        mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
+        mine[8..].copy_from_slice(&key.to_le_bytes());
+        let all = core.meet(&call, |_| mine.to_vec())?;
+        let mut members: Vec<(i64, usize)> = Vec::new();
+        for (rank, bytes) in all.iter().enumerate() {
+            let Some((theirs, key)) = bytes.split_first_chunk::<8>() else { continue };
+            if colour.is_some_and(|colour| u64::from_le_bytes(*theirs) == u64::from(colour)) {
+                members.push((key.try_into().map(i64::from_le_bytes).unwrap_or_default(), rank));
+            }
+        }
+        members.sort_unstable();
+        if members.first().is_some_and(|&(_, first)| first == core.rank) {
+            let ends = core.kind.ends(members.len());
+            core.registry.give_ends((core.id, number), members.iter().map(|&(_, rank)| rank).zip(ends));
+        }
+        fence::fence(core, &[], &call, None)?;
+        if colour.is_none() {
+            return Ok(None);
+        }
+        let Some((id, endpoint)) = core.registry.take_end((core.id, number), core.rank) else {
+            return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
+        };
+        Ok(Some(World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get())))
+    }
+
+    /// What this rank has moved so far.
+    pub fn traffic(&self) -> Traffic {
+        self.core.traffic.get()
+    }
+
+    /// What the transport has sent for this rank so far, counted where it is handed over.
+    pub fn meter(&self) -> crate::transport::Meter {
+        self.core.endpoint.borrow().meter().clone()
+    }
+
+    pub(crate) fn leave(&self, how: Leave) {
+        self.core.endpoint.borrow_mut().leave(how);
+    }
+}
+
+impl grid::Place for World {
+    fn rank(&self) -> usize {
+        self.core.rank
+    }
+    fn size(&self) -> usize {
+        self.core.size
+    }
+}
+
+/// What ranks tell each other of a new window.
+struct Description {
+    len: u64,
+    element: ElementType,
+    made: bool,
+}
+
+impl Description {
+    fn to_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.len.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
+        let (a, b) = match self.element.kind {
+            ElementKind::Opaque => (0, 0),
+            ElementKind::Scalar(scalar) => (1 + scalar as u8, 0),
+            ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
+        };
+        bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        use fencepost_planner::element::Scalar;
+        let bytes: &[u8; 16] = bytes.try_into().ok()?;
+        let kind = match (bytes[12], bytes[13]) {
+            (0, 0) => ElementKind::Opaque,
+            (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
+            (0, _) => return None,
+            (value, index) => ElementKind::ValueAt(
+                *Scalar::ALL.get(value as usize - 1)?,
+                *Scalar::ALL.get(index as usize - 1)?,
+            ),
+        };
+        Some(Self {
+            len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
+            element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
+            made: bytes[14] == 1,
+        })
+    }
+}
+
+impl WorldCore {
+    /// The word of the next superstep.
+    #[inline]
+    pub(crate) fn next_word(&self, hash: u32) -> u64 {
+        let number = self.number.get().wrapping_add(1);
+        self.number.set(number);
+        u64::from(number) << 32 | u64::from(hash)
+    }
+
+    /// The next get's place among all of this rank.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequence.set(self.sequence.get() + 1);
+        self.sequence.get()
+    }
+
+    /// Whether the world goes on.
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<()> {
+        match &*self.dead.borrow() {
+            None => Ok(()),
+            Some(why) => {
+                Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank as u32).ending_world())
+            }
+        }
+    }
+
+    /// The world ends for this rank, since `lost` can't come any more.
+    pub(crate) fn lost(&self, lost: &Lost, call: &Call) -> Error {
+        let why = match &lost.how {
+            Loss::Ended(_) => lost.to_string(),
+            _ => format!("{lost}, and this rank waits for it"),
+        };
+        self.dead.borrow_mut().get_or_insert_with(|| lost.to_string());
+        call.error(self, Class::ProcFailed, why).ending_world()
+    }
+
+    /// The world was ended by this rank.
+    pub(crate) fn ended(&self, why: &str) {
+        self.dead.borrow_mut().get_or_insert_with(|| why.into());
+    }
+
+    /// What `from` sent can't be: the world ends.
+    pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
+        let what =
+            format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
+        endpoint.end(Cause { rank: from, what: what.clone() });
+        self.dead.borrow_mut().get_or_insert_with(|| what.clone());
+        call.error(self, Class::Intern, what).ending_world()
+    }
+
+    /// Which window of the superstep whose calls are being matched this is.
+    pub(crate) fn matching_window(&self, key: WindowKey) -> Option<WindowId> {
+        self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
+    }
+
+    pub(crate) fn own_len(&self, key: WindowKey) -> Option<usize> {
+        self.windows.borrow().get(&key.window).copied()
+    }
+
+    pub(crate) fn forget_window(&self, key: WindowKey) {
+        self.windows.borrow_mut().remove(&key.window);
+    }
+
+    pub(crate) fn count_sent(&self, bytes: usize, described: usize) {
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic {
+            messages: traffic.messages + 1,
+            bytes: traffic.bytes + bytes as u64,
+            described: traffic.described + described as u64,
+            ..traffic
+        });
+    }
+
+    /// Post a payload that this rank keeps until it was read.
+    pub(crate) fn post_kept(
+        &self,
+        endpoint: &mut Endpoint,
+        to: usize,
+        header: Header,
+        payload: Vec<u8>,
+    ) -> Result<(), Lost> {
+        let mut kept = self.kept.borrow_mut();
+        if kept.len() > 64 {
+            kept.retain(|(to, frame, _)| endpoint.released(*to) <= *frame);
+        }
+        // SAFETY: the bytes stay where they are, in `kept` or in the registry's attic, until `to` has released them.
+        unsafe { endpoint.post(to, header, payload.as_ptr(), payload.len()) }?;
+        let posts = &mut self.posts.borrow_mut()[to];
+        if endpoint.reaches(to) {
+            kept.push((to, *posts, payload));
+        }
+        *posts += 1;
+        Ok(())
+    }
+
+    /// Frames that were posted to `to` by others than [`post_kept`](Self::post_kept) count as well.
+    pub(crate) fn posted(&self, to: usize) -> u64 {
+        let posts = &mut self.posts.borrow_mut()[to];
+        *posts += 1;
+        *posts - 1
+    }
+
+    /// Every rank gives every rank some bytes, in one collective call: `[from]` what each gave to this one.
+    pub(crate) fn meet(&self, call: &Call, give: impl Fn(usize) -> Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        self.alive()?;
+        {
+            let endpoint = &mut *self.endpoint.borrow_mut();
+            for to in (0..self.size).filter(|&to| to != self.rank) {
+                self.post_kept(endpoint, to, header(0, kind::SETUP, 0), give(to))
+                    .map_err(|lost| self.lost(&lost, call))?;
+            }
+        }
+        fence::meet(self, call)?;
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        let mut all = Vec::with_capacity(self.size);
+        for from in 0..self.size {
+            if from == self.rank {
+                all.push(give(from));
+                continue;
+            }
+            all.push(fence::take_bytes(endpoint, from).map_err(|lost| self.lost(&lost, call))?);
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for WorldCore {
+    fn drop(&mut self) {
+        let endpoint = self.endpoint.get_mut();
+        endpoint.leave(Leave::Finished);
+        for (to, frame, payload) in self.kept.get_mut().drain(..) {
+            if endpoint.released(to) <= frame {
+                self.registry.keep(payload);
+            }
+        }
+    }
+}
+
+/// A window of any element type: what several windows that are fenced together have in common.
+pub trait AnyWindow: sealed::Sealed {}
+impl<T: Element> AnyWindow for Window<T> {}
+
+mod sealed {
+    use crate::element::Element;
+    use crate::window::{Window, WindowCore};
+    use std::rc::Rc;
+
+    pub trait Sealed {
+        fn core(&self) -> &Rc<WindowCore>;
+    }
+    impl<T: Element> Sealed for Window<T> {
+        fn core(&self) -> &Rc<WindowCore> {
+            Window::core(self)
+        }
+    }
+
+    pub trait Fenced {
+        fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R;
+        /// The first six of them, kept alive.
+        fn held(&self) -> Held;
+    }
+
+    /// Up to six windows.
+    pub type Held = [Option<Rc<WindowCore>>; 6];
+}
+use sealed::Fenced;
+pub(crate) use sealed::Held;
+
+/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
+pub trait Windows<'w>: Fenced {}
+
+impl<T: Element> Fenced for &mut Window<T> {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        f(&[&**self.core()])
+    }
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        held[0] = Some(self.core().clone());
+        held
+    }
+}
+impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
+
+impl Fenced for Vec<&mut dyn AnyWindow> {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        let cores: Vec<&WindowCore> = self.iter().map(|window| &**window.core()).collect();
+        f(&cores)
+    }
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        held.iter_mut().zip(self).for_each(|(held, window)| *held = Some(window.core().clone()));
+        held
+    }
+}
+impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
+
+macro_rules! windows {
+    ($($name:ident)*) => {
+        #[expect(non_snake_case, reason = "type names name values too")]
+        impl<$($name: Element),*> Fenced for ($(&mut Window<$name>,)*) {
+            fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+                let ($($name,)*) = self;
+                f(&[$(&**$name.core()),*])
+            }
+            fn held(&self) -> Held {
+                let ($($name,)*) = self;
+                let mut held = Held::default();
+                let mut next = held.iter_mut();
+                $(if let Some(held) = next.next() { *held = Some($name.core().clone()); })*
+                held
+            }
+        }
+        impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {}
+    };
+}
+windows!(A);
+windows!(A B);
+windows!(A B C);
+windows!(A B C D);
+windows!(A B C D E);
+windows!(A B C D E F);

@@ -1,0 +1,56 @@
+//! Each example runs as a test, at a size that takes a moment; each checks its own answer.
+
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../examples/ahead.rs"]
+mod ahead;
+#[path = "../examples/heat2d.rs"]
+mod heat2d;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../examples/hillslope/main.rs"]
+mod hillslope;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../examples/histogram.rs"]
+mod histogram;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../examples/modes.rs"]
+mod modes;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../examples/sparse.rs"]
+mod sparse;
+
+#[test]
+fn heat2d_cools_as_it_must() {
+    heat2d::main().unwrap();
+}
+
+#[test]
+fn heat2d_is_at_most_forty_lines() {
+    let lines = include_str!("../examples/heat2d.rs").lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
+    assert!(lines <= 40, "{lines} lines that are neither blank nor comment");
+}
+
+#[test]
+fn hillslope_equals_the_serial_program_whatever_the_ranks_and_the_mode() {
+    hillslope::check().unwrap();
+}
+
+#[test]
+fn histogram_equals_the_serial_table_and_is_undone() {
+    histogram::check().unwrap();
+}
+
+#[test]
+fn sparse_equals_the_serial_vector() {
+    sparse::check().unwrap();
+}
+
+#[test]
+fn ahead_runs_what_it_saved_and_refuses_the_rest() {
+    ahead::main().unwrap();
+}
+
+#[test]
+fn modes_runs_every_workload_in_every_mode() {
+    modes::check().unwrap();
+}

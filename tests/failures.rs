@@ -1,0 +1,281 @@
+//! Bad input and ranks that leave: each a clear error with MPI's class, nothing lost, nothing hung, and no timeout anywhere.
+
+use fencepost::transport::SimConfig;
+use fencepost::{Class, Error, Op, Ranks, Result, State, TransportKind, World, ranks};
+use std::sync::Mutex;
+
+fn worlds(size: usize) -> Vec<Ranks> {
+    let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
+    [TransportKind::Local, sim(1), sim(2)].into_iter().map(|t| ranks(size).transport(t)).collect()
+}
+
+/// Run `program` and give back what each rank's fences said, `[rank]`.
+fn outcomes(world: &Ranks, program: impl Fn(&World) -> Result<()> + Sync) -> Vec<Option<(Class, String)>> {
+    let said = Mutex::new(Vec::new());
+    let _ = world.run::<(), ()>(|world| {
+        let result = program(world);
+        let said_here = result.as_ref().err().map(|error| (error.class(), error.to_string()));
+        said.lock().unwrap().push((world.rank(), said_here));
+        result
+    });
+    let mut said = said.into_inner().unwrap();
+    said.sort_by_key(|(rank, _)| *rank);
+    said.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[test]
+fn what_one_rank_can_see_is_an_error_at_the_call_and_no_part_of_the_epoch() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<f64>(4)?;
+            let mut v = world.window::<u32>(2)?;
+            let class = |result: Result<()>| result.expect_err("must be refused").class();
+            assert_eq!(class(u.put([1.0]).to(1, 4)), Class::Disp);
+            assert_eq!(class(u.put([1.0]).to(1, usize::MAX)), Class::Disp);
+            assert_eq!(class(u.put(&[1.0, 2.0]).to(1, 3)), Class::Disp);
+            assert_eq!(class(u.put([1.0]).to(2, 0)), Class::Rank);
+            assert_eq!(class(u.put(&[1.0, 2.0]).to(1, 0..3)), Class::Size);
+            assert_eq!(class(u.put(0..5).to(1, 0..5)), Class::Disp);
+            assert_eq!(class(u.get(3..5).from(1, 0..2)), Class::Disp);
+            assert_eq!(class(u.accumulate([1.0], Op::Bxor).to(1, 0)), Class::Op);
+            assert_eq!(class(u.accumulate(&[1.0, 2.0], Op::MinLoc).to(1, 0)), Class::Op);
+            assert_eq!(u.fetch(7, 0..1).expect_err("no rank 7").class(), Class::Rank);
+            // To nobody, and of nothing, wherever it points.
+            u.put([1.0]).to(None, 99)?;
+            u.put(&[] as &[f64]).to(1, 99..99)?;
+            u.fence()?;
+            assert_eq!(u[..], [0.0; 4]);
+            v.put([3]).to(1 - world.rank(), 1)?;
+            v.fence()?;
+            assert_eq!(v[1], 3);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u8>(2)?;
+            let v = world.window::<u8>(2)?;
+            u.put([9]).to(1 - world.rank(), 0)?;
+            if world.rank() == 0 {
+                u.put(v.section(0..1)).to(1, 1)?;
+            }
+            let error = u.fence().expect_err("v is not fenced");
+            assert_eq!((error.class(), error.state()), (Class::RmaSync, State::Unchanged), "{error}");
+            assert_eq!(u[..], [0, 0]);
+            // The world goes on, and what was pending is gone.
+            u.put([5]).to(1 - world.rank(), 1)?;
+            u.fence()?;
+            assert_eq!(u[..], [0, 5]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn swapped_windows_on_one_rank_are_rma_sync_on_all_naming_both() -> Result<()> {
+    for world in worlds(3) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<i64>(1)?;
+            let mut v = world.window::<i64>(1)?;
+            if world.rank() == 1 {
+                std::mem::swap(&mut u, &mut v);
+            }
+            u.put([1]).to((world.rank() + 1) % 3, 0)?;
+            let error = u.fence().expect_err("one rank swapped");
+            assert_eq!(error.class(), Class::RmaSync, "{error}");
+            assert!(error.message().contains("window 0") && error.message().contains("window 1"), "{error}");
+            assert_eq!((u[0], v[0]), (0, 0));
+            if world.rank() == 1 {
+                std::mem::swap(&mut u, &mut v);
+            }
+            u.put([world.rank() as i64]).to((world.rank() + 1) % 3, 0)?;
+            u.fence()?;
+            assert_eq!(u[0], (world.rank() as i64 + 2) % 3);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn ranks_in_different_calls_are_told_of_both() {
+    for world in worlds(2) {
+        let said = outcomes(&world, |world| {
+            let mut u = world.window::<u8>(1)?;
+            if world.rank() == 0 { u.fence() } else { world.barrier() }
+        });
+        for outcome in &said {
+            let (class, text) = outcome.as_ref().expect("both are told");
+            assert_eq!(*class, Class::RmaSync);
+            assert!(text.contains("fence") && text.contains("barrier"), "{text}");
+        }
+        let said = outcomes(&world, |world| {
+            if world.rank() == 0 { world.window::<u8>(1).map(drop) } else { world.window::<u16>(1).map(drop) }
+        });
+        assert!(said.iter().all(|outcome| matches!(outcome, Some((Class::Type, _)))), "{said:?}");
+    }
+}
+
+fn leave_by_error(_: &World) -> Result<()> {
+    Err(Error::new(Class::Other, "enough"))
+}
+fn leave_by_return(_: &World) -> Result<()> {
+    Ok(())
+}
+fn leave_by_panic(_: &World) -> Result<()> {
+    panic!("enough")
+}
+
+#[test]
+fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
+    for world in worlds(4) {
+        for (leave, names) in [
+            (leave_by_error as fn(&World) -> Result<()>, "rank 2"),
+            (leave_by_return, "rank 2"),
+            (leave_by_panic, "rank 2"),
+        ] {
+            for epochs in [0, 1, 2] {
+                let said = outcomes(&world, |world| {
+                    let mut u = world.window::<u32>(1)?;
+                    for _ in 0..epochs {
+                        u.put([1]).to((world.rank() + 1) % 4, 0)?;
+                        u.fence()?;
+                    }
+                    if world.rank() == 2 {
+                        return leave(world);
+                    }
+                    u.accumulate([7], Op::Sum).to((world.rank() + 1) % 4, 0)?;
+                    let before = u[0];
+                    let error = u.fence().expect_err("rank 2 is gone");
+                    assert_eq!(error.state(), State::Unchanged);
+                    assert!(error.world_ended());
+                    assert_eq!(u[0], before);
+                    let again = u.fence().expect_err("the world has ended");
+                    assert_eq!(again.class(), Class::ProcFailed);
+                    Err(error)
+                });
+                for (rank, outcome) in said.iter().enumerate() {
+                    if let Some((class, text)) = outcome
+                        && (*class != Class::Other)
+                    {
+                        assert_eq!(*class, Class::ProcFailed, "rank {rank}: {text}");
+                        assert!(text.contains(names), "rank {rank}: {text}");
+                    }
+                }
+                let told = said.iter().flatten().filter(|(class, _)| *class == Class::ProcFailed).count();
+                assert_eq!(told, 3, "{said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn run_gives_the_error_of_the_rank_that_failed_by_itself() {
+    for world in worlds(3) {
+        let error = world
+            .run::<(), ()>(|world| {
+                let mut u = world.window::<u8>(1)?;
+                if world.rank() == 2 {
+                    return Err(Error::new(Class::Other, "the reason"));
+                }
+                u.fence()
+            })
+            .expect_err("rank 2 failed");
+        assert!(error.message().contains("the reason"), "{error}");
+        assert_eq!(error.rank(), Some(2));
+        let error =
+            world.run::<(), ()>(|world| if world.rank() == 1 { panic!("why") } else { world.barrier() });
+        assert!(error.expect_err("rank 1 panicked").to_string().contains("rank 1 panicked: why"));
+    }
+}
+
+#[test]
+fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u16>(2)?;
+            let mut seen = [7; 2];
+            let result = u.epoch(|epoch| {
+                epoch.put([1]).to(1 - world.rank(), 0)?;
+                epoch.get_into(&mut seen).from(1 - world.rank(), 0..2)?;
+                if world.rank() == 0 { Err(Error::new(Class::Other, "changed my mind")) } else { Ok(()) }
+            });
+            let error = result.expect_err("rank 0 failed");
+            assert!(error.to_string().contains("changed my mind"), "{error}");
+            assert_eq!((seen, &u[..]), ([7; 2], &[0, 0][..]));
+            let mut seen = [7; 2];
+            u.epoch(|epoch| epoch.get_into(&mut seen).from(1 - world.rank(), 0..2))?;
+            assert_eq!(seen, [0, 0]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Everything that a user can hold may be leaked.
+#[test]
+fn forgetting_any_value_is_sound_and_hangs_nobody() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let peer = 1 - world.rank();
+            let mut u = world.window::<u64>(8)?;
+            std::mem::forget(u.put([1]));
+            std::mem::forget(u.get(0..1));
+            std::mem::forget(u.fetch(peer, 0..2)?);
+            std::mem::forget(u.section(0..3));
+            u.put([4]).to(peer, 1)?;
+            u.fence()?;
+            assert_eq!(u[1], 4);
+            let mut buffer = vec![0; 2];
+            u.epoch(|epoch| {
+                std::mem::forget(epoch.get_into(&mut buffer));
+                Ok(())
+            })?;
+            let v = world.window::<u64>(4)?;
+            v.put([9]).to(peer, 0)?;
+            std::mem::forget(v);
+            u.put(&[5; 8]).to(peer, 0)?;
+            std::mem::forget(u);
+            let half = world.split(Some(0), 0)?;
+            std::mem::forget(half);
+            world.barrier()
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn dropped_windows_are_missed_at_the_fence_and_kept_for_those_who_read() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let u = world.window::<u64>(1)?;
+            let mut v = world.window::<u64>(1)?;
+            if world.rank() == 0 {
+                drop(u);
+                let error = v.fence().expect_err("rank 1 fences u");
+                assert_eq!(error.class(), Class::RmaSync);
+            } else {
+                let mut u = u;
+                assert_eq!(u.fence().expect_err("rank 0 dropped it").class(), Class::RmaSync);
+            }
+            v.put([1]).to(1 - world.rank(), 0)?;
+            v.fence()?;
+            assert_eq!(v[0], 1);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn unknown_environment_values_and_empty_worlds_are_refused() {
+    assert_eq!(ranks(0).run::<(), ()>(|_| Ok(())).expect_err("no ranks").class(), Class::Arg);
+    let error = "fast".parse::<fencepost::Mode>().expect_err("no such mode");
+    assert!(error.message().contains("aggregated"), "{error}");
+}

@@ -1,0 +1,4 @@
+//! What several test programs share.
+
+pub mod play;
+pub mod program;
