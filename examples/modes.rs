@@ -87,20 +87,18 @@ impl Workload {
 
     /// Its schedule in `mode`, compiled without a world.
     pub fn compile(self, ranks: usize, mode: Mode, size: usize) -> Result<fencepost::Compiled> {
-        let options = fencepost::Options { mode, ..Default::default() };
         let next = |rank: usize| (rank + 1) % ranks;
-        match self {
+        let compiled = match self {
             Workload::RowHalo | Workload::ColumnHalo => {
-                faces::compile_with(ranks as u32, &options, |rank| self.halo(rank, ranks, size))
+                faces::compile(ranks as u32, |rank| self.halo(rank, ranks, size))
             }
             Workload::Scattered => {
                 let places = Self::places(size);
-                scatter::compile_with(ranks as u32, &options, |rank| Ok((next(rank), places.clone())))
+                scatter::compile(ranks as u32, |rank| Ok((next(rank), places.clone())))
             }
-            Workload::Block => {
-                block::compile_with(ranks as u32, &options, |rank| Ok((next(rank), size * 100)))
-            }
-        }
+            Workload::Block => block::compile(ranks as u32, |rank| Ok((next(rank), size * 100))),
+        };
+        compiled?.in_mode(mode)
     }
 
     /// Runs it on a world of `ranks` ranks in `mode`; gives the time of an epoch on the slowest rank.

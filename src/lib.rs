@@ -8,7 +8,8 @@ pub use fencepost_planner::datatype::{self, Datatype};
 pub use fencepost_planner::element::Op;
 pub use fencepost_planner::grid::{Block, Neighbour};
 pub use fencepost_planner::ir::pattern::{Mode, Order};
-pub use fencepost_planner::{Class, Error, Result, State};
+pub use fencepost_planner::ir::schedule::Placement;
+pub use fencepost_planner::{Class, Error, Machine, Options, Result, State};
 pub use fencepost_runtime::*;
 
 /// All that most programs name.

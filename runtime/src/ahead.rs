@@ -8,12 +8,14 @@ use crate::world::{Windows, World, WorldCore};
 use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::ElementType;
+use fencepost_planner::explain::{cost, explain};
 use fencepost_planner::ids::{ClassId, WindowId};
-use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Local, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan;
 use fencepost_planner::table::Table;
+use fencepost_planner::units::Nanos;
 use fencepost_planner::{Class, Error, Options, Result, Verified};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -95,8 +97,7 @@ impl Compiled {
         machine: &Machine,
         options: &Options,
     ) -> Result<Self> {
-        let schedules =
-            patterns.iter().map(|patterns| fencepost_planner::compile(patterns, placement, machine, options));
+        let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
         let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
         Ok(Self { name, patterns, schedules })
     }
@@ -107,6 +108,31 @@ impl Compiled {
     /// As the superstep's `compile`.
     pub fn with(&self, placement: Placement, machine: &Machine, options: &Options) -> Result<Self> {
         Self::new(self.name, self.patterns.clone(), placement, machine, options)
+    }
+
+    /// Compile the same calls with every operation in `mode`, where that can be had.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn in_mode(&self, mode: Mode) -> Result<Self> {
+        let options = Options { mode, ..Options::default() };
+        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
+        self.with(placement, &Machine::default(), &options)
+    }
+
+    /// What the schedules are predicted to take on the built-in machine, one after another.
+    pub fn predicted(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
+    }
+
+    /// What no schedule of these messages can do without, on the built-in machine.
+    pub fn bound(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
+    }
+
+    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call.
+    pub fn explain(&self) -> String {
+        self.schedules.iter().map(|schedule| explain(schedule, &Machine::default())).collect()
     }
 
     /// What was asked for: the patterns of all ranks, one for each epoch.
@@ -140,6 +166,16 @@ fn file_of(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", number + 1));
     name.into()
+}
+
+/// From patterns to a schedule that was verified.
+fn schedule(
+    patterns: &Patterns,
+    placement: Placement,
+    machine: &Machine,
+    options: &Options,
+) -> Result<Verified<Schedule>> {
+    fencepost_planner::compile(patterns, placement, machine, options)
 }
 
 /// What `name::compile` does.
@@ -297,7 +333,7 @@ pub fn prepare(
     let options = Options { mode: world.mode.get(), ..Options::default() };
     let epochs = patterns.into_iter().map(|interned| {
         let patterns = interned.into_patterns(superstep.name, table.clone());
-        let schedule = fencepost_planner::compile(&patterns, placement, &machine, &options);
+        let schedule = schedule(&patterns, placement, &machine, &options);
         prepared::agree(world, schedule.map(Arc::new), &call).map(Rc::new)
     });
     Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })

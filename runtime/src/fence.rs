@@ -215,7 +215,9 @@ pub(crate) fn fence(
     let call = &world.supersteps.call(call);
     let failed = match failed {
         Some(error) => Some(error),
-        None => world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)).err(),
+        None => {
+            world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)).err()
+        }
     };
     let mut fence = Fence { world, windows, call, endpoint: &mut world.endpoint.borrow_mut(), frames: 0 };
     let result = fence.run(failed);

@@ -226,17 +226,22 @@ fn differs_from(
         let Some(request) = made.next() else {
             return Some(format!("the pattern has a get at {} that was not made", operation.site));
         };
-        let remote = pending.remote(request);
-        if target(operation) != Some(Rank(request.target)) || operation.remote != remote {
+        if target(operation) != Some(Rank(request.target)) || operation.remote != pending.remote(request) {
             return Some(format!(
                 "a get that is not as in the pattern: from rank {} elements {}, where the call at {} has elements {}",
-                request.target, remote, operation.site, operation.remote
+                request.target,
+                pending.remote(request),
+                operation.site,
+                operation.remote
             ));
         }
     }
     made.next().map(|request| {
-        let remote = pending.remote(request);
-        format!("a get that the pattern does not have: from rank {} elements {remote}", request.target)
+        format!(
+            "a get that the pattern does not have: from rank {} elements {}",
+            request.target,
+            pending.remote(request)
+        )
     })
 }
 
