@@ -73,7 +73,7 @@ fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, R
             return Err(Reason::new(&param.ty, why));
         }
     }
-    let idle = idle_fences(&body.flow).into_iter().map(place_of).collect::<Vec<_>>();
+    let idle = idle_fences(body).into_iter().map(place_of).collect::<Vec<_>>();
     let mut needs = BTreeMap::new();
     loop {
         let mut slicer = Slicer {
@@ -537,7 +537,11 @@ impl Slicer<'_> {
         if macro_arguments(mac).is_some() {
             return Ok(self.dropped());
         }
-        // A macro that nothing is known about may jump or assign: it stays, with all it names.
+        if !self.superstep.returns_unit {
+            // In the pattern a `return` in it would have the wrong type.
+            return Err(Reason::new(mac, "is a macro that nothing is known about and that may return"));
+        }
+        // It may jump or assign: it stays, with all it names.
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
         for name in names {
