@@ -1,10 +1,11 @@
 //! The passes, one a file, in the order in which they run: each is a function from one stage to the next.
 
-mod classes;
+pub(crate) mod classes;
 mod coalesce;
 mod count;
 mod cover;
 mod lower;
+pub(crate) mod neighbours;
 mod normalise;
 pub mod order;
 mod pipeline;
