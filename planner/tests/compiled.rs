@@ -110,7 +110,7 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
 
 fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) {
     let schedule = compile(patterns, placement, &Machine::default(), options).expect("good patterns");
-    let windows: Vec<ElementType> = windows().into_values().collect();
+    let windows: Vec<ElementType> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), LEN, seed);
     if let Err(difference) = interpreter::differs(patterns, &schedule, &world, 4, seed) {
         panic!("{difference}\n{patterns}{}", schedule.get());
@@ -125,6 +125,23 @@ proptest! {
         patterns in patterns(), (placement, options) in options(), seed in any::<u64>(),
     ) {
         check(&patterns, placement, &options, seed);
+    }
+}
+
+#[test]
+fn epochs_of_every_element_type_keep_their_meaning_in_every_mode() {
+    for seed in 0..600 {
+        let patterns = random::epoch(seed);
+        for (at, mode) in Mode::ALL.into_iter().enumerate() {
+            let placement = [Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 2 }]
+                [(seed as usize + at) % 3];
+            check(
+                &patterns,
+                placement,
+                &Options { mode, coalesce: seed % 4 > 0, ..Options::default() },
+                seed,
+            );
+        }
     }
 }
 
