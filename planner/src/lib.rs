@@ -24,4 +24,5 @@ pub use compile::{Options, compile};
 pub use conflicts::conflicts;
 pub use error::{Class, Error, Result, State};
 pub use explain::explain;
+pub use machine::Machine;
 pub use verify::{Verified, VerifyError, verify};
