@@ -258,7 +258,9 @@ impl World {
         let Some((id, endpoint)) = core.registry.take_end((core.id, number), core.rank) else {
             return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
         };
-        Ok(Some(World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get())))
+        let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
+        world.core.supersteps.check(core.supersteps.checks());
+        Ok(Some(world))
     }
 
     /// What this rank has moved so far.
