@@ -310,7 +310,7 @@ fn check_section(
     datatype: &Datatype,
 ) -> Result<(), (Class, String)> {
     let len = world.memory[rank][window].len() / world.element[window].size as usize;
-    match datatype.element_iter().find(|at| usize::try_from(*at).is_ok_and(|at| at < len) == false) {
+    match datatype.element_iter().find(|at| !usize::try_from(*at).is_ok_and(|at| at < len)) {
         Some(at) => {
             Err((Class::Disp, format!("element {at} of {window} on {}: it has {len}", Rank::new(rank))))
         }

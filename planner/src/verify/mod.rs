@@ -30,6 +30,7 @@
 //! The idea: Pnueli, Siegel, Singerman, *Translation validation*, TACAS 1998.
 
 mod error;
+mod memo;
 mod pair;
 mod program;
 mod rank;
@@ -119,7 +120,7 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     reach(&facts, schedule)?;
 
     let mut seen: BTreeSet<Vec<u64>> = BTreeSet::new();
-    let mut links = waits::Links::new();
+    let (mut links, mut memo) = (waits::Links::new(), memo::Memo::default());
     let (mut key, mut last) = (Vec::new(), Vec::new());
     let mut around = Vec::new();
     for (number, class) in class_of.iter().enumerate() {
@@ -151,7 +152,7 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
             }
         }
         let here = rank::Neighbourhood { rank, own, around: &around };
-        rank::check(&schedule.windows, schedule.order, &here)?;
+        rank::check(&schedule.windows, schedule.order, &here, &mut memo)?;
     }
     waits::check(&facts, class_of, &links)
 }

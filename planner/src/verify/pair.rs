@@ -31,35 +31,32 @@ fn frames(
 ) -> Result<(), VerifyError> {
     let awaiting = to.from(rank, u32::MAX).unwrap_or(rank);
     for (index, (sent, awaited)) in there.sent.iter().zip(&back.awaited).enumerate() {
-        if std::mem::discriminant(&sent.frame) != std::mem::discriminant(&awaited.frame) {
+        if sent.frame != awaited.frame {
+            let (frame, sends) = (awaited.frame, sent.frame);
+            let from = to.back();
             let what = format!(
-                "awaits {:?} as frame {index} of {}, which sends {:?} in instruction {}",
-                awaited.frame,
-                to.back(),
-                sent.frame,
+                "awaits {frame:?} as frame {index} of {from}, which sends {sends:?} in instruction {}",
                 sent.instruction
             );
             let finding = receiver.finding(awaiting, Some(awaited.instruction), what);
-            return Err(VerifyError::FrameMismatch(finding));
+            let one_kind = std::mem::discriminant(&frame) == std::mem::discriminant(&sends);
+            return Err(if one_kind {
+                VerifyError::WrongCount(finding)
+            } else {
+                VerifyError::FrameMismatch(finding)
+            });
         }
-        if sent.frame != awaited.frame {
-            let what = format!(
-                "awaits {:?} as frame {index} of {}, which sends {:?} in instruction {}",
-                awaited.frame,
-                to.back(),
-                sent.frame,
-                sent.instruction
-            );
-            return Err(VerifyError::WrongCount(receiver.finding(awaiting, Some(awaited.instruction), what)));
-        }
-        unpacked(sender, sent, receiver, awaited, awaiting)?;
     }
     if there.sent.len() != back.awaited.len() {
         let what = format!("sends {to} {} frames, and it awaits {}", there.sent.len(), back.awaited.len());
         let more = there.sent.get(back.awaited.len()).map(|sent| sent.instruction);
         return Err(VerifyError::WrongCount(sender.finding(rank, more, what)));
     }
-    Ok(())
+    there
+        .sent
+        .iter()
+        .zip(&back.awaited)
+        .try_for_each(|(sent, awaited)| unpacked(sender, sent, receiver, awaited, awaiting))
 }
 
 /// Each element that is unpacked was packed, and as many are packed as unpacked.

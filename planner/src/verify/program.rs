@@ -187,8 +187,8 @@ impl<'s> Walk<'_, 's> {
             Instruction::Await { peer, frame } => self.await_frame(at, *peer, *frame)?,
             Instruction::Copy { from, to, op, element } => self.copy(at, from, to, *op, *element)?,
             Instruction::Unpack { peer, at: byte, to, op, element } => {
-                self.operator(at, *op, *element)?;
                 self.typed(at, to, *element)?;
+                self.operator(at, *op, *element)?;
                 self.own_part(at, to, element.size, true)?;
                 let Some(&open) = self.open.get(peer) else {
                     return Err(VerifyError::NotOpen(self.at(at, format!("no frame of {peer} is open"))));
@@ -256,13 +256,13 @@ impl<'s> Walk<'_, 's> {
         op: Option<crate::element::Op>,
         element: ElementType,
     ) -> Check {
-        self.operator(at, op, element)?;
         if from.len() != to.len() {
             let what = format!("{} elements into {}", from.len(), to.len());
             return Err(VerifyError::Malformed(self.at(at, what)));
         }
         self.typed(at, from, element)?;
         self.typed(at, to, element)?;
+        self.operator(at, op, element)?;
         let (source, target) = (owner(from), owner(to));
         if source == Delta::SELF {
             self.own_part(at, from, element.size, false)?;

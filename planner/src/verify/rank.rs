@@ -8,9 +8,10 @@
 //! longer chain of waits might order it. [`sweep`](super::sweep) then compares element by element, by intervals.
 
 use super::error::{Finding, VerifyError};
+use super::memo::Memo;
 use super::program::{Facts, owner};
 use super::sweep::{Access, Space, Sweep, What};
-use crate::datatype::{Datatype, pairs};
+use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
 use crate::ids::{Delta, Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Order};
@@ -29,8 +30,9 @@ pub(super) fn check(
     windows: &Table<WindowId, ElementType>,
     order: Order,
     here: &Neighbourhood<'_, '_>,
+    memo: &mut Memo,
 ) -> Result<(), VerifyError> {
-    let mut sweep = Sweep::new(windows, order, here);
+    let mut sweep = Sweep::new(windows, order, here, memo);
     demands(here, &mut sweep);
     let (demanded, moved) = (sweep.elements, moved(here));
     if moved > demanded {
@@ -53,7 +55,7 @@ fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
         let Some(target) = operation.target.filter(|_| operation.remote.size() > 0) else { continue };
         let access = Access::demand(Delta::SELF, id, None, (target, Space::Window(operation.window)));
         let (space, datatype) = local(id, operation);
-        sweep.add(access, space, pairs(&operation.remote, &datatype));
+        sweep.add(access, space, &operation.remote, &datatype);
     }
     for &(delta, facts) in here.around {
         let Some(peer) = facts.peers.get(&delta.back()) else { continue };
@@ -66,7 +68,7 @@ fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
             };
             let (space, datatype) = local(id, operation);
             let access = Access::demand(delta, id, op, (delta, space));
-            sweep.add(access, Space::Window(operation.window), pairs(&datatype, &operation.remote));
+            sweep.add(access, Space::Window(operation.window), &datatype, &operation.remote);
         }
     }
 }
@@ -112,7 +114,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
                     let mut access = Access::of(What::Write, Delta::SELF, at, span);
                     (access.source, access.op) = ((owner(from), source), move_or(*op));
                     let (space, target) = side(to);
-                    sweep.add(access, space, pairs(&origin, &target));
+                    sweep.add(access, space, &origin, &target);
                 }
             }
             _ => {}
@@ -144,13 +146,9 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
                     let mut access = Access::of(What::Write, Delta::SELF, at, (at, at));
                     (access.source, access.op) = ((delta, source), move_or(*op));
                     if count == part.len() && count == to.len() {
-                        sweep.add(access, space, pairs(&origin, &target));
+                        sweep.add(access, space, &origin, &target);
                     } else {
-                        sweep.add(
-                            access,
-                            space,
-                            pairs(&origin.slice(first, count), &target.slice(done, count)),
-                        );
+                        sweep.add(access, space, &origin.slice(first, count), &target.slice(done, count));
                     }
                     done += count;
                     from = high.min(end);
@@ -178,7 +176,7 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
                 let (space, target) = side(to);
                 let mut access = Access::of(What::Write, delta, at, span);
                 (access.source, access.op) = ((delta, source), move_or(*op));
-                sweep.add(access, space, pairs(&origin, &target));
+                sweep.add(access, space, &origin, &target);
             }
         }
     }
