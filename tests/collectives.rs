@@ -28,7 +28,10 @@ fn every_collective_gives_what_its_name_says() -> Result<()> {
                 let mut prefix = [me as i64 + 1];
                 world.scan(&mut prefix, Op::Prod)?;
                 assert_eq!(prefix[0], (1..=me as i64 + 1).product::<i64>());
-                assert_eq!(world.allgather(&[me as u16])?, (0..size).map(|r| vec![r as u16]).collect::<Vec<_>>());
+                assert_eq!(
+                    world.allgather(&[me as u16])?,
+                    (0..size).map(|r| vec![r as u16]).collect::<Vec<_>>()
+                );
                 let lists: Vec<Vec<u32>> = (0..size).map(|to| vec![me as u32; to]).collect();
                 let got = world.all_to_all(&lists)?;
                 assert_eq!(got, (0..size).map(|from| vec![from as u32; me]).collect::<Vec<_>>());
@@ -59,11 +62,11 @@ fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> 
 
 #[test]
 fn different_roots_are_different_calls() {
-    let error = ranks(2)
-        .run::<(), ()>(|world| world.broadcast(world.rank(), &mut [0u8]))
-        .expect_err("two roots");
+    let error =
+        ranks(2).run::<(), ()>(|world| world.broadcast(world.rank(), &mut [0u8])).expect_err("two roots");
     assert_eq!(error.class(), Class::RmaSync, "{error}");
-    let error = ranks(2).run::<(), ()>(|world| world.allreduce(&mut [0.5], Op::Band)).expect_err("no bits in floats");
+    let error =
+        ranks(2).run::<(), ()>(|world| world.allreduce(&mut [0.5], Op::Band)).expect_err("no bits in floats");
     assert_eq!(error.class(), Class::Op, "{error}");
 }
 

@@ -189,7 +189,8 @@ fn run_gives_the_error_of_the_rank_that_failed_by_itself() {
             .expect_err("rank 2 failed");
         assert!(error.message().contains("the reason"), "{error}");
         assert_eq!(error.rank(), Some(2));
-        let error = world.run::<(), ()>(|world| if world.rank() == 1 { panic!("why") } else { world.barrier() });
+        let error =
+            world.run::<(), ()>(|world| if world.rank() == 1 { panic!("why") } else { world.barrier() });
         assert!(error.expect_err("rank 1 panicked").to_string().contains("rank 1 panicked: why"));
     }
 }

@@ -117,7 +117,8 @@ fn report(options: &Options) -> Result<String> {
     let Options { job, terrain } = options;
     let before = input(terrain)?;
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
-    println!("{}: {} rows, {} columns", terrain.input.display(), before.rows, before.columns);
+    let name = terrain.input.file_name().unwrap_or_default().display();
+    println!("{name}: {} rows, {} columns", before.rows, before.columns);
     println!(
         "{} steps of {:.0} years, at most {:.0} are stable",
         steps.count,
@@ -149,5 +150,44 @@ fn report(options: &Options) -> Result<String> {
 
 pub fn main() -> Result<()> {
     println!("digest {}", report(&Options::parse())?);
+    Ok(())
+}
+
+/// One digest for every number of ranks and every mode; bad input is refused with its reason.
+pub fn check() -> Result<()> {
+    let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
+    let folder = out.display().to_string();
+    let run = |words: &[&str]| {
+        let words = [&["hillslope", "--out", &folder], words].concat();
+        Options::try_parse_from(words)
+            .map_err(|error| Error::new(Class::Arg, error.to_string()))
+            .and_then(|options| report(&options))
+    };
+    let expected = run(&["-n", "1", "--years", "1e6"])?;
+    for ranks in ["2", "3", "4", "5", "7", "8", "16"] {
+        assert_eq!(run(&["-n", ranks, "--years", "1e6"])?, expected, "{ranks} ranks");
+    }
+    for mode in Mode::ALL.map(mode_name) {
+        assert_eq!(run(&["-n", "4", "--mode", mode, "--years", "1e6"])?, expected, "{mode}");
+    }
+    for picture in ["before.png", "after.png", "change.png"] {
+        assert!(std::fs::metadata(out.join(picture))?.len() > 10_000, "{picture}");
+    }
+
+    let bad = out.join("bad.npy");
+    let bad_name = bad.display().to_string();
+    for (file, says) in [
+        (Grid::new(4, 4, vec![f64::NAN; 16]), "row 0, column 0 is NaN"),
+        (Grid::new(1, 2, vec![0.0; 2]), "cut into 4 blocks"),
+    ] {
+        npy::save(&file, &bad)?;
+        let error = run(&["--input", &bad_name]).expect_err(says).to_string();
+        assert!(error.contains(says), "{error:?} does not say {says:?}");
+    }
+    std::fs::write(&bad, b"\x93NUMPY\x01\x00")?;
+    let error = run(&["--input", &bad_name]).expect_err("truncated").to_string();
+    assert!(error.contains("bad.npy") && error.contains("truncated"), "{error}");
+    assert!(run(&["--mode", "fastest"]).is_err() && run(&["-n", "0"]).is_err());
+    std::fs::remove_dir_all(out)?;
     Ok(())
 }

@@ -55,7 +55,10 @@ struct Around {
 fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut Vec<Around>) -> Result<()> {
     let complain = |span: Span, what: &str, cause: &Cause| {
         let line = cause.span.start().line;
-        Error::new(span, format!("{what}: `{}` (line {line}) can differ between ranks; {UNIFORM_HINT}", cause.text))
+        Error::new(
+            span,
+            format!("{what}: `{}` (line {line}) can differ between ranks; {UNIFORM_HINT}", cause.text),
+        )
     };
     for step in flow {
         match step {
@@ -93,8 +96,12 @@ fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
     for (i, step) in flow.iter().enumerate() {
         let follows = fence_follows || fenced(&flow[i + 1..]);
         match step {
-            Flow::Jump { kind: Jump::Return, span } if follows => return Err(Error::new(*span, RETURN_BEFORE_FENCE)),
-            Flow::Branch { ways, .. } => ways.iter().try_for_each(|way| returns_leave_no_fence(way, follows))?,
+            Flow::Jump { kind: Jump::Return, span } if follows => {
+                return Err(Error::new(*span, RETURN_BEFORE_FENCE));
+            }
+            Flow::Branch { ways, .. } => {
+                ways.iter().try_for_each(|way| returns_leave_no_fence(way, follows))?
+            }
             Flow::Loop { body, .. } => returns_leave_no_fence(body, follows || fenced(body))?,
             _ => {}
         }
@@ -163,7 +170,10 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
             Flow::Fence { windows, .. } => {
                 for ((window, section), span) in &open.sections {
                     if windows.contains(window) != windows.contains(section) {
-                        return Err(Error::new(*span, format!("the section in this call {SECTION_NOT_FENCED}")));
+                        return Err(Error::new(
+                            *span,
+                            format!("the section in this call {SECTION_NOT_FENCED}"),
+                        ));
                     }
                 }
                 open.operations.retain(|window, _| !windows.contains(window));
@@ -287,7 +297,9 @@ fn clash(a: &Operation, b: &Operation, stable: &Stable) -> bool {
     if a.verb == Verb::Accumulate && b.verb == Verb::Accumulate && a.op == b.op {
         return false;
     }
-    if !stable.same(&a.target, &b.target) || matches!(strip(&a.target), Expr::Path(path) if path.path.is_ident("None")) {
+    if !stable.same(&a.target, &b.target)
+        || matches!(strip(&a.target), Expr::Path(path) if path.path.is_ident("None"))
+    {
         return false;
     }
     match (interval(a), interval(b)) {
@@ -354,7 +366,8 @@ impl Stable {
         let mut bindings = Bindings(BTreeMap::new());
         for param in &superstep.params {
             bindings.visit_pat(&param.pat);
-            if matches!(crate::parse::strip_type(&param.ty), syn::Type::Reference(r) if crate::parse::is_mut(r)) {
+            if matches!(crate::parse::strip_type(&param.ty), syn::Type::Reference(r) if crate::parse::is_mut(r))
+            {
                 // A window's rank and size stay; what another `&mut` leads to may not.
                 if matches!(param.kind, crate::parse::ParamKind::Argument) {
                     bindings.visit_pat(&param.pat);
@@ -371,7 +384,8 @@ impl Stable {
         struct Constant<'s>(&'s Stable, bool);
         impl<'a> Visit<'a> for Constant<'_> {
             fn visit_expr_path(&mut self, path: &'a syn::ExprPath) {
-                self.1 &= path.path.get_ident().is_none_or(|name| !self.0.changing.contains(&name.to_string()));
+                self.1 &=
+                    path.path.get_ident().is_none_or(|name| !self.0.changing.contains(&name.to_string()));
             }
             fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
                 self.1 &= matches!(strip(&call.func), Expr::Path(path)
@@ -394,4 +408,3 @@ impl Stable {
         constant.1
     }
 }
-

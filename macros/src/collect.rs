@@ -105,7 +105,11 @@ pub fn collect(superstep: &Superstep) -> Body {
     let uniform = Uniform::of(superstep, &scope);
     let mut walk = Walk { scope: &scope, uniform, hidden: None, odd: Vec::new(), inside: Inside::Body };
     if let Some(span) = scope.shadowed {
-        walk.hidden = Some(Reason { span, text: "this name".into(), why: "is a window's, given to something else".into() });
+        walk.hidden = Some(Reason {
+            span,
+            text: "this name".into(),
+            why: "is a window's, given to something else".into(),
+        });
     }
     let mut flow = Vec::new();
     walk.block(&superstep.body, &mut flow);
@@ -196,7 +200,10 @@ impl Walk<'_> {
     fn expr(&mut self, expr: &Expr, out: &mut Vec<Flow>) {
         if let Some(chain) = self.scope.chain(expr) {
             if self.inside == Inside::Closure {
-                self.hide(expr, "is a call in a closure, which may be called any number of times: use a `for` loop");
+                self.hide(
+                    expr,
+                    "is a call in a closure, which may be called any number of times: use a `for` loop",
+                );
             } else if self.inside == Inside::Macro {
                 self.hide(expr, "is a call among the tokens of a macro");
             }
@@ -386,7 +393,8 @@ impl Walk<'_> {
 
     fn method(&mut self, call: &ExprMethodCall, out: &mut Vec<Flow>) {
         let name = call.method.to_string();
-        if let Some(chain) = chain_on(&Expr::MethodCall(call.clone()), |receiver| root_of(receiver).map(|_| 0))
+        if let Some(chain) =
+            chain_on(&Expr::MethodCall(call.clone()), |receiver| root_of(receiver).map(|_| 0))
             && let Some(root) = root_of(chain.receiver)
         {
             let key = root.to_string();
@@ -399,14 +407,16 @@ impl Walk<'_> {
         if self.scope.window_of(&call.receiver).is_some() {
             match name.as_str() {
                 "rank" | "size" | "len" | "is_empty" | "len_of" => {}
-                "put" | "accumulate" | "get" => {
-                    self.hide(call, "keeps an unfinished call, where only whole chains (`u.put(..).to(..)?`) can be followed")
+                "put" | "accumulate" | "get" => self.hide(
+                    call,
+                    "keeps an unfinished call, where only whole chains (`u.put(..).to(..)?`) can be followed",
+                ),
+                "section" => self
+                    .hide(call, "keeps a section: write it where it is used, `u.put(v.section(..)).to(..)?`"),
+                "post" | "start" | "complete" | "wait" | "test" | "lock" | "lock_all" | "unlock"
+                | "unlock_all" | "flush" | "flush_all" => {
+                    self.refuse(call.method.span(), &call.method, OTHER_MODE)
                 }
-                "section" => {
-                    self.hide(call, "keeps a section: write it where it is used, `u.put(v.section(..)).to(..)?`")
-                }
-                "post" | "start" | "complete" | "wait" | "test" | "lock" | "lock_all" | "unlock" | "unlock_all"
-                | "flush" | "flush_all" => self.refuse(call.method.span(), &call.method, OTHER_MODE),
                 "epoch" => self.refuse(call.method.span(), &call.method, SCOPED_EPOCH),
                 "set_mode" => self.hide(call, "sets the window's mode: give the mode with each call instead"),
                 _ if is_slice_method(&call.method) => out.push(Flow::Data),
@@ -424,9 +434,9 @@ impl Walk<'_> {
 
     fn call(&mut self, call: &ExprCall, out: &mut Vec<Flow>) {
         let by_path = matches!(strip(&call.func), Expr::Path(path) if path.path.segments.len() > 1
-            && path.path.segments.last().is_some_and(|last| {
-                ["put", "accumulate", "get", "fetch", "fence", "to", "from"].contains(&last.ident.to_string().as_str())
-            }));
+        && path.path.segments.last().is_some_and(|last| {
+            ["put", "accumulate", "get", "fetch", "fence", "to", "from"].contains(&last.ident.to_string().as_str())
+        }));
         if by_path && self.mentions_window(call.to_token_stream()) {
             self.hide(call, "calls the window by path: write it as a method, `u.put(..)`");
             return;
@@ -527,9 +537,4 @@ pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
         Expr::Unary(unary) => vec![&*unary.expr],
         _ => return None,
     })
-}
-
-/// Where an expression is, for messages.
-pub fn span_of(tokens: &impl ToTokens) -> Span {
-    tokens.to_token_stream().span()
 }

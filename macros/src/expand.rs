@@ -116,16 +116,19 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
         Outcome::Described(_) => claim(superstep),
         Outcome::Dynamic(_) => quote!(::core::option::Option::None),
     };
+    // Errors name the line of the function's name.
+    let enter = Ident::new("enter", Span::mixed_site().located_at(name.span()));
+    let leave = Ident::new("leave", Span::mixed_site().located_at(name.span()));
     quote! {
         #(#attrs)*
         #vis #sig {
-            let #scope = #facade::__private::enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
+            let #scope = #facade::__private::#enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
             #[allow(clippy::redundant_closure_call)]
             let #result = (|| -> #returns {
                 #(#reborrows)*
                 #statements
             })();
-            #scope.leave((#(&mut *#windows,)*), #result)
+            #scope.#leave((#(&mut *#windows,)*), #result)
         }
     }
 }
@@ -183,7 +186,8 @@ impl VisitMut for LeaveOut<'_> {
 /// A hash of what must be equal on all ranks.
 fn uniform(superstep: &Superstep) -> TokenStream {
     let facade = &superstep.facade;
-    let params = superstep.params.iter().filter(|param| param.uniform).filter_map(|param| param.name.as_ref());
+    let params =
+        superstep.params.iter().filter(|param| param.uniform).filter_map(|param| param.name.as_ref());
     let consts = superstep.sig.generics.const_params().map(|param| &param.ident);
     let all: Vec<&Ident> = params.chain(consts).collect();
     if all.is_empty() {
@@ -256,11 +260,13 @@ fn turbofish(superstep: &Superstep) -> TokenStream {
 /// Types of numbers and the like: copied, and the same each time.
 fn is_plain(ty: &Type) -> bool {
     const PLAIN: [&str; 16] = [
-        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64", "bool",
-        "char",
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+        "bool", "char",
     ];
     match strip_type(ty) {
-        Type::Path(path) => path.path.get_ident().is_some_and(|name| PLAIN.contains(&name.to_string().as_str())),
+        Type::Path(path) => {
+            path.path.get_ident().is_some_and(|name| PLAIN.contains(&name.to_string().as_str()))
+        }
         Type::Tuple(tuple) => tuple.elems.iter().all(is_plain),
         Type::Array(array) => is_plain(&array.elem),
         _ => false,
@@ -341,11 +347,12 @@ fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> Token
     });
 
     let arguments: Vec<TokenStream> = superstep.arguments().enumerate().map(plain_input).collect();
-    let names = (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
+    let names =
+        (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
     let replays = slice.replays;
-    let prepared_type = prepared_type(superstep, slice, cfgs);
+    let prepared_type = prepared_type(superstep, slice.replays, cfgs);
     quote! {
         #prepared_type
 
@@ -453,7 +460,7 @@ fn type_names(superstep: &Superstep) -> TokenStream {
 }
 
 /// The type that `prepare` and `load` give.
-fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> TokenStream {
+fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, vis, sig, returns, .. } = superstep;
     let (name, prepared) = (&sig.ident, prepared_name(superstep));
     let (types, lifetimes): (Vec<&GenericParam>, Vec<&GenericParam>) =
@@ -464,7 +471,7 @@ fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> T
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
     let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
-    let run = if slice.replays {
+    let run = if replays {
         let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
         quote! {
             /// Run it once: no counting, no descriptions, no planning.
@@ -515,6 +522,13 @@ fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> T
         impl <#(#types),*> #prepared #names {
             #run
         }
+
+        #(#cfgs)*
+        impl <#(#types),*> ::core::fmt::Debug for #prepared #names {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Debug::fmt(&self.core, f)
+            }
+        }
     }
 }
 
@@ -534,13 +548,18 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
     let note = "it runs as it is; to compile it ahead, let its targets and places follow from its arguments alone, in whole calls on the windows themselves";
     let trait_name = format_ident!("__Ahead");
     let bound = quote_spanned!(reason.span=> __Ahead);
-    let arguments: Vec<TokenStream> = superstep.arguments().map(|param| {
-        let ty = &param.ty;
-        quote!(_: #ty)
-    }).collect();
+    let arguments: Vec<TokenStream> = superstep
+        .arguments()
+        .map(|param| {
+            let ty = &param.ty;
+            quote!(_: #ty)
+        })
+        .collect();
     let mut first = true;
     let inputs = superstep.params.iter().filter_map(|param| match &param.kind {
-        ParamKind::Window { .. } if std::mem::take(&mut first) => Some(quote!(window: &(impl #bound + ?Sized))),
+        ParamKind::Window { .. } if std::mem::take(&mut first) => {
+            Some(quote!(window: &(impl #bound + ?Sized)))
+        }
         ParamKind::Window { element } => Some(quote!(_: &#facade::Recorder<#element>)),
         ParamKind::Argument => {
             let ty = &param.ty;
@@ -554,7 +573,12 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
         let bundle = bundle(superstep);
         quote!(impl ::core::ops::FnMut(usize) -> #facade::Result<#bundle> + #bound)
     };
+    let prepared = prepared_name(superstep);
+    let prepared_generics = type_names(superstep);
+    let prepared_type = prepared_type(superstep, false, cfgs);
     quote! {
+        #prepared_type
+
         #(#cfgs)*
         const _: () = {
             #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
@@ -573,11 +597,11 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
                     match arguments.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#facade::__private::Prepared> #clause {
+                pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#facade::__private::Prepared> #clause {
+                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
             }

@@ -47,10 +47,7 @@ use proc_macro2::TokenStream;
 /// `#[uniform]` on a parameter promises that all ranks pass the same value: fences may then stand under conditions and
 /// bounds made of it. The promise is checked: a hash of the values is part of every synchronisation.
 #[proc_macro_attribute]
-pub fn superstep(
-    options: proc_macro::TokenStream,
-    item: proc_macro::TokenStream,
-) -> proc_macro::TokenStream {
+pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     attribute(options.into(), item.into()).into()
 }
 

@@ -5,29 +5,37 @@ pub const METHOD: &str = "a superstep cannot be a method: make it a free functio
 pub const SELF_TYPE: &str = "a superstep cannot mention `Self`, which is not known outside an impl: write the type, and make it a free function";
 pub const ASYNC: &str = "a superstep cannot be `async`: its fence waits for all ranks; remove `async` and call it from a blocking context";
 pub const CONST: &str = "a superstep cannot be `const`: it communicates; remove `const`";
-pub const UNSAFE: &str = "a superstep cannot be `unsafe`: remove it, and use an `unsafe` block inside for what needs one";
+pub const UNSAFE: &str =
+    "a superstep cannot be `unsafe`: remove it, and use an `unsafe` block inside for what needs one";
 pub const EXTERN: &str = "a superstep has the Rust ABI: remove `extern`, and call it from an `extern` function if there must be one";
 pub const NO_RESULT: &str = "a superstep returns a `Result`, since each call in it and the fence at its end can fail: write `-> Result<()>`";
 pub const IMPL_RESULT: &str = "a superstep cannot return `impl Trait`: write the type inside `Result<..>`";
-pub const NO_WINDOW: &str = "a superstep needs a window: take at least one `&mut Window<T>` parameter, or leave out `#[superstep]`";
+pub const NO_WINDOW: &str =
+    "a superstep needs a window: take at least one `&mut Window<T>` parameter, or leave out `#[superstep]`";
 pub const WINDOW_BY_VALUE: &str = "a window takes part as `&mut Window<T>` only: make each window a parameter of its own, written `name: &mut Window<T>`";
-pub const WINDOW_PATTERN: &str = "a window parameter needs a plain name: write `name: &mut Window<T>` and take it apart in the body";
-pub const UNIFORM_WINDOW: &str = "`#[uniform]` is for parameters that have the same value on all ranks; a window never has: remove it";
-pub const UNIFORM_PATTERN: &str = "a `#[uniform]` parameter needs a plain name: write `name: Type` and take it apart in the body";
+pub const WINDOW_PATTERN: &str =
+    "a window parameter needs a plain name: write `name: &mut Window<T>` and take it apart in the body";
+pub const UNIFORM_WINDOW: &str =
+    "`#[uniform]` is for parameters that have the same value on all ranks; a window never has: remove it";
+pub const UNIFORM_PATTERN: &str =
+    "a `#[uniform]` parameter needs a plain name: write `name: Type` and take it apart in the body";
 pub const OPTION: &str = "unknown option: there are `crate = path::to::fencepost` and `prepared = TypeName`";
 
 pub const NOT_UNIFORM_FENCE: &str = "this fence may not be reached by all ranks";
 pub const JUMP_IN_FENCED_LOOP: &str = "this jump may skip a fence on some ranks only";
 pub const UNIFORM_HINT: &str = "a fence may stand under conditions and bounds made of literals, constants, `size()` and parameters marked `#[uniform]`; move the fence out, or mark the parameter";
-pub const FENCE_IN_CLOSURE: &str = "a fence in a closure may be called any number of times, or never: move it out of the closure";
+pub const FENCE_IN_CLOSURE: &str =
+    "a fence in a closure may be called any number of times, or never: move it out of the closure";
 pub const RETURN_BEFORE_FENCE: &str = "returning `Ok` here leaves out a fence that other ranks wait in; return after the last fence, or return an error, which every rank is told";
 pub const NO_FENCE_AFTER: &str = "comes after the last fence of the superstep and would never complete; add a fence after it, or move it up";
 pub const OTHER_MODE: &str = "is another synchronisation mode than the fence that this superstep ends in: an epoch has one mode; do it before or after, in a function without `#[superstep]`";
 pub const SCOPED_EPOCH: &str = "an epoch of its own inside a superstep: a superstep is an epoch already; move it to a function without `#[superstep]`, or use `fetch` and take the ticket after a fence";
-pub const SHARED_WINDOW: &str = "takes part in the superstep's fence only as `&mut Window<T>`: write its type so, or leave this call out";
+pub const SHARED_WINDOW: &str =
+    "takes part in the superstep's fence only as `&mut Window<T>`: write its type so, or leave this call out";
 pub const NOT_A_WINDOW: &str = "is not seen to be a window, so nothing would fence it here: write its type as `&mut Window<T>` in the parameter list, without an alias";
 pub const UNFINISHED_PUT: &str = "does nothing until it is told where: add `.to(target, place)?`";
 pub const UNFINISHED_GET: &str = "does nothing until it is told from where: add `.from(target, place)?`";
 pub const SECTION_NOT_FENCED: &str = "is read at a fence that it is not part of: fence both windows together, with `world.fence((&mut u, &mut v))?`";
 pub const SAME_ELEMENTS: &str = "touches the same elements as an earlier call of this epoch";
-pub const SAME_ELEMENTS_HINT: &str = "give it another place, put a fence between them, or accumulate both with one operator";
+pub const SAME_ELEMENTS_HINT: &str =
+    "give it another place, put a fence between them, or accumulate both with one operator";

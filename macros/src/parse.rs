@@ -3,7 +3,6 @@
 use crate::messages::*;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
 use syn::{
     Attribute, Block, Error, FnArg, GenericArgument, Ident, Item, ItemFn, Pat, Path, PathArguments, Result,
     ReturnType, Signature, Token, Type, Visibility,
@@ -268,8 +267,3 @@ fn first_token(item: &Item) -> TokenStream {
 
 /// Expressions separated by commas.
 pub type Exprs = Punctuated<syn::Expr, Token![,]>;
-
-/// The source line of something, for messages.
-pub fn line_of(spanned: &impl Spanned) -> usize {
-    spanned.span().start().line
-}

@@ -11,8 +11,8 @@ use crate::chain::{Chain, Scope, Verb};
 use crate::check::idle_fences;
 use crate::collect::{Body, Reason, children, is_err};
 use crate::names::{
-    Effect, bound_by, changes_inside, effect, in_tokens, is_slice_method, macro_arguments, mentioned, name_of,
-    root_of, strip, text_of,
+    Effect, bound_by, changes_inside, effect, in_tokens, is_slice_method, macro_arguments, mentioned,
+    name_of, root_of, strip, text_of,
 };
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::shape::{Shape, shape};
@@ -54,14 +54,17 @@ enum Need {
 }
 
 /// Slice the body, or say which line keeps it from being sliced.
+///
+/// Returns of errors stay where they can: a check that a later index relies on. Where one depends on what the slice
+/// cannot have, all of them go, since a pattern is what an execution that succeeds does.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
-    match describe(superstep, body) {
+    match describe(superstep, body, true).or_else(|_| describe(superstep, body, false)) {
         Ok(slice) => Outcome::Described(slice),
         Err(reason) => Outcome::Dynamic(reason),
     }
 }
 
-fn describe(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
+fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, Reason> {
     if let Some(reason) = &body.hidden {
         return Err(reason.clone());
     }
@@ -79,6 +82,7 @@ fn describe(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
             idle: &idle,
             needs: &needs,
             found: needs.clone(),
+            errors,
             whole: superstep.returns_unit,
         };
         let statements = slicer.block(&superstep.body, true)?;
@@ -97,9 +101,15 @@ fn not_owned(ty: &Type) -> Option<&'static str> {
     impl<'a> Visit<'a> for Borrows {
         fn visit_type(&mut self, ty: &'a Type) {
             match ty {
-                Type::Reference(_) => self.0 = Some("is an argument that holds a reference: take its owned form by reference"),
-                Type::ImplTrait(_) => self.0 = Some("is an argument whose type has no name: make it a generic parameter"),
-                Type::TraitObject(_) => self.0 = Some("is an argument without a size: make it a generic parameter"),
+                Type::Reference(_) => {
+                    self.0 = Some("is an argument that holds a reference: take its owned form by reference")
+                }
+                Type::ImplTrait(_) => {
+                    self.0 = Some("is an argument whose type has no name: make it a generic parameter")
+                }
+                Type::TraitObject(_) => {
+                    self.0 = Some("is an argument without a size: make it a generic parameter")
+                }
                 Type::Ptr(_) => self.0 = Some("is a pointer, which nothing is known about: take a reference"),
                 _ => visit::visit_type(self, ty),
             }
@@ -134,14 +144,18 @@ struct Slicer<'s> {
     needs: &'s BTreeMap<String, Need>,
     /// The same, as found by this one.
     found: BTreeMap<String, Need>,
+    /// Whether returns of errors stay.
+    errors: bool,
     /// Nothing was left out, and no operation has a buffer of its own.
     whole: bool,
 }
 
 impl Slicer<'_> {
     fn need(&mut self, name: String, need: Need) {
-        let known = self.found.entry(name).or_insert(need);
-        *known = (*known).max(need);
+        if !self.scope.is_any_window(&name) {
+            let known = self.found.entry(name).or_insert(need);
+            *known = (*known).max(need);
+        }
     }
 
     fn needed(&self, name: &syn::Ident) -> Option<Need> {
@@ -226,8 +240,9 @@ impl Slicer<'_> {
         let value = self.keep(&init.expr)?;
         Ok(match &init.diverge {
             Some((_, diverge)) => {
-                let diverge = self.expr(diverge, false)?;
-                quote!(let #pat = #value else { #diverge };)
+                let diverge = self.inside(diverge, false)?;
+                // It may have ended in what the slice leaves out, a panic for one.
+                quote!(let #pat = #value else { #diverge ::core::unreachable!() };)
             }
             None => quote!(let #pat = #value;),
         })
@@ -257,7 +272,8 @@ impl Slicer<'_> {
             Expr::Try(inner) => self.expr(&inner.expr, true),
             Expr::MethodCall(call)
                 if (call.method == "unwrap" || call.method == "expect")
-                    && (self.scope.chain(&call.receiver).is_some() || self.scope.fence(&call.receiver).is_some()) =>
+                    && (self.scope.chain(&call.receiver).is_some()
+                        || self.scope.fence(&call.receiver).is_some()) =>
             {
                 self.expr(&call.receiver, true)
             }
@@ -293,7 +309,7 @@ impl Slicer<'_> {
                 let then = self.block(&branch.then_branch, passes)?;
                 let other = match &branch.else_branch {
                     Some((_, other)) => {
-                        let other = self.expr(other, passes)?;
+                        let other = self.inside(other, passes)?;
                         quote!(else { #other })
                     }
                     None => TokenStream::new(),
@@ -314,7 +330,7 @@ impl Slicer<'_> {
                         }
                         pat => pat.to_token_stream(),
                     };
-                    let body = self.expr(&arm.body, passes)?;
+                    let body = self.inside(&arm.body, passes)?;
                     arms.extend(quote!(#pat => { #body }));
                 }
                 Ok(quote!(match #value { #arms }))
@@ -354,6 +370,7 @@ impl Slicer<'_> {
             }
             other => {
                 let (Some(all), false) = (children(other), keepers.in_short_circuit) else {
+                    unknown_changes(self.superstep, self.needs)?;
                     return Err(Reason::new(other, "has an operation where it may be left out"));
                 };
                 self.whole = false;
@@ -363,6 +380,14 @@ impl Slicer<'_> {
                 }
                 Ok(out)
             }
+        }
+    }
+
+    /// The statements of an expression that gets braces of its own.
+    fn inside(&mut self, expr: &Expr, passes: bool) -> Sliced {
+        match expr {
+            Expr::Block(block) if block.label.is_none() => self.block(&block.block, passes),
+            other => self.expr(other, passes),
         }
     }
 
@@ -572,7 +597,8 @@ impl<'a> Visit<'a> for Reads<'_> {
             }
             Expr::MethodCall(call)
                 if is_slice_method(&call.method)
-                    && root_of(&call.receiver).is_some_and(|root| self.scope.is_any_window(&root.to_string())) =>
+                    && root_of(&call.receiver)
+                        .is_some_and(|root| self.scope.is_any_window(&root.to_string())) =>
             {
                 self.found(call, READ);
             }
@@ -611,7 +637,8 @@ impl<'a> Visit<'a> for Reads<'_> {
         }
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
-        let unseen = names.iter().any(|name| self.scope.shared.contains(name) || self.scope.worlds.contains(name));
+        let unseen =
+            names.iter().any(|name| self.scope.shared.contains(name) || self.scope.worlds.contains(name));
         if unseen {
             self.found(mac, READ);
         }
@@ -737,7 +764,7 @@ impl<'a> Visit<'a> for Keepers<'_, '_> {
     }
 
     fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
-        self.found.jump |= !self.closure && !jump.expr.as_deref().is_some_and(is_err);
+        self.found.jump |= !self.closure && (self.slicer.errors || !jump.expr.as_deref().is_some_and(is_err));
         visit::visit_expr_return(self, jump);
     }
 
@@ -798,8 +825,14 @@ fn unknown_changes(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Res
         .filter_map(|param| param.name.as_ref().map(ToString::to_string))
         .collect();
     mutable.visit_block(&superstep.body);
-    let mut changes =
-        Changes { needs, mutable: &mutable.0, references: &references, inside: false, iterated: false, found: None };
+    let mut changes = Changes {
+        needs,
+        mutable: &mutable.0,
+        references: &references,
+        inside: false,
+        iterated: false,
+        found: None,
+    };
     changes.visit_block(&superstep.body);
     changes.found.map_or(Ok(()), Err)
 }
@@ -833,7 +866,9 @@ impl Changes<'_> {
 
     fn change(&mut self, at: &impl ToTokens, name: &str) {
         if self.found.is_none() {
-            let why = format!("may change `{name}` in a way that cannot be followed, and `{name}` decides where operations go");
+            let why = format!(
+                "may change `{name}` in a way that cannot be followed, and `{name}` decides where operations go"
+            );
             self.found = Some(Reason::new(at, why));
         }
     }
@@ -924,7 +959,8 @@ impl<'a> Visit<'a> for Changes<'_> {
                 };
                 arguments.iter().for_each(|arg| inner.visit_expr(arg));
                 if inner.found.is_some() && self.found.is_none() {
-                    self.found = inner.found.map(|reason| Reason { span: mac.span(), text: text_of(mac), ..reason });
+                    self.found =
+                        inner.found.map(|reason| Reason { span: mac.span(), text: text_of(mac), ..reason });
                 }
             }
             None => {

@@ -22,4 +22,5 @@ pub mod verify;
 pub use compile::{Options, compile};
 pub use error::{Class, Error, Result, State};
 pub use explain::explain;
+pub use machine::Machine;
 pub use verify::{Verified, VerifyError, verify};

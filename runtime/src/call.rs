@@ -98,11 +98,23 @@ impl<T: Element> Source<T> for Vec<T> {
 pub trait Section<T: Element> {
     /// Which elements of which window (`None`: the one that the call is on).
     fn section(&self) -> (Option<WindowKey>, Datatype);
+
+    /// The element, where it is one of the window that the call is on and that can be told at once.
+    #[inline]
+    fn one(&self) -> Option<usize> {
+        None
+    }
 }
 
 macro_rules! sections {
-    ($($ty:ty: $to:expr;)*) => {$(
+    ($($ty:ty: $to:expr, $one:expr;)*) => {$(
         impl<T: Element> Section<T> for $ty {
+            #[inline]
+            fn one(&self) -> Option<usize> {
+                let one: fn(&$ty) -> Option<usize> = $one;
+                one(self)
+            }
+
             fn section(&self) -> (Option<WindowKey>, Datatype) {
                 let to: fn(&$ty) -> Datatype = $to;
                 (None, to(self))
@@ -117,9 +129,9 @@ macro_rules! sections {
     )*};
 }
 sections! {
-    Range<usize>: |range| Datatype::run(range.clone());
-    Datatype: |datatype| datatype.clone();
-    &Datatype: |datatype| (*datatype).clone();
+    Range<usize>: |range| Datatype::run(range.clone()), |range| (range.end.wrapping_sub(range.start) == 1).then_some(range.start);
+    Datatype: |datatype| datatype.clone(), |_| None;
+    &Datatype: |datatype| (*datatype).clone(), |_| None;
 }
 impl<T: Element> Section<T> for WindowSection<T> {
     fn section(&self) -> (Option<WindowKey>, Datatype) {
@@ -189,6 +201,14 @@ pub trait Collect<T: Element> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()>;
+
+    /// A get of one element into one of the window itself, where the collector has a short way for it and finds
+    /// nothing wrong; else `false`, and nothing has happened.
+    #[inline]
+    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
+        let _ = (into, target, at);
+        false
+    }
 
     /// A get into a section.
     fn get(
@@ -269,12 +289,19 @@ impl<'c, C, S> Get<'c, C, S> {
     /// # Errors
     /// As [`Put::to`].
     #[track_caller]
+    #[inline]
     pub fn from<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
     where
         C: Collect<T>,
         S: Section<T>,
     {
         let site = Location::caller();
-        self.collector.get(self.into.section(), target.into(), place.into(), self.mode, site)
+        let (target, place) = (target.into(), place.into());
+        if let (Some(into), Place::At(at)) = (self.into.one(), &place)
+            && self.collector.get_one(into, target, *at)
+        {
+            return Ok(());
+        }
+        self.collector.get(self.into.section(), target, place, self.mode, site)
     }
 }

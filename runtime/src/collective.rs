@@ -22,7 +22,8 @@ impl World {
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective("World::broadcast", 1, root, elements.len());
         self.check_root(root, &call)?;
-        let all = self.core().meet(&call, |_| if self.rank() == root { bytes(elements) } else { Vec::new() })?;
+        let all =
+            self.core().meet(&call, |_| if self.rank() == root { bytes(elements) } else { Vec::new() })?;
         bytemuck::cast_slice_mut(elements).copy_from_slice(&all[root]);
         Ok(())
     }
@@ -64,7 +65,8 @@ impl World {
         let me = self.rank();
         let all = self.core().meet(&call, |to| if to >= me { bytes(elements) } else { Vec::new() })?;
         let parts = gathered::<T>(&all[..=me]);
-        let (first, rest) = parts.split_first().ok_or_else(|| Error::new(Class::Intern, "a scan of nobody"))?;
+        let (first, rest) =
+            parts.split_first().ok_or_else(|| Error::new(Class::Intern, "a scan of nobody"))?;
         elements.copy_from_slice(first);
         rest.iter().for_each(|part| combine(elements, part, op));
         Ok(())
@@ -126,9 +128,9 @@ impl World {
 /// Ranks that ask for different roots, operators or lengths are in different calls.
 #[track_caller]
 fn collective(name: &'static str, code: u64, root: usize, len: usize) -> Call {
-    let hash = [code, root as u64, len as u64].iter().fold(0xc0_11ec, |hash: u64, part| {
-        (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-    });
+    let hash = [code, root as u64, len as u64]
+        .iter()
+        .fold(0xc0_11ec, |hash: u64, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
     Call { hash, name: Some(name), site: Location::caller() }
 }
 
@@ -165,6 +167,12 @@ fn combine<T: Element>(into: &mut [T], from: &[T], op: Op) {
     let count = into.len().min(from.len());
     // SAFETY: two slices of at least `count` elements each, of a type that the operator takes (checked by the callers).
     unsafe {
-        kernel::combine(op, element_type::<T>(), into.as_mut_ptr().cast(), &Datatype::run(0..count), from.as_ptr().cast());
+        kernel::combine(
+            op,
+            element_type::<T>(),
+            into.as_mut_ptr().cast(),
+            &Datatype::run(0..count),
+            from.as_ptr().cast(),
+        );
     }
 }

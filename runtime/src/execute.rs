@@ -7,7 +7,7 @@
 //! Every frame carries the word of the superstep, and every await compares it (W1). A run that fails ends the world,
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
 
-use crate::fence::{Call, hash, header, kind, wait};
+use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
 use crate::transport::{Cause, Endpoint, Frame as Arrival, Lost, Pause, Transport};
 use crate::window::WindowCore;
@@ -96,7 +96,12 @@ impl Executable {
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
                 Class::Plan,
-                format!("the plan is for {} ranks and this world has {}: compile it for {} ranks", schedule.class_of.len(), world.size, world.size),
+                format!(
+                    "the plan is for {} ranks and this world has {}: compile it for {} ranks",
+                    schedule.class_of.len(),
+                    world.size,
+                    world.size
+                ),
             )
             .on_rank(rank as u32));
         }
@@ -107,11 +112,20 @@ impl Executable {
         for buffer in program.buffers.values() {
             let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
             let memory = vec![0; bytes.next_multiple_of(16) * copies];
-            buffers.push(Bound { peer: resolve.peer(buffer.peer)?, bytes: bytes.next_multiple_of(16), copies, memory, last: vec![None; copies] });
+            buffers.push(Bound {
+                peer: resolve.peer(buffer.peer)?,
+                bytes: bytes.next_multiple_of(16),
+                copies,
+                memory,
+                last: vec![None; copies],
+            });
         }
-        let steps = program.instructions.iter().map(|i| resolve.step(i, &starts)).collect::<Result<Vec<_>>>()?;
+        let steps =
+            program.instructions.iter().map(|i| resolve.step(i, &starts)).collect::<Result<Vec<_>>>()?;
         let touches = steps.iter().any(|step| match step {
-            Step::Copy { from, to, .. } => [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank)),
+            Step::Copy { from, to, .. } => {
+                [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
+            }
             _ => false,
         });
         let exposed = Vec::with_capacity(steps.iter().filter(|step| matches!(step, Step::Expose(_))).count());
@@ -158,7 +172,11 @@ impl Executable {
     pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
         let program = self.program();
         if windows.len() != self.schedule.windows.len() {
-            let message = format!("the plan is for {} windows, and {} are given", self.schedule.windows.len(), windows.len());
+            let message = format!(
+                "the plan is for {} windows, and {} are given",
+                self.schedule.windows.len(),
+                windows.len()
+            );
             return Err(call.error(world, Class::Win, message));
         }
         for (i, window) in windows.iter().enumerate() {
@@ -173,20 +191,28 @@ impl Executable {
             if window.element != self.schedule.windows[id] {
                 return error(
                     Class::Type,
-                    format!("window {i} has elements of {:?}, and the plan is for {:?}", window.element, self.schedule.windows[id]),
+                    format!(
+                        "window {i} has elements of {:?}, and the plan is for {:?}",
+                        window.element, self.schedule.windows[id]
+                    ),
                 );
             }
             let len = window.peers[world.rank].len;
             if len < program.least_len[id] {
                 return error(
                     Class::Size,
-                    format!("window {i} has {len} elements on this rank, and the plan needs at least {}", program.least_len[id]),
+                    format!(
+                        "window {i} has {len} elements on this rank, and the plan needs at least {}",
+                        program.least_len[id]
+                    ),
                 );
             }
             if window.is_pending() {
                 return error(
                     Class::RmaSync,
-                    format!("operations wait for the fence of window {i}: fence it before the superstep begins"),
+                    format!(
+                        "operations wait for the fence of window {i}: fence it before the superstep begins"
+                    ),
                 );
             }
         }
@@ -213,7 +239,13 @@ impl Executable {
         }
     }
 
-    fn steps(&mut self, world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], word: u64) -> Result<(), Stop> {
+    fn steps(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        windows: &[&WindowCore],
+        word: u64,
+    ) -> Result<(), Stop> {
         self.exposed.clear();
         for at in 0..self.steps.len() {
             match &self.steps[at] {
@@ -226,7 +258,11 @@ impl Executable {
                     if let Some(frame) = bound.last[(self.runs % bound.copies as u64) as usize] {
                         let peer = bound.peer;
                         wait_for(endpoint, word, peer, |endpoint| {
-                            if endpoint.released(peer) > frame { Ok(Some(())) } else { endpoint.lost(peer).map_or(Ok(None), Err) }
+                            if endpoint.released(peer) > frame {
+                                Ok(Some(()))
+                            } else {
+                                endpoint.lost(peer).map_or(Ok(None), Err)
+                            }
                         })?;
                     }
                 }
@@ -238,7 +274,9 @@ impl Executable {
                         // SAFETY: the verifier has shown that the datatype needs no more than `least_len` elements,
                         // which the window has, and that nobody writes them before this step (W2); the buffer is this
                         // rank's and was released by its last reader (W4).
-                        Where::Window(_, window, datatype) => unsafe { kernel::pack(windows[*window].region.base(), datatype, *size, to) },
+                        Where::Window(_, window, datatype) => unsafe {
+                            kernel::pack(windows[*window].region.base(), datatype, *size, to)
+                        },
                         Where::Local { start, .. } => {
                             let bytes = &self.locals[*start..*start + count * size];
                             // SAFETY: `to` is room for as many bytes, of another allocation.
@@ -249,7 +287,8 @@ impl Executable {
                 Step::Send { buffer, at, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize;
-                    let payload = bound.memory[copy * bound.bytes + at..copy * bound.bytes + at + bytes].as_ptr();
+                    let payload =
+                        bound.memory[copy * bound.bytes + at..copy * bound.bytes + at + bytes].as_ptr();
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
                     // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
@@ -263,7 +302,9 @@ impl Executable {
                         && match frame {
                             Frame::Entry => arrival.header.kind == kind::ENTRY,
                             Frame::Done => arrival.header.kind == kind::DONE,
-                            Frame::Data { bytes } => arrival.header.kind == kind::PAYLOAD && arrival.len as u64 == *bytes,
+                            Frame::Data { bytes } => {
+                                arrival.header.kind == kind::PAYLOAD && arrival.len as u64 == *bytes
+                            }
                         };
                     if !good {
                         return Err(Stop::Other(*peer));
@@ -279,7 +320,9 @@ impl Executable {
                 }
                 // SAFETY: as the verifier has shown: both parts lie in their windows, the owner has exposed itself and
                 // waits until this rank is done (W1, W3), every read of what is written is over (W2).
-                Step::Copy { from, to, op, element } => unsafe { copy(&mut self.locals, windows, from, to, *op, *element) },
+                Step::Copy { from, to, op, element } => unsafe {
+                    copy(&mut self.locals, windows, from, to, *op, *element)
+                },
                 Step::Unpack { peer, at, to, op, element } => {
                     let Some(arrival) = self.open[*peer] else { return Err(Stop::Other(*peer)) };
                     // SAFETY: the frame is open and as long as the await said, which the verifier has compared with
@@ -297,7 +340,14 @@ impl Executable {
     }
 
     /// The run can't go on: end the world, and wait until nobody touches this rank's windows.
-    fn fail(&mut self, world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], call: &Call, stop: Stop) -> Error {
+    fn fail(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        windows: &[&WindowCore],
+        call: &Call,
+        stop: Stop,
+    ) -> Error {
         let own = call.describe(windows);
         let error = match stop {
             Stop::Lost(lost) => {
@@ -305,7 +355,10 @@ impl Executable {
                 world.lost(&lost, call)
             }
             Stop::Other(peer) => {
-                let what = format!("rank {} is in {own}, and rank {peer} is in another superstep, or fences other windows", self.rank);
+                let what = format!(
+                    "rank {} is in {own}, and rank {peer} is in another superstep, or fences other windows",
+                    self.rank
+                );
                 endpoint.end(Cause { rank: peer, what: what.clone() });
                 world.ended(&what);
                 call.error(world, Class::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))
@@ -374,7 +427,14 @@ fn base(windows: &[&WindowCore], owner: usize, window: usize) -> *mut u8 {
 
 /// # Safety
 /// Both parts lie in memory that may be touched now; the destination is not read by others.
-unsafe fn copy(locals: &mut [u8], windows: &[&WindowCore], from: &Where, to: &Where, op: Option<Op>, element: ElementType) {
+unsafe fn copy(
+    locals: &mut [u8],
+    windows: &[&WindowCore],
+    from: &Where,
+    to: &Where,
+    op: Option<Op>,
+    element: ElementType,
+) {
     let size = element.size as usize;
     match (from, to) {
         (Where::Window(a, w, source), Where::Window(b, v, target)) => {
@@ -401,7 +461,14 @@ unsafe fn copy(locals: &mut [u8], windows: &[&WindowCore], from: &Where, to: &Wh
 
 /// # Safety
 /// `from` has as many elements as `to`; the rest as [`copy`].
-unsafe fn unpack(locals: &mut [u8], windows: &[&WindowCore], from: *const u8, to: &Where, op: Option<Op>, element: ElementType) {
+unsafe fn unpack(
+    locals: &mut [u8],
+    windows: &[&WindowCore],
+    from: *const u8,
+    to: &Where,
+    op: Option<Op>,
+    element: ElementType,
+) {
     let size = element.size as usize;
     match to {
         Where::Window(owner, window, datatype) => {
@@ -414,7 +481,9 @@ unsafe fn unpack(locals: &mut [u8], windows: &[&WindowCore], from: *const u8, to
             }
         }
         // SAFETY: the part is in `locals`: its length was laid out for the operation.
-        Where::Local { start, bytes } => unsafe { std::ptr::copy(from, locals[*start..*start + *bytes].as_mut_ptr(), *bytes) },
+        Where::Local { start, bytes } => unsafe {
+            std::ptr::copy(from, locals[*start..*start + *bytes].as_mut_ptr(), *bytes)
+        },
     }
 }
 
@@ -429,7 +498,9 @@ struct Resolve<'a> {
 impl Resolve<'_> {
     fn peer(&self, delta: Delta) -> Result<usize> {
         let peer = delta.from(Rank::new(self.rank), self.ranks);
-        peer.map(Id::index).ok_or_else(|| Error::new(Class::Intern, format!("a program names rank {} {delta}, which is none", self.rank)))
+        peer.map(Id::index).ok_or_else(|| {
+            Error::new(Class::Intern, format!("a program names rank {} {delta}, which is none", self.rank))
+        })
     }
 
     /// Where each operation's own elements begin, and how many bytes they are together.
@@ -449,7 +520,9 @@ impl Resolve<'_> {
 
     fn part(&self, part: &Part, starts: &[usize]) -> Result<Where> {
         Ok(match part {
-            Part::Window { owner, window, datatype } => Where::Window(self.peer(*owner)?, window.index(), datatype.clone()),
+            Part::Window { owner, window, datatype } => {
+                Where::Window(self.peer(*owner)?, window.index(), datatype.clone())
+            }
             Part::Operation { operation, first, count } => {
                 let asked = &self.program.pattern.operations[*operation];
                 let size = self.schedule.windows[asked.window].size as usize;
@@ -473,9 +546,12 @@ impl Resolve<'_> {
                 Step::Send { buffer: buffer.index(), at: *at as usize, bytes: *bytes as usize }
             }
             Instruction::Await { peer, frame } => Step::Await(self.peer(*peer)?, *frame),
-            Instruction::Copy { from, to, op, element } => {
-                Step::Copy { from: self.part(from, starts)?, to: self.part(to, starts)?, op: *op, element: *element }
-            }
+            Instruction::Copy { from, to, op, element } => Step::Copy {
+                from: self.part(from, starts)?,
+                to: self.part(to, starts)?,
+                op: *op,
+                element: *element,
+            },
             Instruction::Unpack { peer, at, to, op, element } => Step::Unpack {
                 peer: self.peer(*peer)?,
                 at: *at as usize,

@@ -18,7 +18,7 @@
 use crate::call::WindowKey;
 use crate::element::Element;
 use crate::outbox::{Head, Outbox, WIDE, Wide, WideSource, op_of};
-use crate::pending::{Into as Landing, Request};
+use crate::pending::{Get, Into as Landing, ONE, Pending};
 use crate::transport::{Endpoint, Header, Record, Transport};
 use crate::window::WindowCore;
 use crate::wire;
@@ -170,6 +170,22 @@ unsafe fn apply_wide(
     }
 }
 
+/// Move one element.
+///
+/// # Safety
+/// `from` and `to` are one element of `size` bytes each.
+#[inline]
+unsafe fn move_one(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        if size == 8 {
+            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+        } else {
+            std::ptr::copy_nonoverlapping(from, to, size);
+        }
+    }
+}
+
 /// Look until there is something.
 #[inline]
 pub(crate) fn wait<R>(
@@ -196,12 +212,16 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    let call = &world.supersteps.call(call);
     let failed = match failed {
         Some(error) => Some(error),
-        None => prepare(world, windows, call).err(),
+        None => {
+            world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)).err()
+        }
     };
     let mut fence = Fence { world, windows, call, endpoint: &mut world.endpoint.borrow_mut(), frames: 0 };
     let result = fence.run(failed);
+    world.supersteps.fenced(result.is_err());
     match result {
         Ok(()) => windows.iter().for_each(|window| window.next_set()),
         Err(_) => windows.iter().for_each(|window| window.discard()),
@@ -228,7 +248,7 @@ fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()
                 read_sections(outbox, windows, call, world)?;
             }
         }
-        for request in &window.pending.borrow().gets {
+        for request in &window.pending.borrow().wide {
             if let Landing::Section(key, _) = &request.landing {
                 find(windows, *key).ok_or_else(|| call.not_in_fence(world, *key, request.site))?;
             }
@@ -327,7 +347,9 @@ impl Fence<'_> {
         if !failed {
             for window in self.windows {
                 let pending = window.pending.borrow();
-                if pending.gets.iter().any(|get| get.target != me && self.endpoint.reaches(get.target)) {
+                let elsewhere =
+                    |get: &Get| get.target as usize != me && self.endpoint.reaches(get.target as usize);
+                if pending.gets.iter().any(elsewhere) {
                     flags |= READS;
                 }
             }
@@ -430,22 +452,31 @@ impl Fence<'_> {
         for window in self.windows {
             let pending = &mut *window.pending.borrow_mut();
             let size = window.element.size as usize;
-            pending.staged.clear();
+            let mut staged = std::mem::take(&mut pending.staged);
+            let bytes = pending.gets.iter().map(|get| pending.count(get) * size).sum();
+            staged.clear();
+            staged.resize(bytes, 0);
+            let mut at = 0;
             for get in &pending.gets {
-                let at = pending.staged.len();
-                pending.staged.resize(at + get.remote.size() * size, 0);
-                if get.target == me || self.endpoint.reaches(get.target) {
-                    let region = window.peers[get.target]
-                        .region
-                        .as_ref()
-                        .expect("a region is known where memory is reached");
-                    // SAFETY: `remote` was checked against the target's length; the target is in this fence and
-                    // nothing is written to its window before all have settled.
-                    unsafe {
-                        kernel::pack(region.base(), &get.remote, size, pending.staged[at..].as_mut_ptr())
-                    };
+                let (target, to) = (get.target as usize, at);
+                at += pending.count(get) * size;
+                if target != me && !self.endpoint.reaches(target) {
+                    continue;
+                }
+                let region =
+                    window.peers[target].region.as_ref().expect("a region is known where memory is reached");
+                let to = staged[to..at].as_mut_ptr();
+                // SAFETY: what is asked for was checked against the target's length; the target is in this fence and
+                // nothing is written to its window before all have settled; `to` has room for as many elements.
+                unsafe {
+                    if get.wide != ONE {
+                        kernel::pack(region.base(), &pending.wide[get.wide as usize].remote, size, to);
+                    } else {
+                        move_one(region.base().add(get.at as usize * size), to, size);
+                    }
                 }
             }
+            pending.staged = staged;
         }
         wire::take_answers(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))?;
@@ -473,37 +504,48 @@ impl Fence<'_> {
         }
     }
 
-    /// Land gets in program order.
+    /// Land gets in program order: that of each window, and across windows by their places among all gets.
     fn land(&self) {
-        let mut order: Vec<(u64, usize, usize, usize)> = Vec::new();
-        if self.windows.len() > 1 {
-            for (w, window) in self.windows.iter().enumerate() {
-                let mut at = 0;
-                for (g, get) in window.pending.borrow().gets.iter().enumerate() {
-                    order.push((get.sequence, w, g, at));
-                    at += get.remote.size() * window.element.size as usize;
-                }
-            }
-            order.sort_unstable();
-            for (_, w, g, at) in order {
-                let window = self.windows[w];
-                let pending = window.pending.borrow();
-                self.land_one(window, &pending.gets[g], &pending.staged, at);
-            }
-        } else if let Some(window) = self.windows.first() {
+        if let [window] = self.windows {
             let pending = window.pending.borrow();
             let mut at = 0;
             for get in &pending.gets {
-                self.land_one(window, get, &pending.staged, at);
-                at += get.remote.size() * window.element.size as usize;
+                at = self.land_one(window, &pending, get, at);
             }
+            return;
+        }
+        // By window: the next get, and where its elements are staged.
+        let mut heads: [(usize, usize); 16] = [(0, 0); 16];
+        let mut more;
+        let heads: &mut [(usize, usize)] = if self.windows.len() <= 16 {
+            &mut heads[..self.windows.len()]
+        } else {
+            more = vec![(0, 0); self.windows.len()];
+            &mut more
+        };
+        loop {
+            let next =
+                self.windows.iter().zip(&*heads).enumerate().filter_map(|(w, (window, &(next, _)))| {
+                    Some((window.pending.borrow().gets.get(next)?.sequence, w))
+                });
+            let Some((_, w)) = next.min() else { break };
+            let pending = self.windows[w].pending.borrow();
+            let (next, at) = heads[w];
+            heads[w] = (next + 1, self.land_one(self.windows[w], &pending, &pending.gets[next], at));
         }
     }
 
-    fn land_one(&self, window: &WindowCore, get: &Request, staged: &[u8], at: usize) {
+    /// Land what is staged at `at`; where what follows is staged.
+    fn land_one(&self, window: &WindowCore, pending: &Pending, get: &Get, at: usize) -> usize {
         let size = window.element.size as usize;
-        let bytes = &staged[at..at + get.remote.size() * size];
-        match &get.landing {
+        let end = at + pending.count(get) * size;
+        let bytes = &pending.staged[at..end];
+        if get.wide == ONE {
+            // SAFETY: checked against this rank's part at the call; the rest as below.
+            unsafe { move_one(bytes.as_ptr(), window.region.base().add(get.into as usize * size), size) };
+            return end;
+        }
+        match &pending.wide[get.wide as usize].landing {
             Landing::Ticket(slot) => slot.fill(bytes),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
@@ -516,6 +558,7 @@ impl Fence<'_> {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), *to, bytes.len())
             },
         }
+        end
     }
 
     /// Apply puts and accumulates, origins ascending.
@@ -658,7 +701,7 @@ impl WindowCore {
             unsafe { &mut *self.region.outbox(set, target) }.clear();
         }
         let pending = &mut *self.pending.borrow_mut();
-        pending.gets.clear();
+        pending.clear();
     }
 
     /// Forget what is pending.
@@ -667,7 +710,7 @@ impl WindowCore {
             // SAFETY: after a fence that failed on all ranks, or before one: nobody reads the set being filled.
             unsafe { &mut *self.region.outbox(self.set.get(), target) }.clear();
         }
-        self.pending.borrow_mut().gets.clear();
+        self.pending.borrow_mut().clear();
         self.wire.borrow_mut().forget();
     }
 

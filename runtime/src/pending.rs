@@ -5,14 +5,11 @@ use crate::ticket::Slot;
 use fencepost_planner::datatype::Datatype;
 use std::panic::Location;
 
-/// A get, waiting for its fence.
+/// A get of more than one element, waiting for its fence.
 pub(crate) struct Request {
-    pub(crate) target: usize,
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
-    /// Its place among all gets of this rank.
-    pub(crate) sequence: u64,
 }
 
 /// Where the elements of a get land.
@@ -25,9 +22,58 @@ pub(crate) enum Into {
     Borrowed(*mut u8),
 }
 
+/// A get in program order: one element into the same window, or more than that.
+#[derive(Clone, Copy)]
+pub(crate) struct Get {
+    /// Whom from.
+    pub(crate) target: u32,
+    /// Its place in [`Pending::wide`]; [`ONE`] for one element.
+    pub(crate) wide: u32,
+    /// One element: from here,
+    pub(crate) at: u64,
+    /// to here.
+    pub(crate) into: u64,
+    /// Its place among all gets of this rank.
+    pub(crate) sequence: u64,
+}
+
+/// A get of one element into the window that it is from: all is in the [`Get`].
+pub(crate) const ONE: u32 = u32::MAX;
+
 /// The gets of a window's epoch, in program order, and room to stage what they bring.
 #[derive(Default)]
 pub(crate) struct Pending {
-    pub(crate) gets: Vec<Request>,
+    pub(crate) gets: Vec<Get>,
+    pub(crate) wide: Vec<Request>,
     pub(crate) staged: Vec<u8>,
+}
+
+impl Pending {
+    /// A get that is more than one element, or lands elsewhere.
+    pub(crate) fn push(&mut self, target: usize, request: Request, sequence: u64) {
+        let wide = self.wide.len() as u32;
+        self.wide.push(request);
+        self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });
+    }
+
+    /// How many elements a get brings.
+    #[inline]
+    pub(crate) fn count(&self, get: &Get) -> usize {
+        if get.wide == ONE { 1 } else { self.wide[get.wide as usize].remote.size() }
+    }
+
+    /// Which elements a get asks for.
+    pub(crate) fn remote(&self, get: &Get) -> Datatype {
+        if get.wide == ONE {
+            Datatype::run(get.at as usize..get.at as usize + 1)
+        } else {
+            self.wide[get.wide as usize].remote.clone()
+        }
+    }
+
+    /// Forget all.
+    pub(crate) fn clear(&mut self) {
+        self.gets.clear();
+        self.wide.clear();
+    }
 }

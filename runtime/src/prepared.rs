@@ -68,7 +68,11 @@ pub(crate) fn load(world: &Rc<WorldCore>, path: &Path, own: &Pattern, call: &Cal
 }
 
 /// All ranks bring a schedule or an error; all go on with the same one, or none does.
-pub(crate) fn agree(world: &Rc<WorldCore>, mine: Result<Arc<Verified<Schedule>>>, call: &Call) -> Result<Ready> {
+pub(crate) fn agree(
+    world: &Rc<WorldCore>,
+    mine: Result<Arc<Verified<Schedule>>>,
+    call: &Call,
+) -> Result<Ready> {
     let mine = mine.and_then(|schedule| {
         suits(schedule.placement, world)?;
         Executable::bind(schedule, world)
@@ -120,7 +124,10 @@ fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
         None => Ok(()),
         Some(peer) => Err(Error::new(
             Class::Plan,
-            format!("the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement", world.rank),
+            format!(
+                "the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement",
+                world.rank
+            ),
         )),
     }
 }
@@ -145,7 +152,11 @@ impl Ready {
         self.world.alive()?;
         {
             let executable = self.executable.borrow();
-            executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(windows, call, &self.world)?;
+            executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(
+                windows,
+                call,
+                &self.world,
+            )?;
         }
         self.calls.set(0);
         self.landings.borrow_mut().clear();
@@ -155,6 +166,18 @@ impl Ready {
             window.short.set(false);
         }
         Ok(())
+    }
+
+    /// The body has unwound: nothing can be matched any more, and the world ends.
+    pub(crate) fn abandon(&self, windows: &[&WindowCore], error: &Error) {
+        self.world.matched.borrow_mut().clear();
+        for window in windows {
+            *window.matching.borrow_mut() = None;
+            window.short.set(true);
+        }
+        if let Some(executable) = self.executable.borrow_mut().as_mut() {
+            executable.abandon(&self.world, error);
+        }
     }
 
     /// The body has ended.
@@ -175,7 +198,12 @@ impl Ready {
             Err(call.error(
                 &self.world,
                 Class::Plan,
-                format!("the body made {} calls, and the plan has {asked}: the next one planned is the {} at {}", self.calls.get(), name(next.kind), next.site),
+                format!(
+                    "the body made {} calls, and the plan has {asked}: the next one planned is the {} at {}",
+                    self.calls.get(),
+                    name(next.kind),
+                    next.site
+                ),
             ))
         });
         if let Err(error) = result {
@@ -188,7 +216,9 @@ impl Ready {
             match landing {
                 Landing::Ticket(slot) => slot.fill(landed),
                 // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
-                Landing::Borrowed(to) => unsafe { std::ptr::copy_nonoverlapping(landed.as_ptr(), to, landed.len()) },
+                Landing::Borrowed(to) => unsafe {
+                    std::ptr::copy_nonoverlapping(landed.as_ptr(), to, landed.len())
+                },
                 Landing::Section(..) => {}
             }
         }
@@ -208,7 +238,9 @@ impl Ready {
         let (window, id) = window;
         let ordinal = self.calls.get();
         let executable = &mut *self.executable.borrow_mut();
-        let Some(executable) = executable.as_mut() else { return Err(window.error(Class::RmaSync, "no plan is bound".into(), site)) };
+        let Some(executable) = executable.as_mut() else {
+            return Err(window.error(Class::RmaSync, "no plan is bound".into(), site));
+        };
         let me = Rank::new(self.world.rank);
         let operation = Operation {
             kind: asked.kind,
@@ -233,7 +265,11 @@ impl Ready {
             });
             return Err(window.error(
                 Class::Plan,
-                format!("call {ordinal} of the body is a {} of {}, but {planned}: compile the plan again", name(operation.kind), operation.remote),
+                format!(
+                    "call {ordinal} of the body is a {} of {}, but {planned}: compile the plan again",
+                    name(operation.kind),
+                    operation.remote
+                ),
                 site,
             ));
         }

@@ -4,7 +4,7 @@ use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, W
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
 use crate::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
-use crate::pending::{Into as Landing, Pending, Request};
+use crate::pending::{Into as Landing, ONE, Pending, Request};
 use crate::prepared::{Asked, Ready};
 use crate::region::Region;
 use crate::ticket::Ticket;
@@ -167,7 +167,7 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().gets.push(Request { target, remote, landing, site, sequence });
+        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
         Ok(ticket)
     }
 
@@ -247,16 +247,28 @@ impl WindowCore {
     }
 
     /// The elements of `target`'s window at `place`, of which there must be `count`.
-    pub(crate) fn place(&self, target: usize, place: Place, count: usize, site: &'static Location<'static>) -> Result<Datatype> {
+    pub(crate) fn place(
+        &self,
+        target: usize,
+        place: Place,
+        count: usize,
+        site: &'static Location<'static>,
+    ) -> Result<Datatype> {
         if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
             && count > 0
             && at.checked_add(count).is_none_or(|end| end > peer.len)
         {
             let len = peer.len;
-            let message = format!("{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there");
+            let message = format!(
+                "{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there"
+            );
             return Err(self.error(Class::Disp, message, site));
         }
-        let remote = if count == 0 && matches!(place, Place::At(_)) { Datatype::empty() } else { place.datatype(count) };
+        let remote = if count == 0 && matches!(place, Place::At(_)) {
+            Datatype::empty()
+        } else {
+            place.datatype(count)
+        };
         self.sizes(count, remote.size(), site)?;
         self.check(target, &remote, site)?;
         Ok(remote)
@@ -309,14 +321,22 @@ impl WindowCore {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let Some((ready, id)) = self.matching.borrow().clone() else {
-            return Err(self.error(Class::RmaSync, "this window takes part in no superstep now".into(), site));
+            return Err(self.error(
+                Class::RmaSync,
+                "this window takes part in no superstep now".into(),
+                site,
+            ));
         };
         let local = match section {
             None => Local::Buffer,
             Some((key, datatype)) => {
                 let key = key.unwrap_or(self.key);
                 let window = self.world.matching_window(key).ok_or_else(|| {
-                    self.error(Class::Win, "a section of a window that is not one of this superstep's".into(), site)
+                    self.error(
+                        Class::Win,
+                        "a section of a window that is not one of this superstep's".into(),
+                        site,
+                    )
                 })?;
                 Local::Section { window, datatype }
             }
@@ -435,6 +455,26 @@ impl<T: Element> Collect<T> for Window<T> {
         }
     }
 
+    #[inline]
+    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
+        let Some(target) = target else { return false };
+        let core = &*self.core;
+        let fits =
+            core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
+        if fits {
+            let sequence = core.world.next_sequence();
+            let get = crate::pending::Get {
+                target: target as u32,
+                wide: ONE,
+                at: at as u64,
+                into: into as u64,
+                sequence,
+            };
+            core.pending.borrow_mut().gets.push(get);
+        }
+        fits
+    }
+
     fn get(
         &self,
         into: (Option<WindowKey>, Datatype),
@@ -457,7 +497,7 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().gets.push(Request { target, remote, landing, site, sequence });
+        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
         Ok(())
     }
 }

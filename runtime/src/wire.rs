@@ -89,7 +89,7 @@ pub(crate) fn send(
     // SAFETY: the set being filled is touched by its owner only.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
-    let gets = || pending.gets.iter().filter(|get| get.target == to);
+    let gets = || pending.gets.iter().filter(|get| get.target as usize == to);
     if outbox.is_empty() && gets().next().is_none() {
         return Ok(Sent { frames: false, changed: false });
     }
@@ -110,7 +110,7 @@ pub(crate) fn send(
         frame.extend_from_slice(&(at as u64).to_le_bytes());
         wide.remote.encode(frame);
     }
-    gets().for_each(|get| get.remote.encode(frame));
+    gets().for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
 
     // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
@@ -300,7 +300,7 @@ pub(crate) fn take_answers(
         let pending = &mut *window.pending.borrow_mut();
         let size = window.element.size as usize;
         for from in (0..world.size).filter(|&from| from != world.rank) {
-            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target == from) {
+            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
                 continue;
             }
             let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
@@ -309,16 +309,17 @@ pub(crate) fn take_answers(
             let expected: usize = pending
                 .gets
                 .iter()
-                .filter(|get| get.target == from)
-                .map(|get| get.remote.size() * size)
+                .filter(|get| get.target as usize == from)
+                .map(|get| pending.count(get) * size)
                 .sum();
             let good =
                 frame.header.kind == kind::REPLY && frame.header.word == word && payload.len() == expected;
             if good {
                 let mut at = 0;
-                for get in &pending.gets {
-                    let len = get.remote.size() * size;
-                    if get.target == from {
+                for i in 0..pending.gets.len() {
+                    let get = pending.gets[i];
+                    let len = pending.count(&get) * size;
+                    if get.target as usize == from {
                         pending.staged[at..at + len].copy_from_slice(&payload[..len]);
                         payload = &payload[len..];
                     }

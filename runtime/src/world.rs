@@ -7,6 +7,7 @@ use crate::pending::Pending;
 use crate::region::Region;
 use crate::registry::Registry;
 use crate::run::TransportKind;
+use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
 use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
@@ -66,6 +67,8 @@ pub(crate) struct WorldCore {
     pub(crate) traffic: Cell<Traffic>,
     /// Whether descriptions travelled in the last dynamic epoch.
     pub(crate) changed: Cell<bool>,
+    /// The supersteps that this rank is in.
+    pub(crate) supersteps: Supersteps,
 }
 
 impl World {
@@ -97,6 +100,7 @@ impl World {
             mode: Cell::new(mode),
             traffic: Cell::default(),
             changed: Cell::new(false),
+            supersteps: Supersteps::default(),
         };
         Self { core: Rc::new(core) }
     }
@@ -467,21 +471,28 @@ impl<T: Element> AnyWindow for Window<T> {}
 mod sealed {
     use crate::element::Element;
     use crate::window::{Window, WindowCore};
+    use std::rc::Rc;
 
     pub trait Sealed {
-        fn core(&self) -> &WindowCore;
+        fn core(&self) -> &Rc<WindowCore>;
     }
     impl<T: Element> Sealed for Window<T> {
-        fn core(&self) -> &WindowCore {
+        fn core(&self) -> &Rc<WindowCore> {
             Window::core(self)
         }
     }
 
     pub trait Fenced {
         fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R;
+        /// The first six of them, kept alive.
+        fn held(&self) -> Held;
     }
+
+    /// Up to six windows.
+    pub type Held = [Option<Rc<WindowCore>>; 6];
 }
 use sealed::Fenced;
+pub(crate) use sealed::Held;
 
 /// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
 pub trait Windows<'w>: Fenced {}
@@ -490,13 +501,23 @@ impl<T: Element> Fenced for &mut Window<T> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
         f(&[&**self.core()])
     }
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        held[0] = Some(self.core().clone());
+        held
+    }
 }
 impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
 
 impl Fenced for Vec<&mut dyn AnyWindow> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
-        let cores: Vec<&WindowCore> = self.iter().map(|window| window.core()).collect();
+        let cores: Vec<&WindowCore> = self.iter().map(|window| &**window.core()).collect();
         f(&cores)
+    }
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        held.iter_mut().zip(self).for_each(|(held, window)| *held = Some(window.core().clone()));
+        held
     }
 }
 impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
@@ -508,6 +529,13 @@ macro_rules! windows {
             fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
                 let ($($name,)*) = self;
                 f(&[$(&**$name.core()),*])
+            }
+            fn held(&self) -> Held {
+                let ($($name,)*) = self;
+                let mut held = Held::default();
+                let mut next = held.iter_mut();
+                $(if let Some(held) = next.next() { *held = Some($name.core().clone()); })*
+                held
             }
         }
         impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {}
