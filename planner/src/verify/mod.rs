@@ -18,9 +18,9 @@
 //!
 //! # How
 //!
-//! [`program`] runs each program once by itself; [`pair`] compares what one program sends with what the other
-//! awaits; [`rank`] and [`sweep`] compare, for one rank, all that its neighbours and itself do to its memory with all
-//! that was asked; [`waits`] looks for circles. A rank's verdict depends on its own program and on those of the
+//! `program` runs each program once by itself; `pair` compares what one program sends with what the other
+//! awaits; `rank` and `sweep` compare, for one rank, all that its neighbours and itself do to its memory with all
+//! that was asked; `waits` looks for circles. A rank's verdict depends on its own program and on those of the
 //! ranks around it and on nothing else, so one verdict serves all ranks that agree in these, compared exactly.
 //!
 //! # Cost

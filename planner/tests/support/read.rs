@@ -1,7 +1,7 @@
 //! Reads the text of a schedule, as the planner prints it, next to the patterns that it is of.
 
 use fencepost_planner::element::{ElementType, Op};
-use fencepost_planner::ids::{BufferId, ClassId, Delta, Id, OperationId, RoundId, WindowId};
+use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, RoundId, WindowId};
 use fencepost_planner::ir::pattern::{Mode, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
@@ -180,10 +180,4 @@ fn id<I: Id + std::fmt::Display>(text: &str) -> Option<I> {
     let digits = text.find(|c: char| c.is_ascii_digit())?;
     let id = I::new(text[digits..].parse::<u32>().ok()? as usize);
     (id.to_string() == text).then_some(id)
-}
-
-#[test]
-fn ids_are_read_as_they_are_printed() {
-    assert_eq!(id::<BufferId>("b12"), Some(BufferId(12)));
-    assert_eq!(id::<BufferId>("w12"), None);
 }

@@ -81,7 +81,8 @@ fn verdicts_by_class_and_fully_expanded_agree() {
                     let class = Id::new(dice.roll(schedule.classes.len()));
                     let code = &mut schedule.classes[class].instructions;
                     let (one, two) = (dice.roll(code.len()), dice.roll(code.len()));
-                    code.swap(one, if turn % 2 == 0 { two } else { (one + 1).min(code.len() - 1) });
+                    let near = (one + 1).min(code.len() - 1);
+                    code.swap(one, if turn % 2 == 0 { two } else { near });
                 }
                 let expanded = verify_expanded(&patterns, &schedule);
                 let verdict = verify(&patterns, schedule).map(|_| ());
