@@ -124,7 +124,7 @@ pub fn main() -> Result<()> {
     let other = |world: &World| Block::new(world, [CELLS[0], CELLS[1] + 2])?.halo(1);
     refused(
         "another grid",
-        "put",
+        "operation 0",
         refusals(4, |world| exchange::load(world, &four, &other(world)?).map(drop))?,
     );
     refused(

@@ -51,6 +51,8 @@ fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
 struct Outcome {
     heights: Grid,
     time: Duration,
+    /// Frames that all ranks sent in all steps.
+    frames: u64,
 }
 
 /// All steps on as many ranks as the job has.
@@ -70,7 +72,7 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
         }
         let mut exchange = exchange::prepare(world, &block)?;
         world.barrier()?;
-        let clock = Instant::now();
+        let (clock, frames) = (Instant::now(), world.meter().total().frames);
         for _ in 0..steps.count {
             exchange.run(&mut heights)?;
             creep(steps, &heights, &mut next, &block);
@@ -79,21 +81,22 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
                 bar.inc(1);
             }
         }
-        let time = clock.elapsed();
+        let (time, frames) = (clock.elapsed(), world.meter().total().frames - frames);
         let cells: Vec<Vec<f64>> = block.rows().map(|row| heights[row].to_vec()).collect();
-        Ok(([top, left], cells, time))
+        Ok(([top, left], cells, time, frames))
     })?;
     bar.finish_and_clear();
     let mut heights = before.clone();
-    let mut slowest = Duration::ZERO;
-    for ([top, left], cells, time) in parts {
+    let (mut slowest, mut sent) = (Duration::ZERO, 0);
+    for ([top, left], cells, time, frames) in parts {
         for (row, cells) in cells.into_iter().enumerate() {
             let to = (top + row) * columns + left;
             heights.cells[to..to + cells.len()].copy_from_slice(&cells);
         }
         slowest = slowest.max(time);
+        sent += frames;
     }
-    Ok(Outcome { heights, time: slowest })
+    Ok(Outcome { heights, time: slowest, frames: sent })
 }
 
 fn input(terrain: &Terrain) -> Result<Grid> {
@@ -113,6 +116,13 @@ fn input(terrain: &Terrain) -> Result<Grid> {
     }
 }
 
+/// Bytes of elements that all ranks put in one step.
+fn bytes(compiled: &fencepost::Compiled) -> usize {
+    let patterns = &compiled.patterns()[0];
+    let puts = patterns.class_of.iter().flat_map(|&class| patterns.classes[class].operations.values());
+    puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
+}
+
 fn report(options: &Options) -> Result<String> {
     let Options { job, terrain } = options;
     let before = input(terrain)?;
@@ -126,8 +136,19 @@ fn report(options: &Options) -> Result<String> {
         JACKSBORO.stability_bound()
     );
 
-    let Outcome { heights: after, time } = erode(&before, &steps, job)?;
-    println!("{} ranks: {:.1?} a step", job.ranks, time / steps.count.max(1) as u32);
+    let compiled = exchange::compile(job.ranks.get(), |rank| {
+        Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(1)
+    })?;
+    let compiled = compiled.in_mode(job.mode)?;
+    let explanation = compiled.explain();
+    println!("\nasked for {}; what that comes to, and why, on rank 0:", mode_name(job.mode));
+    // A headline, its cost, then a paragraph for each class of ranks.
+    println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
+
+    let Outcome { heights: after, time, frames } = erode(&before, &steps, job)?;
+    let count = steps.count.max(1);
+    println!("{} ranks: {:.1?} a step", job.ranks, time / count as u32);
+    println!("moved {} bytes a step between ranks in {} frames", bytes(&compiled), frames / count);
 
     let clock = Instant::now();
     let mut serial = before.cells.clone();
@@ -144,7 +165,8 @@ fn report(options: &Options) -> Result<String> {
     relief(&after, spacing, heights).save(&terrain.out.join("after.png"))?;
     change(&before, &after, spacing).save(&terrain.out.join("change.png"))?;
     npy::save(&after, &terrain.out.join("after.npy"))?;
-    println!("{}: before.png, after.png, change.png, after.npy", terrain.out.display());
+    std::fs::write(terrain.out.join("explain.txt"), explanation)?;
+    println!("{}: before.png, after.png, change.png, after.npy, explain.txt", terrain.out.display());
     Ok(digest(&after.cells))
 }
 
