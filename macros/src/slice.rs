@@ -240,8 +240,9 @@ impl Slicer<'_> {
         let value = self.keep(&init.expr)?;
         Ok(match &init.diverge {
             Some((_, diverge)) => {
-                let diverge = self.expr(diverge, false)?;
-                quote!(let #pat = #value else { #diverge };)
+                let diverge = self.inside(diverge, false)?;
+                // It may have ended in what the slice leaves out, a panic for one.
+                quote!(let #pat = #value else { #diverge ::core::unreachable!() };)
             }
             None => quote!(let #pat = #value;),
         })
@@ -308,7 +309,7 @@ impl Slicer<'_> {
                 let then = self.block(&branch.then_branch, passes)?;
                 let other = match &branch.else_branch {
                     Some((_, other)) => {
-                        let other = self.expr(other, passes)?;
+                        let other = self.inside(other, passes)?;
                         quote!(else { #other })
                     }
                     None => TokenStream::new(),
@@ -329,7 +330,7 @@ impl Slicer<'_> {
                         }
                         pat => pat.to_token_stream(),
                     };
-                    let body = self.expr(&arm.body, passes)?;
+                    let body = self.inside(&arm.body, passes)?;
                     arms.extend(quote!(#pat => { #body }));
                 }
                 Ok(quote!(match #value { #arms }))
@@ -369,6 +370,7 @@ impl Slicer<'_> {
             }
             other => {
                 let (Some(all), false) = (children(other), keepers.in_short_circuit) else {
+                    unknown_changes(self.superstep, self.needs)?;
                     return Err(Reason::new(other, "has an operation where it may be left out"));
                 };
                 self.whole = false;
@@ -378,6 +380,14 @@ impl Slicer<'_> {
                 }
                 Ok(out)
             }
+        }
+    }
+
+    /// The statements of an expression that gets braces of its own.
+    fn inside(&mut self, expr: &Expr, passes: bool) -> Sliced {
+        match expr {
+            Expr::Block(block) if block.label.is_none() => self.block(&block.block, passes),
+            other => self.expr(other, passes),
         }
     }
 

@@ -2,6 +2,7 @@
 //! on several ways for its links to be unpleasant. No test waits for time: what can't come must end in `Lost`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
 use std::thread;
 
 use fencepost_runtime::transport::{
@@ -47,6 +48,7 @@ fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -
     })
 }
 
+#[expect(clippy::print_stderr, reason = "says on which transport a panic happened")]
 fn on_all(size: usize, rank: impl Fn(&mut Endpoint) + Sync) {
     for (name, ends) in transports(size) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(ends, &rank))) {
@@ -441,7 +443,9 @@ fn the_end_of_the_world_reaches_every_waiter_with_its_first_cause() {
 
 #[test]
 fn big_payloads_pass_both_ways_at_once() {
-    let big: &'static [u8] = Vec::leak((0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    static BIG: LazyLock<Vec<u8>> =
+        LazyLock::new(|| (0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    let big: &'static [u8] = &BIG;
     let calm = SimConfig { seed: 3, ..SimConfig::default() };
     for ends in [local(2).into_iter().map(Endpoint::Local).collect(), simulated(2, calm)] {
         run(ends, |end| {

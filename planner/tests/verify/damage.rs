@@ -51,7 +51,7 @@ pub fn good() -> Vec<(Patterns, Schedule)> {
     {
         let (placement, options) = random::choices(index as u64);
         let schedule = compile(&patterns, placement, &Machine::default(), &options);
-        all.push((patterns, schedule.unwrap_or_else(|error| panic!("{error}"))));
+        all.push((patterns, schedule.unwrap_or_else(|error| panic!("{error}")).into_inner()));
     }
     all
 }

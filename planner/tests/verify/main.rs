@@ -44,7 +44,8 @@ fn schedules_of_the_passes_are_accepted_and_leave_what_the_reference_leaves() {
         let patterns = random::epoch(seed);
         let (placement, options) = random::choices(seed);
         let schedule = compile(&patterns, placement, &Machine::default(), &options)
-            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+            .into_inner();
         verify(&patterns, schedule.clone())
             .unwrap_or_else(|error| panic!("seed {seed}, {placement:?}, {options:?}: {error}"));
         assert_eq!(verify_expanded(&patterns, &schedule), Ok::<(), VerifyError>(()), "seed {seed}");
