@@ -95,7 +95,7 @@ impl Supersteps {
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
             Some(running) if call.name.is_none() => {
-                Call { hash: running.call.hash, name: running.call.name, ..*call }
+                Call { hash: running.call.hash ^ call.hash, name: running.call.name, ..*call }
             }
             _ => *call,
         }

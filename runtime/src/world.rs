@@ -1,5 +1,6 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
+use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
@@ -192,6 +193,7 @@ impl World {
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
+            closed: Cell::new(false),
             matching: RefCell::new(None),
             wire: RefCell::new(Wire::new(core.size)),
         }))
@@ -205,6 +207,16 @@ impl World {
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
         windows.with(|windows| fence::fence(&self.core, windows, &call, None))
+    }
+
+    /// [`fence`](Self::fence), with what the program promises.
+    ///
+    /// # Errors
+    /// As [`Window::fence_with`].
+    #[track_caller]
+    pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
     }
 
     /// Wait until every rank has come here.
