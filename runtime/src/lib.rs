@@ -33,7 +33,7 @@ pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{AnyWindow, Traffic, Windows, World};
+pub use world::{AnyWindow, EpochKind, Traffic, Windows, World};
 
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
