@@ -32,7 +32,7 @@ use std::panic::Location;
 const FAILED: u32 = 1;
 /// This rank reads memory of others directly.
 const READS: u32 = 2;
-/// Descriptions that this rank sends differ from those of last time.
+/// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
 
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
@@ -352,7 +352,7 @@ impl Fence<'_> {
         if self.windows.is_empty() {
             return Ok(());
         }
-        self.world.changed.set(all.flags & CHANGED != 0);
+        self.world.changed.set(self.world.reaches_all || all.flags & CHANGED != 0);
         if !all.quiet {
             self.receive(word)?;
         }

@@ -40,6 +40,16 @@ pub struct Traffic {
     pub described: u64,
 }
 
+/// What is known of the operations of an epoch that was not prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochKind {
+    /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
+    /// Also where ranks reach each other's memory: operations are read where they lie then, and nobody remembers them.
+    Dynamic,
+    /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.
+    Replayed,
+}
+
 pub(crate) struct WorldCore {
     pub(crate) id: u64,
     pub(crate) rank: usize,
@@ -66,7 +76,7 @@ pub(crate) struct WorldCore {
     pub(crate) sequence: Cell<u64>,
     pub(crate) mode: Cell<Mode>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether descriptions travelled in the last dynamic epoch.
+    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time.
     pub(crate) changed: Cell<bool>,
     /// The supersteps that this rank is in.
     pub(crate) supersteps: Supersteps,
@@ -100,7 +110,7 @@ impl World {
             sequence: Cell::new(0),
             mode: Cell::new(mode),
             traffic: Cell::default(),
-            changed: Cell::new(false),
+            changed: Cell::new(true),
             supersteps: Supersteps::default(),
         };
         Self { core: Rc::new(core) }
@@ -278,6 +288,11 @@ impl World {
     /// What this rank has moved so far.
     pub fn traffic(&self) -> Traffic {
         self.core.traffic.get()
+    }
+
+    /// What the last epoch was that ended well and was not prepared: all ranks see the same. `Dynamic` before the first.
+    pub fn last_epoch(&self) -> EpochKind {
+        if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
     /// What the transport has sent for this rank so far, counted where it is handed over.
