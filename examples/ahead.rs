@@ -124,7 +124,7 @@ pub fn main() -> Result<()> {
     let other = |world: &World| Block::new(world, [CELLS[0], CELLS[1] + 2])?.halo(1);
     refused(
         "another grid",
-        "put",
+        "operation 0",
         refusals(4, |world| exchange::load(world, &four, &other(world)?).map(drop))?,
     );
     refused(
@@ -133,7 +133,7 @@ pub fn main() -> Result<()> {
         refusals(3, |world| exchange::load(world, &four, &block(world)?).map(drop))?,
     );
     let edited = refusals(4, |world| edited::exchange::load(world, &four, &block(world)?).map(drop))?;
-    refused("source edited so that the pattern changed", "ahead.rs", edited);
+    refused("source edited so that the pattern changed", "operation 2", edited);
     let reworded = refusals(4, |world| reworded::exchange::load(world, &four, &block(world)?).map(drop))?;
     assert!(reworded.iter().all(Option::is_none), "{reworded:?}");
     println!("\nsource edited so that it says the same in other words is accepted");
