@@ -5,6 +5,7 @@
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, mode_name};
+use fencepost_examples_support::pin;
 use std::time::{Duration, Instant};
 
 /// Run each workload in each mode; compare with the machine model.
@@ -104,6 +105,7 @@ impl Workload {
     /// Runs it on a world of `ranks` ranks in `mode`; gives the time of an epoch on the slowest rank.
     pub fn measure(self, ranks: usize, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
         let times: Vec<Duration> = fencepost::ranks(ranks).mode(mode).run(|world| {
+            pin(world.rank());
             let next = (world.rank() + 1) % ranks;
             let half = size * 100;
             match self {

@@ -63,7 +63,9 @@ fn pretty(statements: TokenStream) -> String {
 
 /// A function with one window, a block and a list.
 fn with_body(body: &str) -> String {
-    format!("fn f(u: &mut Window<f64>, block: &Block<2>, list: &[usize], n: usize) -> Result<()> {{\n{body}\n}}")
+    format!(
+        "fn f(u: &mut Window<f64>, block: &Block<2>, list: &[usize], n: usize) -> Result<()> {{\n{body}\n}}"
+    )
 }
 
 #[track_caller]
@@ -320,7 +322,12 @@ fn a_window_in_the_tokens_of_a_macro_makes_it_dynamic() {
     assert_dynamic("\nsend!(u, n);\nOk(())", 3, "send!(u, n)", "tokens of a macro");
     assert_dynamic("println!(\"{:?}\", u);\nOk(())", 2, "println!", "tokens of a macro");
     assert_dynamic("assert!(u.put([1.0]).to(0, 0).is_ok());\nOk(())", 2, "u", "tokens of a macro");
-    assert_dynamic("macro_rules! left { () => { u.put([1.0]).to(0, 0)? } }\nleft!();\nOk(())", 2, "macro_rules", "macro");
+    assert_dynamic(
+        "macro_rules! left { () => { u.put([1.0]).to(0, 0)? } }\nleft!();\nOk(())",
+        2,
+        "macro_rules",
+        "macro",
+    );
 }
 
 #[test]
@@ -347,10 +354,25 @@ fn another_name_that_may_change_the_window_makes_it_dynamic() {
 fn an_unknown_change_of_what_feeds_a_target_makes_it_dynamic() {
     let why = "may change `to`";
     assert_dynamic("let mut to = n;\nbump(&mut to);\nu.put(0..1).to(to, 1)?;\nOk(())", 3, "&mut to", why);
-    assert_dynamic("let mut to = Vec::new();\nto.shuffle();\nu.put(0..1).to(to[0], 1)?;\nOk(())", 3, "to.shuffle()", why);
+    assert_dynamic(
+        "let mut to = Vec::new();\nto.shuffle();\nu.put(0..1).to(to[0], 1)?;\nOk(())",
+        3,
+        "to.shuffle()",
+        why,
+    );
     assert_dynamic("let mut to = n;\nbump!(to);\nu.put(0..1).to(to, 1)?;\nOk(())", 3, "bump!(to)", why);
-    assert_dynamic("let mut to = n;\nlist.iter().for_each(|i| to += i);\nu.put(0..1).to(to, 1)?;\nOk(())", 3, "to += i", why);
-    assert_dynamic("let to = Cell::new(n);\nto.set(3);\nu.put(0..1).to(to.get(), 1)?;\nOk(())", 3, "to.set(3)", why);
+    assert_dynamic(
+        "let mut to = n;\nlist.iter().for_each(|i| to += i);\nu.put(0..1).to(to, 1)?;\nOk(())",
+        3,
+        "to += i",
+        why,
+    );
+    assert_dynamic(
+        "let to = Cell::new(n);\nto.set(3);\nu.put(0..1).to(to.get(), 1)?;\nOk(())",
+        3,
+        "to.set(3)",
+        why,
+    );
 }
 
 #[test]
@@ -360,13 +382,28 @@ fn a_read_of_window_data_that_feeds_a_target_makes_it_dynamic() {
     assert_dynamic("let to = u[0] as usize;\nu.put(0..1).to(to, 1)?;\nOk(())", 2, "u[0]", why);
     assert_dynamic("if u.iter().any(|x| *x > 1.0) {\nu.put(0..1).to(n, 1)?;\n}\nOk(())", 2, "u.iter()", why);
     assert_dynamic("let mut to = n;\nto += u[3] as usize;\nu.put(0..1).to(to, 1)?;\nOk(())", 3, "u[3]", why);
-    assert_dynamic("for x in &u[..] {\nif *x > 0.0 { continue; }\nu.put(0..1).to(n, 1)?;\n}\nOk(())", 2, "u[..]", why);
-    assert_dynamic("let t = u.fetch(n, 0)?;\nu.fence()?;\nlet to = t.take()?[0];\nu.put(0..1).to(to, 1)?;\nu.fence()?;\nOk(())", 2, "let t", "is fetched");
+    assert_dynamic(
+        "for x in &u[..] {\nif *x > 0.0 { continue; }\nu.put(0..1).to(n, 1)?;\n}\nOk(())",
+        2,
+        "u[..]",
+        why,
+    );
+    assert_dynamic(
+        "let t = u.fetch(n, 0)?;\nu.fence()?;\nlet to = t.take()?[0];\nu.put(0..1).to(to, 1)?;\nu.fence()?;\nOk(())",
+        2,
+        "let t",
+        "is fetched",
+    );
 }
 
 #[test]
 fn an_operation_in_a_closure_makes_it_dynamic() {
-    assert_dynamic("list.iter().try_for_each(|&i| u.put(0..1).to(i, 1))", 2, "u.put(0..1).to(i, 1)", "closure");
+    assert_dynamic(
+        "list.iter().try_for_each(|&i| u.put(0..1).to(i, 1))",
+        2,
+        "u.put(0..1).to(i, 1)",
+        "closure",
+    );
 }
 
 #[test]
@@ -378,7 +415,8 @@ fn an_operation_whose_result_is_used_makes_it_dynamic() {
 
 #[test]
 fn the_world_is_not_in_a_pattern() {
-    let source = "fn f(u: &mut Window<f64>, world: &World) -> Result<()> {\nu.put(0..1).to(world.rank(), 1)\n}";
+    let source =
+        "fn f(u: &mut Window<f64>, world: &World) -> Result<()> {\nu.put(0..1).to(world.rank(), 1)\n}";
     assert!(dynamic(source).contains("ask the window"));
 }
 
@@ -422,7 +460,10 @@ fn signatures_that_cannot_be_supersteps_are_refused() {
         ("fn f(u: &mut Window<f64>) -> Result<impl Sized> { Ok(()) }", "`impl Trait`"),
         ("fn f(n: usize) -> Result<()> { Ok(()) }", "needs a window"),
         ("fn f(u: Window<f64>) -> Result<()> { Ok(()) }", "as `&mut Window<T>` only"),
-        ("fn f(u: &mut Window<f64>, v: &mut [Window<f64>]) -> Result<()> { Ok(()) }", "as `&mut Window<T>` only"),
+        (
+            "fn f(u: &mut Window<f64>, v: &mut [Window<f64>]) -> Result<()> { Ok(()) }",
+            "as `&mut Window<T>` only",
+        ),
         ("fn f(&mut u: &mut Window<f64>) -> Result<()> { Ok(()) }", "plain name"),
         ("fn f(#[uniform] u: &mut Window<f64>) -> Result<()> { Ok(()) }", "never has"),
     ] {
@@ -521,7 +562,10 @@ fn uses_of_windows_that_cannot_work_are_refused() {
     refused("mine.cells.put(0..1).to(n, 0)?; Ok(())", "not seen to be a window");
     refused("u.put(0..1); Ok(())", "until it is told where");
     refused("u.get(0..1); Ok(())", "until it is told from where");
-    refused("u.put(v.section(0..1)).to(n, 0)?; u.fence()?; v.fence()?; Ok(())", "a fence that it is not part of");
+    refused(
+        "u.put(v.section(0..1)).to(n, 0)?; u.fence()?; v.fence()?; Ok(())",
+        "a fence that it is not part of",
+    );
     accepted("u.put(v.section(0..1)).to(n, 0)?; world.fence((u, v))?; Ok(())");
 }
 
@@ -578,7 +622,8 @@ fn every_expansion_parses() {
 
 #[test]
 fn the_facade_is_where_the_option_says() {
-    let whole = attribute(tokens("crate = other::place, prepared = Halo"), tokens(&with_body(HALO))).to_string();
+    let whole =
+        attribute(tokens("crate = other::place, prepared = Halo"), tokens(&with_body(HALO))).to_string();
     assert!(!whole.contains("fencepost"), "{whole}");
     assert!(whole.contains("struct Halo"), "{whole}");
 }
