@@ -18,3 +18,6 @@ pub mod prelude {
         Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World, superstep,
     };
 }
+
+#[cfg(doctest)]
+mod refused;

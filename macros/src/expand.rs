@@ -5,6 +5,7 @@
 
 use crate::check::{fenced, idle_fences, operates};
 use crate::collect::{Body, Reason};
+use crate::messages::OTHER_MODE;
 use crate::parse::{Param, ParamKind, Superstep, is_mut, strip_type};
 use crate::slice::{Outcome, Slice, place_of};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -54,8 +55,9 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
     }
     let returns_result = matches!(&function.sig.output, ReturnType::Type(_, ty)
         if matches!(&**ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result")));
-    if !returns_result || function.sig.constness.is_some() {
-        // Its `?` would be errors of their own.
+    let missing = error.to_string().contains(OTHER_MODE);
+    if !returns_result || function.sig.constness.is_some() || missing {
+        // Its `?`, or its calls of what there is not, would be errors of their own.
         function.sig.constness = None;
         function.block = syn::parse_quote!({ loop {} });
     }
@@ -193,7 +195,11 @@ fn uniform(superstep: &Superstep) -> TokenStream {
     if all.is_empty() {
         return quote!(0);
     }
-    quote!(#facade::__private::UniformHash::new() #(.with(&#all))* .word())
+    let with = all.iter().map(|name| {
+        let with = Ident::new("with", Span::mixed_site().located_at(name.span()));
+        quote_spanned!(name.span()=> .#with(&#name))
+    });
+    quote!(#facade::__private::UniformHash::new() #(#with)* .word())
 }
 
 /// The pattern that the calls are compared with, where all arguments can be lent for it.

@@ -1,6 +1,6 @@
 //! Names: what an expression mentions, what a pattern binds, and which well-known methods do what.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, LineColumn, Span, TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro, Pat, UnOp};
@@ -416,16 +416,41 @@ pub fn mentioned(expr: &Expr) -> BTreeSet<String> {
 
 /// What something looks like in the source, on one line and not too long.
 pub fn text_of(tokens: &impl quote::ToTokens) -> String {
-    use syn::spanned::Spanned;
-    let stream = tokens.to_token_stream();
-    // Stable compilers do not join spans: then the source of the whole is only that of its first token.
-    let last = stream.clone().into_iter().last().map(|token| token.to_string()).unwrap_or_default();
-    let whole = |text: &String| last.chars().last().is_none_or(|last| text.ends_with(last));
-    let text = stream.span().source_text().filter(whole).unwrap_or_else(|| stream.to_string());
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = String::new();
+    write_tokens(tokens.to_token_stream(), &mut line, &mut None);
     const LONG: usize = 70;
     if line.chars().count() > LONG {
         line = line.chars().take(LONG - 3).collect::<String>() + "...";
     }
     line
+}
+
+/// Tokens with a space where the source has one or more; `end` is where the last one ended.
+fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineColumn>) {
+    let write = |text: &str, span: Span, line: &mut String, end: &mut Option<LineColumn>| {
+        if end.is_some_and(|end| end != span.start()) {
+            line.push(' ');
+        }
+        line.push_str(text);
+        *end = Some(span.end());
+    };
+    for token in tokens {
+        let TokenTree::Group(group) = token else {
+            write(&token.to_string(), token.span(), line, end);
+            continue;
+        };
+        let (open, close) = match group.delimiter() {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Brace => ("{", "}"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::None => ("", ""),
+        };
+        if !open.is_empty() {
+            write(open, group.span_open(), line, end);
+        }
+        write_tokens(group.stream(), line, end);
+        if !close.is_empty() {
+            write(close, group.span_close(), line, end);
+        }
+    }
 }

@@ -69,6 +69,9 @@ impl Superstep {
     }
 }
 
+/// As many windows as the runtime fences in one call.
+const WINDOWS_MAX: usize = 6;
+
 /// Read the attribute's options and the function under it.
 pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     let options = read_options(options)?;
@@ -90,6 +93,10 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     let (returns, pattern_returns, returns_unit) = result_type(&sig)?;
     if !params.iter().any(|param| matches!(param.kind, ParamKind::Window { .. })) {
         return Err(Error::new_spanned(&sig.ident, NO_WINDOW));
+    }
+    let windows = params.iter().filter(|param| matches!(param.kind, ParamKind::Window { .. }));
+    if let Some(seventh) = windows.skip(WINDOWS_MAX).map(|param| &param.pat).next() {
+        return Err(Error::new_spanned(seventh, MANY_WINDOWS));
     }
     Ok(Superstep {
         facade: options.facade,

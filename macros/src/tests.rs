@@ -321,7 +321,7 @@ fn a_helper_that_is_handed_the_window_makes_it_dynamic() {
 fn a_window_in_the_tokens_of_a_macro_makes_it_dynamic() {
     assert_dynamic("\nsend!(u, n);\nOk(())", 3, "send!(u, n)", "tokens of a macro");
     assert_dynamic("println!(\"{:?}\", u);\nOk(())", 2, "println!", "tokens of a macro");
-    assert_dynamic("assert!(u.put([1.0]).to(0, 0).is_ok());\nOk(())", 2, "u", "tokens of a macro");
+    assert_dynamic("assert!(u.put([1.0]).to(0, 0).is_ok());\nOk(())", 2, "u.put([1.0])", "tokens of a macro");
     assert_dynamic(
         "macro_rules! left { () => { u.put([1.0]).to(0, 0)? } }\nleft!();\nOk(())",
         2,
@@ -459,6 +459,10 @@ fn signatures_that_cannot_be_supersteps_are_refused() {
         ("fn f(u: &mut Window<f64>) -> Option<()> { None }", "returns a `Result`"),
         ("fn f(u: &mut Window<f64>) -> Result<impl Sized> { Ok(()) }", "`impl Trait`"),
         ("fn f(n: usize) -> Result<()> { Ok(()) }", "needs a window"),
+        (
+            "fn f(a: &mut Window<u8>, b: &mut Window<u8>, c: &mut Window<u8>, d: &mut Window<u8>, e: &mut Window<u8>, f: &mut Window<u8>, g: &mut Window<u8>) -> Result<()> { Ok(()) }",
+            "at most six windows",
+        ),
         ("fn f(u: Window<f64>) -> Result<()> { Ok(()) }", "as `&mut Window<T>` only"),
         (
             "fn f(u: &mut Window<f64>, v: &mut [Window<f64>]) -> Result<()> { Ok(()) }",

@@ -2,6 +2,9 @@
 //!
 //! It follows the numbered paragraphs of `planner/README.md`, one element at a time, and shares nothing with the
 //! passes but the shapes of a [`Pattern`]. There is nothing here to make it fast, and nothing should be added.
+//!
+//! ---
+#![doc = include_str!("../README.md")]
 
 use crate::datatype::Datatype;
 use crate::element::{ElementKind, ElementType, Op, Scalar};

@@ -13,7 +13,7 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::verify_expanded;
-use fencepost_planner::{Class, Options, collect, compile};
+use fencepost_planner::{Class, Options, collect, compile, conflicts, explain};
 use proptest::prelude::*;
 use support::{interpreter, random};
 
@@ -110,7 +110,7 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
 
 fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) {
     let schedule = compile(patterns, placement, &Machine::default(), options).expect("good patterns");
-    let windows: Vec<ElementType> = windows().into_values().collect();
+    let windows: Vec<ElementType> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), LEN, seed);
     if let Err(difference) = interpreter::differs(patterns, &schedule, &world, 4, seed) {
         panic!("{difference}\n{patterns}{}", schedule.get());
@@ -125,6 +125,23 @@ proptest! {
         patterns in patterns(), (placement, options) in options(), seed in any::<u64>(),
     ) {
         check(&patterns, placement, &options, seed);
+    }
+}
+
+#[test]
+fn epochs_of_every_element_type_keep_their_meaning_in_every_mode() {
+    for seed in 0..600 {
+        let patterns = random::epoch(seed);
+        for (at, mode) in Mode::ALL.into_iter().enumerate() {
+            let placement = [Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 2 }]
+                [(seed as usize + at) % 3];
+            check(
+                &patterns,
+                placement,
+                &Options { mode, coalesce: seed % 4 > 0, ..Options::default() },
+                seed,
+            );
+        }
     }
 }
 
@@ -260,4 +277,73 @@ fn what_makes_no_sense_is_an_error_that_names_operation_rank_and_line() {
         assert_eq!((error.class(), error.rank()), (class, Some(0)), "{error}");
         assert!(error.message().contains("op1") && error.message().contains("heat.rs:7"), "{error}");
     }
+}
+
+#[test]
+fn conflicts_are_what_the_definition_says_and_name_both_lines() {
+    let conflicts = |text: &str| {
+        let header = "superstep s\nwindow w0 i32\nwindow w1 i32\nshape 3\n";
+        let patterns: Patterns = format!("{header}{text}").parse().expect("patterns");
+        conflicts(&patterns).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let two = |first: &str, second: &str| {
+        conflicts(&format!(
+            "class c0\n {first} at a.rs:1\nclass c1\n {second} at b.rs:2\nclass c2\nranks c0 c1 c2\n"
+        ))
+        .len()
+    };
+    assert_eq!(
+        conflicts(
+            "class c0\n put buffer -> +1 w0 0..4 at a.rs:1\nclass c1\n put w0 3..5 -> +1 w0 0..2 at b.rs:2\nclass c2\nranks c0 c1 c2\n"
+        ),
+        ["element 3 of w0 on rank 1: put by op0 of rank 0 at a.rs:1 and get by op0 of rank 1 at b.rs:2"],
+    );
+    for (first, second, clashes) in [
+        ("put buffer -> +2 w0 0..4", "put buffer -> +1 w0 3..5", true),
+        ("put buffer -> +2 w0 0..4", "put buffer -> +1 w0 4..6", false),
+        ("put buffer -> +2 w0 0..4", "put buffer -> +1 w1 0..4", false),
+        ("get +2 w0 0..4 -> buffer", "get +1 w0 0..4 -> buffer", false),
+        ("get +2 w0 0..4 -> buffer", "accumulate SUM buffer -> +1 w0 0..4", true),
+        ("accumulate SUM buffer -> +2 w0 0..4", "accumulate SUM buffer -> +1 w0 0..4", false),
+        ("accumulate SUM buffer -> +2 w0 0..4", "accumulate MAX buffer -> +1 w0 0..4", true),
+        ("put buffer -> +1 w0 0..4", "get +1 w0 0..4 -> w0 0..4", true),
+        ("put w0 0..4 -> +1 w0 0..4", "put buffer -> none w0 0..4", false),
+    ] {
+        assert_eq!(two(first, second) > 0, clashes, "{first} and {second}");
+    }
+    assert_eq!(
+        conflicts("class c0\n put buffer -> self w0 0..1\n put buffer -> self w0 0..1\nranks c0 x3\n"),
+        [
+            "element 0 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0; likewise on 2 other ranks"
+        ],
+    );
+}
+
+#[test]
+fn explain_tells_for_each_operation_its_mode_round_cost_and_line() {
+    let text = "superstep exchange
+window w0 f64
+shape 2
+class c0
+  put w0 512..1024 -> +1 w0 1024..1536 at heat.rs:7
+  put w0 0+[64 by 9]x1 -> +1 w0 1+[64 by 9]x1 at heat.rs:8
+  put buffer -> none w0 0..1 at heat.rs:9
+  get +1 w0 600..700 -> buffer mode direct at heat.rs:10
+class c1
+  put w0 600..601 -> -1 w0 5..6
+  put buffer -> self w0 600..601
+ranks c0 c1
+";
+    let patterns: Patterns = text.parse().expect("patterns");
+    let schedule = compile(&patterns, Placement::Together, &Machine::default(), &Options::default())
+        .expect("good patterns");
+    let text = explain(&schedule, &Machine::default());
+    let line = |what: &str| {
+        text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"))
+    };
+    assert!(line("heat.rs:7").contains("direct, round"), "{text}");
+    assert!(line("heat.rs:8").contains("aggregated, round") && line("heat.rs:8").contains("pack"), "{text}");
+    assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
+    assert!(line("heat.rs:10").contains("asked for otherwise"), "{text}");
+    assert!(line("predicted").contains("at least"), "{text}");
 }

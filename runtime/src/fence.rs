@@ -15,6 +15,7 @@
 //! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every letter: nothing is
 //! applied anywhere, the ranks explain themselves to each other, and the world goes on.
 
+use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::element::Element;
 use crate::outbox::{Head, Outbox, WIDE, Wide, WideSource, op_of};
@@ -227,6 +228,29 @@ pub(crate) fn fence(
         Err(_) => windows.iter().for_each(|window| window.discard()),
     }
     result
+}
+
+/// [`fence`], with what the program promises.
+pub(crate) fn fence_with(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    assertions: Assertions,
+) -> Result<()> {
+    let call = Call { hash: call.hash ^ assertions.collective(), ..*call };
+    let waiting = windows.iter().find(|window| window.is_pending());
+    let failed = waiting.filter(|_| assertions.contains(Assertions::NOPRECEDE)).map(|window| {
+        let message = format!(
+            "NOPRECEDE was asserted, and operations wait for the fence of window {}: nothing was applied",
+            window.key.window
+        );
+        call.error(world, Class::Assert, message)
+    });
+    fence(world, windows, &call, failed)?;
+    if assertions.contains(Assertions::NOSUCCEED) {
+        windows.iter().for_each(|window| window.close(true));
+    }
+    Ok(())
 }
 
 /// What one rank can see is wrong; and sections that are sources are read.
@@ -694,6 +718,9 @@ enum Disagreement {
 impl WindowCore {
     /// After a fence that went through: fill the other set, which nobody reads any more.
     fn next_set(&self) {
+        if self.closed.get() {
+            self.close(false);
+        }
         let set = self.set.get() ^ 1;
         self.set.set(set);
         for target in 0..self.world.size {
@@ -702,6 +729,12 @@ impl WindowCore {
         }
         let pending = &mut *self.pending.borrow_mut();
         pending.clear();
+    }
+
+    /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
+    fn close(&self, closed: bool) {
+        self.closed.set(closed);
+        self.short.set(!closed);
     }
 
     /// Forget what is pending.

@@ -3,6 +3,7 @@
 //! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
 
 mod ahead;
+mod assertions;
 pub mod call;
 mod collective;
 pub mod element;
@@ -27,6 +28,7 @@ mod wire;
 mod world;
 
 pub use ahead::Compiled;
+pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use element::{Element, ValueAt, element_type};
 pub use record::Recorder;

@@ -1,7 +1,7 @@
 //! What `#[superstep]` calls: entering and leaving a superstep, and the claim that its pattern makes.
 //!
 //! The pattern of a superstep is a claim about its calls. The first time that a rank runs the superstep, and each time
-//! in debug builds, the calls made are compared with it at each fence, before anything moves.
+//! under the checker, the calls made are compared with it at each fence, before anything moves.
 
 use crate::fence::{self, Call};
 use crate::outbox::{Head, WIDE, WideSource, code_of};
@@ -78,6 +78,8 @@ pub(crate) struct Supersteps {
     pub(crate) bound: RefCell<Option<Rc<Ready>>>,
     /// Whether the last fence failed: every rank knows then.
     failed: Cell<bool>,
+    /// Whether each execution is compared, not only the first.
+    check: Cell<bool>,
 }
 
 struct Running {
@@ -93,10 +95,20 @@ impl Supersteps {
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
             Some(running) if call.name.is_none() => {
-                Call { hash: running.call.hash, name: running.call.name, ..*call }
+                Call { hash: running.call.hash ^ call.hash, name: running.call.name, ..*call }
             }
             _ => *call,
         }
+    }
+
+    /// Compare each execution with its pattern, or only the first.
+    pub(crate) fn check(&self, each: bool) {
+        self.check.set(each);
+    }
+
+    /// Whether each execution is compared.
+    pub(crate) fn checks(&self) -> bool {
+        self.check.get()
     }
 
     /// Keep whether a fence failed.
@@ -305,7 +317,7 @@ impl Supersteps {
         self.running.borrow_mut().truncate(depth);
     }
 
-    /// What the superstep must call, to be compared: the first time, and in debug builds.
+    /// What the superstep must call, to be compared: the first time, and each time under the checker.
     fn claim(
         &self,
         superstep: &'static Superstep,
@@ -315,7 +327,7 @@ impl Supersteps {
     ) -> Option<Rc<[RecordedEpoch]>> {
         let claim = claim?;
         let known = self.compared.borrow().contains(&std::ptr::from_ref(superstep));
-        if known && !cfg!(debug_assertions) {
+        if known && !self.check.get() {
             return None;
         }
         if !known {

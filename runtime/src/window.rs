@@ -1,5 +1,6 @@
 //! [`Window`]: one rank's part of a distributed array, and the calls on it.
 
+use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
@@ -56,6 +57,8 @@ pub struct WindowCore {
     pub(crate) apply: fence::Apply,
     /// Whether small operations go the short way: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
+    /// Whether NOSUCCEED was asserted for this epoch.
+    pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
     /// What travelled to and from ranks whose memory is not reached.
@@ -186,6 +189,17 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fence(&mut self) -> Result<()> {
         fence::fence(&self.core.world, &[&*self.core], &Call::fence(Location::caller()), None)
+    }
+
+    /// [`fence`](Self::fence), with what the program promises.
+    ///
+    /// # Errors
+    /// `ASSERT` where an assertion is seen to be false: on the rank that sees it; the others get `RMA_SYNC`, and nothing is
+    /// applied. Else as [`fence`](Self::fence).
+    #[track_caller]
+    pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        fence::fence_with(&self.core.world, &[&*self.core], &call, assertions)
     }
 
     /// A scoped epoch: operations in it may borrow their buffers, and it ends in a fence of this window.
@@ -320,6 +334,11 @@ impl WindowCore {
         landing: Option<Landing>,
         site: &'static Location<'static>,
     ) -> Result<()> {
+        if self.closed.get() {
+            let message =
+                "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
+            return Err(self.error(Class::Assert, message.into(), site));
+        }
         let Some((ready, id)) = self.matching.borrow().clone() else {
             return Err(self.error(
                 Class::RmaSync,

@@ -1,5 +1,6 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
+use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
@@ -192,6 +193,7 @@ impl World {
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
+            closed: Cell::new(false),
             matching: RefCell::new(None),
             wire: RefCell::new(Wire::new(core.size)),
         }))
@@ -205,6 +207,16 @@ impl World {
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
         windows.with(|windows| fence::fence(&self.core, windows, &call, None))
+    }
+
+    /// [`fence`](Self::fence), with what the program promises.
+    ///
+    /// # Errors
+    /// As [`Window::fence_with`].
+    #[track_caller]
+    pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
     }
 
     /// Wait until every rank has come here.
@@ -258,7 +270,9 @@ impl World {
         let Some((id, endpoint)) = core.registry.take_end((core.id, number), core.rank) else {
             return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
         };
-        Ok(Some(World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get())))
+        let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
+        world.core.supersteps.check(core.supersteps.checks());
+        Ok(Some(world))
     }
 
     /// What this rank has moved so far.

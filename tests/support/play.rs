@@ -69,16 +69,17 @@ fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
 }
 
 fn bytemuck_collect<T: Element>(bytes: &[u8]) -> Vec<T> {
-    let mut all = vec![fencepost::bytemuck::Zeroable::zeroed(); bytes.len() / size_of::<T>()];
-    fencepost::bytemuck::cast_slice_mut(&mut all).copy_from_slice(bytes);
+    let mut all = vec![bytemuck::Zeroable::zeroed(); bytes.len() / size_of::<T>()];
+    bytemuck::cast_slice_mut(&mut all).copy_from_slice(bytes);
     all
 }
 
 fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
-    fencepost::bytemuck::cast_slice(elements).to_vec()
+    bytemuck::cast_slice(elements).to_vec()
 }
 
-fn issue<T: Element>(
+/// Make one call; the ticket of a get that lands in one.
+pub fn issue<T: Element>(
     window: &Window<T>,
     other: Option<fencepost::WindowSection<T>>,
     operation: &Operation,
@@ -141,7 +142,7 @@ fn one(program: &Program, world: &World) -> fencepost::Result<Left> {
     for (w, element) in program.windows.iter().enumerate() {
         let mut window = Any::new(world, *element, program.lens[me][w])?;
         let first = first_bytes(me, w, *element, program.lens[me][w]);
-        each!(&mut window, w => fencepost::bytemuck::cast_slice_mut(w).copy_from_slice(&first));
+        each!(&mut window, w => bytemuck::cast_slice_mut(w).copy_from_slice(&first));
         windows.push(window);
     }
     let mut brought = BTreeMap::new();

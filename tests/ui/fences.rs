@@ -31,7 +31,7 @@ fn jumped_over(u: &mut Window<f64>, #[uniform] rounds: usize, n: usize) -> Resul
 
 #[superstep]
 fn in_a_closure(u: &mut Window<f64>) -> Result<()> {
-    let end = || u.fence();
+    let mut end = || u.fence();
     end()
 }
 

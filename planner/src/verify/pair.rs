@@ -144,24 +144,22 @@ fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -
         // Its own frames are released when it leaves.
         return Ok(());
     }
-    for (id, buffer) in sender.program.buffers.iter().filter(|(_, buffer)| buffer.peer == to) {
+    for &id in &there.buffers {
         let frames = there
             .sent
             .iter()
             .zip(&back.awaited)
             .filter(|(sent, _)| matches!(sent.frame, Frame::Data { .. }) && sent.buffer == id);
         let Some(released) = frames.map(|(_, awaited)| awaited.released).max() else { continue };
-        let writes = |instruction: &Instruction| matches!(instruction, Instruction::Pack { buffer, .. } if *buffer == id);
-        let Some(first) = sender.program.instructions.iter().position(writes) else { continue };
-        let mut before = sender.program.instructions[..first].iter();
-        if before.any(|instruction| matches!(instruction, Instruction::Reclaim { buffer } if *buffer == id)) {
+        let Some(first) = sender.packed[id].first else { continue };
+        if sender.packed[id].reclaim.is_some_and(|reclaim| reclaim < first) {
             continue;
         }
         if there.awaited.is_empty() {
             let what = format!("writes {id} again, with no sign ever from {to} that it has read it");
             return Err(VerifyError::RunsAhead(sender.finding(rank, Some(first), what)));
         }
-        let in_between = buffer.copies >= 2;
+        let in_between = sender.program.buffers[id].copies >= 2;
         let this_run = there.awaited.iter().any(|awaited| awaited.instruction < first);
         let after_release = back.sent.iter().any(|sent| sent.instruction > released);
         if !(in_between || this_run || after_release) {

@@ -86,8 +86,6 @@ pub(super) struct Sweep<'a, 'f, 's> {
     /// For each access: where to, and which elements there of which at its source.
     moves: Vec<Move>,
     found: Found,
-    /// How many elements were added.
-    pub elements: u64,
 }
 
 /// Which elements an access moves from where it comes from to where it goes to.
@@ -118,12 +116,11 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         memo: &'a mut Memo,
     ) -> Self {
         let (accesses, moves, found) = (Vec::new(), Vec::new(), Found::default());
-        Self { windows, order, here, memo, accesses, moves, found, elements: 0 }
+        Self { windows, order, here, memo, accesses, moves, found }
     }
 
     /// Add an access that moves the elements `origin` of its source to the elements `elements` of `to`, in step.
     pub fn add(&mut self, access: Access, to: Space, origin: &Datatype, elements: &Datatype) {
-        self.elements += elements.size() as u64;
         self.accesses.push(access);
         let (elements, origin) = (self.memo.intern(elements), self.memo.intern(origin));
         self.moves.push(Move { to, elements, origin });
