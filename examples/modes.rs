@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example modes -- -n 2`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, mode_name};
@@ -61,9 +63,11 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// All of them.
     pub const ALL: [Workload; 4] =
         [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
 
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Workload::RowHalo => "row halo",
@@ -159,6 +163,7 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The whole example, as the command line says.
 pub fn main() -> Result<()> {
     report(&Options::parse())
 }
