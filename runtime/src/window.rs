@@ -422,8 +422,47 @@ impl WindowCore {
     }
 }
 
+impl<T: Element> Window<T> {
+    /// What is more than one small element, or is matched with a plan: kept out of the loops that calls stand in, where the
+    /// short way then takes a few instructions.
+    #[cold]
+    #[inline(never)]
+    fn send_more(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if !self.core.short.get() {
+            let (local, slice, count) = match given {
+                Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
+                Given::Section(window, section) => {
+                    let count = section.size();
+                    (Some((window, section)), &[][..], count)
+                }
+            };
+            let remote = place.datatype(count);
+            self.core.sizes(count, remote.size(), site)?;
+            return self.core.matched(kind, target, remote, local, slice, None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        match given {
+            Given::Slice(values) => {
+                let bytes = bytemuck::cast_slice(values);
+                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)
+            }
+            Given::Section(window, section) => {
+                let count = section.size();
+                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)
+            }
+        }
+    }
+}
+
 impl<T: Element> Collect<T> for Window<T> {
-    #[inline]
+    #[inline(always)]
     fn send(
         &self,
         kind: Kind,
@@ -449,29 +488,7 @@ impl<T: Element> Collect<T> for Window<T> {
             return Ok(());
         }
         let _ = mode;
-        if !self.core.short.get() {
-            let (local, slice, count) = match given {
-                Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
-                Given::Section(window, section) => {
-                    let count = section.size();
-                    (Some((window, section)), &[][..], count)
-                }
-            };
-            let remote = place.datatype(count);
-            self.core.sizes(count, remote.size(), site)?;
-            return self.core.matched(kind, target, remote, local, slice, None, site);
-        }
-        let Some(target) = target else { return Ok(()) };
-        match given {
-            Given::Slice(values) => {
-                let bytes = bytemuck::cast_slice(values);
-                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)
-            }
-            Given::Section(window, section) => {
-                let count = section.size();
-                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)
-            }
-        }
+        self.send_more(kind, given, target, place, site)
     }
 
     #[inline]
