@@ -18,13 +18,15 @@
 use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::element::Element;
-use crate::outbox::{Head, Outbox, WIDE, Wide, WideSource, op_of};
+use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, code_of, op_of};
 use crate::pending::{Get, Into as Landing, ONE, Pending};
 use crate::transport::{Endpoint, Header, Record, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::{Traffic, WorldCore};
 use crate::{element_type, kernel};
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
@@ -141,13 +143,50 @@ pub(crate) unsafe fn apply<T: Element>(
         }
     };
     match items {
-        Items::Records(records) => records.iter().for_each(|record| one(Head(record.head), record.value)),
+        Items::Records(mut records) => {
+            let sum = code_of(Kind::Accumulate(Op::Sum));
+            while let Some(first) = records.first() {
+                let code = Head(first.head).code();
+                // Long runs of one kind are the rule: what it is is asked once.
+                let done = if size_of::<T>() > 8 {
+                    0
+                } else if code == PUT {
+                    alike::<T>(base, len, records, PUT, |to, value| {
+                        // SAFETY: `to` is one element; the first bytes of the value are its bytes.
+                        unsafe { move_one(std::ptr::from_ref(&value).cast(), to, size_of::<T>()) }
+                    })
+                } else if code == sum {
+                    alike::<T>(base, len, records, sum, |to, value| {
+                        // SAFETY: as above, and the operator was checked at the call or on arrival.
+                        unsafe { kernel::combine_one(Op::Sum, element_type::<T>(), to, value) }
+                    })
+                } else {
+                    0
+                };
+                if done == 0 {
+                    one(Head(first.head), first.value);
+                }
+                records = &records[done.max(1)..];
+            }
+        }
         Items::Split(heads, values) => {
             heads.iter().zip(values.chunks_exact(8)).for_each(|(&head, value)| {
                 one(Head(head), u64::from_ne_bytes(value.try_into().expect("chunks of eight")));
             });
         }
     }
+}
+
+/// Hands each record at the front that has this code and lies in the window to `act`, with its place; gives their number.
+#[inline(always)]
+fn alike<T>(base: *mut u8, len: usize, records: &[Record], code: u64, act: impl Fn(*mut u8, u64)) -> usize {
+    let mine = |record: &&Record| Head(record.head).code() == code && Head(record.head).at() < len;
+    let mut done = 0;
+    for record in records.iter().take_while(mine) {
+        act(base.wrapping_add(Head(record.head).at() * size_of::<T>()), record.value);
+        done += 1;
+    }
+    done
 }
 
 /// # Safety

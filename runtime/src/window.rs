@@ -444,31 +444,19 @@ impl WindowCore {
     }
 }
 
-impl<T: Element> Collect<T> for Window<T> {
-    #[inline]
-    fn send(
+impl<T: Element> Window<T> {
+    /// What is more than one small element, or is matched with a plan: kept out of the loops that calls stand in, where the
+    /// short way then takes a few instructions.
+    #[cold]
+    #[inline(never)]
+    fn send_more(
         &self,
         kind: Kind,
         given: Given<'_, T>,
         target: Option<usize>,
         place: Place,
-        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        if let (Given::Slice([value]), Some(target), Place::At(at)) = (&given, target, &place)
-            && size_of::<T>() <= 8
-            && let Some(lane) = self.core.lanes.get(target)
-            && *at < lane.below.get()
-            && (kind == Kind::Put || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
-        {
-            let mut bits = [0u8; 8];
-            bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
-            // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-            let outbox = unsafe { &mut *lane.outbox.get() };
-            outbox.push(Head::new(*at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
-            return Ok(());
-        }
-        let _ = mode;
         if !self.core.short.get() {
             let (local, slice, count) = match given {
                 Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
@@ -492,6 +480,35 @@ impl<T: Element> Collect<T> for Window<T> {
                 self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)
             }
         }
+    }
+}
+
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline(always)]
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if let (Given::Slice([value]), Some(target), Place::At(at)) = (&given, target, &place)
+            && size_of::<T>() <= 8
+            && let Some(lane) = self.core.lanes.get(target)
+            && *at < lane.below.get()
+            && (kind == Kind::Put || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
+        {
+            let mut bits = [0u8; 8];
+            bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
+            // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+            let outbox = unsafe { &mut *lane.outbox.get() };
+            outbox.push(Head::new(*at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
+            return Ok(());
+        }
+        let _ = mode;
+        self.send_more(kind, given, target, place, site)
     }
 
     #[inline]
