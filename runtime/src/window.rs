@@ -74,6 +74,8 @@ pub struct Lane {
     below: Cell<usize>,
     /// The target's outbox in the set being filled.
     outbox: Cell<*mut Outbox>,
+    /// The target's elements, where its memory is reached.
+    pub(crate) memory: Cell<*const u8>,
 }
 
 /// What a rank knows of another's part of a window.
@@ -246,6 +248,7 @@ impl WindowCore {
         for (target, (lane, peer)) in self.lanes.iter().zip(&self.peers).enumerate() {
             lane.below.set(if short { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
             lane.outbox.set(self.region.outbox(set, target));
+            lane.memory.set(peer.region.as_ref().map_or(std::ptr::null(), |region| region.base()));
         }
     }
 
