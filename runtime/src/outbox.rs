@@ -48,7 +48,7 @@ impl Head {
 
 #[inline]
 fn site_bits(site: &'static Location<'static>) -> u64 {
-    let offset = (std::ptr::from_ref(site) as isize).wrapping_sub(std::ptr::from_ref(ANCHOR) as isize) >> 3;
+    let offset = (std::ptr::from_ref(site) as isize).wrapping_sub((&raw const ANCHOR) as isize) >> 3;
     if (-(1 << 17)..1 << 17).contains(&offset) { (offset as u64) & 0x3_ffff } else { 0 }
 }
 
