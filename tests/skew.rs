@@ -88,7 +88,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
             let options = Options { mode, ..Options::default() };
             let compiled = shift::compile(RANKS as u32, |_| Ok(())).unwrap();
             let compiled = compiled.with(placement, &Machine::default(), &options).unwrap();
-            let buffers = compiled.schedules()[0].classes.values().flat_map(|program| program.buffers.values());
+            let buffers =
+                compiled.schedules()[0].classes.values().flat_map(|program| program.buffers.values());
             let copies = u64::from(buffers.map(|buffer| buffer.copies).max().unwrap_or(0));
             let done: Vec<AtomicU64> = (0..RANKS).map(|_| AtomicU64::new(0)).collect();
             let leads: Vec<u64> = ranks(RANKS)

@@ -497,21 +497,28 @@ impl<T: Element> Collect<T> for Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        if let (Given::Slice([value]), Some(target), Place::At(at)) = (&given, target, &place)
-            && size_of::<T>() <= 8
-            && let Some(lane) = self.core.lanes.get(target)
-            && *at < lane.below.get()
-            && (kind == Kind::Put || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
-        {
-            let mut bits = [0u8; 8];
-            bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
-            // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-            let outbox = unsafe { &mut *lane.outbox.get() };
-            outbox.push(Head::new(*at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
-            return Ok(());
-        }
         let _ = mode;
-        self.send_more(kind, given, target, place, site)
+        // Each is taken apart and, off the short way, put together again: what is only known by value stays in registers.
+        match (given, place) {
+            (Given::Slice(values), Place::At(at)) => {
+                if let ([value], Some(to)) = (values, target)
+                    && size_of::<T>() <= 8
+                    && let Some(lane) = self.core.lanes.get(to)
+                    && at < lane.below.get()
+                    && (kind == Kind::Put
+                        || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
+                {
+                    let mut bits = [0u8; 8];
+                    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
+                    // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+                    let outbox = unsafe { &mut *lane.outbox.get() };
+                    outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
+                    return Ok(());
+                }
+                self.send_more(kind, Given::Slice(values), target, Place::At(at), site)
+            }
+            (given, place) => self.send_more(kind, given, target, place, site),
+        }
     }
 
     #[inline]
