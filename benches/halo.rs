@@ -25,7 +25,14 @@ fn faces3(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
 
 /// The column towards the other of two ranks, a put for each of its cells.
 #[superstep]
-fn cells(u: &mut Window<f64>, rows: usize, stride: usize, from: usize, to: usize, other: usize) -> Result<()> {
+fn cells(
+    u: &mut Window<f64>,
+    rows: usize,
+    stride: usize,
+    from: usize,
+    to: usize,
+    other: usize,
+) -> Result<()> {
     for row in 1..=rows {
         u.put(row * stride + from..row * stride + from + 1).to(other, row * stride + to)?;
     }
@@ -70,9 +77,11 @@ fn main() {
     let mut contests = Vec::new();
     for n in [512, 1024, 2048] {
         contests.push(
-            Contest::new(format!("row halo of {n}"), 1)
-                .side("copy, barrier", direct(Face::row(n)))
-                .held("Fencepost, prepared", 2.5, move |k| plane2(n, [2, 1], k)),
+            Contest::new(format!("row halo of {n}"), 1).side("copy, barrier", direct(Face::row(n))).held(
+                "Fencepost, prepared",
+                2.5,
+                move |k| plane2(n, [2, 1], k),
+            ),
         );
     }
     contests.push(
@@ -86,9 +95,11 @@ fn main() {
             .held("Fencepost, prepared", 1.3, |k| column_of_puts(1024, k)),
     );
     contests.push(
-        Contest::new("k-face of 128 cubed", 1)
-            .side("pack, barrier, unpack", packed(Face::plane(128)))
-            .held("Fencepost, prepared", 1.3, |k| plane3(128, [1, 1, 2], k)),
+        Contest::new("k-face of 128 cubed", 1).side("pack, barrier, unpack", packed(Face::plane(128))).held(
+            "Fencepost, prepared",
+            1.3,
+            |k| plane3(128, [1, 1, 2], k),
+        ),
     );
     fencepost_benches::main(contests);
 }

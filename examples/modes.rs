@@ -2,9 +2,12 @@
 //!
 //! `cargo run --release --example modes -- -n 2`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, mode_name};
+use fencepost_examples_support::pin;
 use std::time::{Duration, Instant};
 
 /// Run each workload in each mode; compare with the machine model.
@@ -60,9 +63,11 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// All of them.
     pub const ALL: [Workload; 4] =
         [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
 
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Workload::RowHalo => "row halo",
@@ -85,9 +90,26 @@ impl Workload {
         (0..n).map(|i| n + i * step % n).collect()
     }
 
+    /// Its schedule in `mode`, compiled without a world.
+    pub fn compile(self, ranks: usize, mode: Mode, size: usize) -> Result<fencepost::Compiled> {
+        let next = |rank: usize| (rank + 1) % ranks;
+        let compiled = match self {
+            Workload::RowHalo | Workload::ColumnHalo => {
+                faces::compile(ranks as u32, |rank| self.halo(rank, ranks, size))
+            }
+            Workload::Scattered => {
+                let places = Self::places(size);
+                scatter::compile(ranks as u32, |rank| Ok((next(rank), places.clone())))
+            }
+            Workload::Block => block::compile(ranks as u32, |rank| Ok((next(rank), size * 100))),
+        };
+        compiled?.in_mode(mode)
+    }
+
     /// Runs it on a world of `ranks` ranks in `mode`; gives the time of an epoch on the slowest rank.
     pub fn measure(self, ranks: usize, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
         let times: Vec<Duration> = fencepost::ranks(ranks).mode(mode).run(|world| {
+            pin(world.rank());
             let next = (world.rank() + 1) % ranks;
             let half = size * 100;
             match self {
@@ -125,4 +147,31 @@ fn time(world: &World, epochs: u32, mut epoch: impl FnMut() -> Result<()>) -> Re
     let clock = Instant::now();
     (0..epochs).try_for_each(|_| epoch())?;
     Ok(clock.elapsed() / epochs.max(1))
+}
+
+fn report(options: &Options) -> Result<()> {
+    let ranks = options.job.ranks();
+    println!("{:<16} {:>12} {:>14} {:>14}", "us an epoch", "mode", "predicted", "measured");
+    for workload in Workload::ALL {
+        for mode in Mode::ALL {
+            let compiled = workload.compile(ranks, mode, options.size)?;
+            let predicted = compiled.predicted().0 / 1e3;
+            let measured = workload.measure(ranks, mode, options.size, options.epochs)?.as_secs_f64() * 1e6;
+            println!("{:<16} {:>12} {predicted:>14.2} {measured:>14.2}", workload.name(), mode_name(mode));
+        }
+    }
+    Ok(())
+}
+
+/// The whole example, as the command line says.
+pub fn main() -> Result<()> {
+    report(&Options::parse())
+}
+
+/// Small enough for a test.
+pub fn check() -> Result<()> {
+    for ranks in ["1", "2", "3"] {
+        report(&Options::parse_from(["modes", "-n", ranks, "--epochs", "4", "--size", "60"]))?;
+    }
+    Ok(())
 }

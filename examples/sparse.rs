@@ -6,6 +6,8 @@
 //!
 //! `cargo run --release --example sparse -- -n 4`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::{digest, options::Job};
@@ -91,7 +93,7 @@ fn distributed(options: &Options) -> Result<Vec<f64>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
     let plan = std::env::temp_dir().join(format!("fencepost-sparse-{}-{ranks}.plan", std::process::id()));
     let clock = Instant::now();
-    fetch::compile(ranks, |rank| Ok(localise(rank, ranks, rows).0))?.save(&plan)?;
+    fetch::compile(ranks as u32, |rank| Ok(localise(rank, ranks, rows).0))?.save(&plan)?;
     println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());
     let parts: Result<Vec<Vec<f64>>> = fencepost::ranks(ranks).mode(options.job.mode).run(|world| {
         let (needs, entries) = localise(world.rank(), ranks, rows);
@@ -138,6 +140,7 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The whole example, as the command line says.
 pub fn main() -> Result<()> {
     report(&Options::parse())
 }

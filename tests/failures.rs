@@ -279,3 +279,40 @@ fn unknown_environment_values_and_empty_worlds_are_refused() {
     let error = "fast".parse::<fencepost::Mode>().expect_err("no such mode");
     assert!(error.message().contains("aggregated"), "{error}");
 }
+
+#[test]
+fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing() -> Result<()> {
+    use fencepost::Assertions;
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let peer = 1 - world.rank();
+            let mut u = world.window::<u32>(2)?;
+            u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?;
+            u.put([3]).to(peer, 0)?;
+            u.fence_with(Assertions::NOSUCCEED | Assertions::NOPUT)?;
+            assert_eq!(u[0], 3);
+            let refused = u.put([4]).to(peer, 0).expect_err("NOSUCCEED was asserted");
+            assert_eq!(refused.class(), Class::Assert, "{refused}");
+            assert_eq!(u.get(0..1).from(peer, 0).expect_err("gets too").class(), Class::Assert);
+            u.fence()?;
+            if world.rank() == 0 {
+                u.put([5]).to(peer, 1)?;
+            }
+            let error = u.fence_with(Assertions::NOPRECEDE).expect_err("rank 0 has a put pending");
+            assert_eq!(
+                error.class(),
+                if world.rank() == 0 { Class::Assert } else { Class::RmaSync },
+                "{error}"
+            );
+            assert_eq!(u[..], [3, 0]);
+            // All ranks must assert alike.
+            let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
+            assert_eq!(u.fence_with(assertions).expect_err("not alike").class(), Class::RmaSync);
+            u.put([6]).to(peer, 1)?;
+            u.fence()?;
+            assert_eq!(u[..], [3, 6]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

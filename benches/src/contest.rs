@@ -133,7 +133,8 @@ pub fn wanted(question: &str) -> bool {
     words.peek().is_none() || words.any(|word| question.contains(&word))
 }
 
-fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
+/// A number from the environment, or another.
+pub fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 

@@ -6,6 +6,8 @@
 //!
 //! `cargo run --release --example hillslope -- -n 4`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 mod serial;
 
 use fencepost::prelude::*;
@@ -14,6 +16,7 @@ use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
 use fencepost_examples_support::{Grid, digest, npy, progress};
 use serial::{JACKSBORO, Steps};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Let soil creep downhill for a few million years, and draw what becomes of the terrain.
@@ -51,6 +54,8 @@ fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
 struct Outcome {
     heights: Grid,
     time: Duration,
+    /// Frames that all ranks sent in all steps.
+    frames: u64,
 }
 
 /// All steps on as many ranks as the job has.
@@ -70,7 +75,7 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
         }
         let mut exchange = exchange::prepare(world, &block)?;
         world.barrier()?;
-        let clock = Instant::now();
+        let (clock, frames) = (Instant::now(), world.meter().total().frames);
         for _ in 0..steps.count {
             exchange.run(&mut heights)?;
             creep(steps, &heights, &mut next, &block);
@@ -79,21 +84,22 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
                 bar.inc(1);
             }
         }
-        let time = clock.elapsed();
+        let (time, frames) = (clock.elapsed(), world.meter().total().frames - frames);
         let cells: Vec<Vec<f64>> = block.rows().map(|row| heights[row].to_vec()).collect();
-        Ok(([top, left], cells, time))
+        Ok(([top, left], cells, time, frames))
     })?;
     bar.finish_and_clear();
     let mut heights = before.clone();
-    let mut slowest = Duration::ZERO;
-    for ([top, left], cells, time) in parts {
+    let (mut slowest, mut sent) = (Duration::ZERO, 0);
+    for ([top, left], cells, time, frames) in parts {
         for (row, cells) in cells.into_iter().enumerate() {
             let to = (top + row) * columns + left;
             heights.cells[to..to + cells.len()].copy_from_slice(&cells);
         }
         slowest = slowest.max(time);
+        sent += frames;
     }
-    Ok(Outcome { heights, time: slowest })
+    Ok(Outcome { heights, time: slowest, frames: sent })
 }
 
 fn input(terrain: &Terrain) -> Result<Grid> {
@@ -113,11 +119,20 @@ fn input(terrain: &Terrain) -> Result<Grid> {
     }
 }
 
-fn report(options: &Options) -> Result<String> {
+/// Bytes of elements that all ranks put in one step.
+fn bytes(compiled: &fencepost::Compiled) -> usize {
+    let patterns = &compiled.patterns()[0];
+    let puts = patterns.class_of.iter().flat_map(|&class| patterns.classes[class].operations.values());
+    puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
+}
+
+/// Runs the job beside the serial program; gives the terrain before and after, and why its bytes took their way.
+fn compare(options: &Options) -> Result<(Grid, Grid, String)> {
     let Options { job, terrain } = options;
     let before = input(terrain)?;
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
-    println!("{}: {} rows, {} columns", terrain.input.display(), before.rows, before.columns);
+    let name = terrain.input.file_name().unwrap_or_default().display();
+    println!("{name}: {} rows, {} columns", before.rows, before.columns);
     println!(
         "{} steps of {:.0} years, at most {:.0} are stable",
         steps.count,
@@ -125,8 +140,19 @@ fn report(options: &Options) -> Result<String> {
         JACKSBORO.stability_bound()
     );
 
-    let Outcome { heights: after, time } = erode(&before, &steps, job)?;
-    println!("{} ranks: {:.1?} a step", job.ranks, time / steps.count.max(1) as u32);
+    let compiled = exchange::compile(job.ranks.get(), |rank| {
+        Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(1)
+    })?;
+    let compiled = compiled.in_mode(job.mode)?;
+    let explanation = compiled.explain();
+    println!("\nasked for {}; what that comes to, and why, on rank 0:", mode_name(job.mode));
+    // A headline, its cost, then a paragraph for each class of ranks.
+    println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
+
+    let Outcome { heights: after, time, frames } = erode(&before, &steps, job)?;
+    let count = steps.count.max(1);
+    println!("{} ranks: {:.1?} a step", job.ranks, time / count as u32);
+    println!("moved {} bytes a step between ranks in {} frames", bytes(&compiled), frames / count);
 
     let clock = Instant::now();
     let mut serial = before.cells.clone();
@@ -136,18 +162,64 @@ fn report(options: &Options) -> Result<String> {
     assert_eq!(different, 0, "cells that differ from the serial program's");
     println!("equal to the serial program bit for bit");
 
-    let spacing = Spacing { north_south: JACKSBORO.north_south, east_west: JACKSBORO.east_west };
-    let heights = Heights::of(&before);
-    std::fs::create_dir_all(&terrain.out)?;
-    relief(&before, spacing, heights).save(&terrain.out.join("before.png"))?;
-    relief(&after, spacing, heights).save(&terrain.out.join("after.png"))?;
-    change(&before, &after, spacing).save(&terrain.out.join("change.png"))?;
-    npy::save(&after, &terrain.out.join("after.npy"))?;
-    println!("{}: before.png, after.png, change.png, after.npy", terrain.out.display());
-    Ok(digest(&after.cells))
+    Ok((before, after, explanation))
 }
 
+/// Writes the pictures, and what else is worth keeping.
+fn keep(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()> {
+    let spacing = Spacing { north_south: JACKSBORO.north_south, east_west: JACKSBORO.east_west };
+    let heights = Heights::of(before);
+    std::fs::create_dir_all(out)?;
+    relief(before, spacing, heights).save(&out.join("before.png"))?;
+    relief(after, spacing, heights).save(&out.join("after.png"))?;
+    change(before, after, spacing).save(&out.join("change.png"))?;
+    npy::save(after, &out.join("after.npy"))?;
+    std::fs::write(out.join("explain.txt"), explanation)?;
+    println!("{}: before.png, after.png, change.png, after.npy, explain.txt", out.display());
+    Ok(())
+}
+
+/// The whole job, as the command line says.
 pub fn main() -> Result<()> {
-    println!("digest {}", report(&Options::parse())?);
+    let options = Options::parse();
+    let (before, after, explanation) = compare(&options)?;
+    keep(&before, &after, &explanation, &options.terrain.out)?;
+    println!("digest {}", digest(&after.cells));
+    Ok(())
+}
+
+/// One digest for every number of ranks and every mode; bad input is refused with its reason.
+pub fn check() -> Result<()> {
+    let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
+    let parse = |words: &[&str]| Options::try_parse_from([&["hillslope", "--years", "1e6"], words].concat());
+    let run =
+        |words: &[&str]| compare(&parse(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?);
+    let (before, expected, explanation) = run(&["-n", "1"])?;
+    for ranks in ["2", "3", "4", "5", "7", "8", "16"] {
+        assert_eq!(digest(&run(&["-n", ranks])?.1.cells), digest(&expected.cells), "{ranks} ranks");
+    }
+    for mode in Mode::ALL.map(mode_name) {
+        assert_eq!(digest(&run(&["--mode", mode])?.1.cells), digest(&expected.cells), "{mode}");
+    }
+    keep(&before, &expected, &explanation, &out)?;
+    for picture in ["before.png", "after.png", "change.png"] {
+        assert!(std::fs::metadata(out.join(picture))?.len() > 10_000, "{picture}");
+    }
+
+    let refused = |words: &[&str], says: &str| {
+        let error = run(words).expect_err(says).to_string();
+        assert!(error.contains(says), "{error:?} does not say {says:?}");
+    };
+    let bad = out.join("bad.npy");
+    let file = bad.display().to_string();
+    npy::save(&Grid::new(4, 4, vec![f64::NAN; 16]), &bad)?;
+    refused(&["--input", &file], "row 0, column 0 is NaN");
+    npy::save(&Grid::new(1, 2, vec![0.0; 2]), &bad)?;
+    refused(&["--input", &file], "cut into 4 blocks");
+    std::fs::write(&bad, b"\x93NUMPY\x01\x00")?;
+    refused(&["--input", &file], "bad.npy: truncated");
+    refused(&["--mode", "fastest"], "aggregated");
+    refused(&["-n", "0"], "--ranks");
+    std::fs::remove_dir_all(out)?;
     Ok(())
 }

@@ -4,7 +4,6 @@ use crate::names::{name_of, strip};
 use crate::parse::{ParamKind, Superstep};
 use proc_macro2::{Ident, Span};
 use std::collections::{BTreeMap, BTreeSet};
-use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 
@@ -279,11 +278,4 @@ pub struct Fence<'a> {
     pub call: &'a ExprMethodCall,
     /// Whether the user gave assertions.
     pub asserting: bool,
-}
-
-impl Fence<'_> {
-    /// Where it is.
-    pub fn span(&self) -> Span {
-        self.call.method.span().join(self.call.span()).unwrap_or_else(|| self.call.method.span())
-    }
 }

@@ -5,6 +5,7 @@
 
 use crate::check::{fenced, idle_fences, operates};
 use crate::collect::{Body, Reason};
+use crate::messages::OTHER_MODE;
 use crate::parse::{Param, ParamKind, Superstep, is_mut, strip_type};
 use crate::slice::{Outcome, Slice, place_of};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -54,8 +55,9 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
     }
     let returns_result = matches!(&function.sig.output, ReturnType::Type(_, ty)
         if matches!(&**ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result")));
-    if !returns_result || function.sig.constness.is_some() {
-        // Its `?` would be errors of their own.
+    let missing = error.to_string().contains(OTHER_MODE);
+    if !returns_result || function.sig.constness.is_some() || missing {
+        // Its `?`, or its calls of what there is not, would be errors of their own.
         function.sig.constness = None;
         function.block = syn::parse_quote!({ loop {} });
     }
@@ -100,7 +102,7 @@ fn hidden(name: &str) -> Ident {
 /// The function itself.
 fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let Superstep { facade, attrs, vis, sig, returns, .. } = superstep;
-    let name = &sig.ident;
+    let name = &superstep.sig.ident;
     let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
     let (scope, result) = (hidden("scope"), hidden("result"));
     let reborrows = superstep.params.iter().filter_map(|param| match (&param.kind, &param.pat) {
@@ -111,21 +113,34 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
         _ => None,
     });
     let statements = statements(superstep, body, &scope);
+    // The window that the body has is a reborrow, and that one is `mut` where the user says so.
+    let mut sig = sig.clone();
+    for input in &mut sig.inputs {
+        if let FnArg::Typed(typed) = input
+            && let syn::Pat::Ident(pat) = &mut *typed.pat
+            && windows.contains(&&pat.ident)
+        {
+            pat.mutability = None;
+        }
+    }
     let uniform = uniform(superstep);
     let claim = match outcome {
         Outcome::Described(_) => claim(superstep),
         Outcome::Dynamic(_) => quote!(::core::option::Option::None),
     };
+    // Errors name the line of the function's name.
+    let enter = Ident::new("enter", Span::mixed_site().located_at(name.span()));
+    let leave = Ident::new("leave", Span::mixed_site().located_at(name.span()));
     quote! {
         #(#attrs)*
         #vis #sig {
-            let #scope = #facade::__private::enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
+            let #scope = #facade::__private::#enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
             #[allow(clippy::redundant_closure_call)]
             let #result = (|| -> #returns {
                 #(#reborrows)*
                 #statements
             })();
-            #scope.leave((#(&mut *#windows,)*), #result)
+            #scope.#leave((#(&mut *#windows,)*), #result)
         }
     }
 }
@@ -133,7 +148,7 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
 /// The body, without fences that order nothing, and with a note after the last one.
 fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream {
     let mut block = superstep.body.clone();
-    let idle = idle_fences(&body.flow).into_iter().map(place_of).collect();
+    let idle = idle_fences(body).into_iter().map(place_of).collect();
     let facade = superstep.facade.clone();
     LeaveOut { idle, facade, scope: &body.scope }.visit_block_mut(&mut block);
     let last = last_fence(&superstep.body, body);
@@ -190,7 +205,11 @@ fn uniform(superstep: &Superstep) -> TokenStream {
     if all.is_empty() {
         return quote!(0);
     }
-    quote!(#facade::__private::UniformHash::new() #(.with(&#all))* .word())
+    let with = all.iter().map(|name| {
+        let with = Ident::new("with", Span::mixed_site().located_at(name.span()));
+        quote_spanned!(name.span()=> .#with(&#name))
+    });
+    quote!(#facade::__private::UniformHash::new() #(#with)* .word())
 }
 
 /// The pattern that the calls are compared with, where all arguments can be lent for it.
@@ -349,7 +368,7 @@ fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> Token
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
     let replays = slice.replays;
-    let prepared_type = prepared_type(superstep, slice, cfgs);
+    let prepared_type = prepared_type(superstep, slice.replays, cfgs);
     quote! {
         #prepared_type
 
@@ -457,7 +476,7 @@ fn type_names(superstep: &Superstep) -> TokenStream {
 }
 
 /// The type that `prepare` and `load` give.
-fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> TokenStream {
+fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, vis, sig, returns, .. } = superstep;
     let (name, prepared) = (&sig.ident, prepared_name(superstep));
     let (types, lifetimes): (Vec<&GenericParam>, Vec<&GenericParam>) =
@@ -468,7 +487,7 @@ fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> T
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
     let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
-    let run = if slice.replays {
+    let run = if replays {
         let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
         quote! {
             /// Run it once: no counting, no descriptions, no planning.
@@ -519,6 +538,13 @@ fn prepared_type(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> T
         impl <#(#types),*> #prepared #names {
             #run
         }
+
+        #(#cfgs)*
+        impl <#(#types),*> ::core::fmt::Debug for #prepared #names {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Debug::fmt(&self.core, f)
+            }
+        }
     }
 }
 
@@ -563,7 +589,12 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
         let bundle = bundle(superstep);
         quote!(impl ::core::ops::FnMut(usize) -> #facade::Result<#bundle> + #bound)
     };
+    let prepared = prepared_name(superstep);
+    let prepared_generics = type_names(superstep);
+    let prepared_type = prepared_type(superstep, false, cfgs);
     quote! {
+        #prepared_type
+
         #(#cfgs)*
         const _: () = {
             #[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)]
@@ -582,11 +613,11 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
                     match arguments.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#facade::__private::Prepared> #clause {
+                pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#facade::__private::Prepared> #clause {
+                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
             }

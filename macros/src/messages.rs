@@ -13,6 +13,8 @@ pub const IMPL_RESULT: &str = "a superstep cannot return `impl Trait`: write the
 pub const NO_WINDOW: &str =
     "a superstep needs a window: take at least one `&mut Window<T>` parameter, or leave out `#[superstep]`";
 pub const WINDOW_BY_VALUE: &str = "a window takes part as `&mut Window<T>` only: make each window a parameter of its own, written `name: &mut Window<T>`";
+pub const MANY_WINDOWS: &str =
+    "at most six windows can be fenced together: divide the superstep, or put several fields into one window";
 pub const WINDOW_PATTERN: &str =
     "a window parameter needs a plain name: write `name: &mut Window<T>` and take it apart in the body";
 pub const UNIFORM_WINDOW: &str =
@@ -25,11 +27,11 @@ pub const NOT_UNIFORM_FENCE: &str = "this fence may not be reached by all ranks"
 pub const JUMP_IN_FENCED_LOOP: &str = "this jump may skip a fence on some ranks only";
 pub const UNIFORM_HINT: &str = "a fence may stand under conditions and bounds made of literals, constants, `size()` and parameters marked `#[uniform]`; move the fence out, or mark the parameter";
 pub const FENCE_IN_CLOSURE: &str =
-    "a fence in a closure may be called any number of times, or never: move it out of the closure";
+    "is a fence in a closure, which may be called any number of times, or never: move it out of the closure";
 pub const RETURN_BEFORE_FENCE: &str = "returning `Ok` here leaves out a fence that other ranks wait in; return after the last fence, or return an error, which every rank is told";
 pub const NO_FENCE_AFTER: &str = "comes after the last fence of the superstep and would never complete; add a fence after it, or move it up";
 pub const OTHER_MODE: &str = "is another synchronisation mode than the fence that this superstep ends in: an epoch has one mode; do it before or after, in a function without `#[superstep]`";
-pub const SCOPED_EPOCH: &str = "an epoch of its own inside a superstep: a superstep is an epoch already; move it to a function without `#[superstep]`, or use `fetch` and take the ticket after a fence";
+pub const SCOPED_EPOCH: &str = "is an epoch of its own inside a superstep: a superstep is an epoch already; move it to a function without `#[superstep]`, or use `fetch` and take the ticket after a fence";
 pub const SHARED_WINDOW: &str =
     "takes part in the superstep's fence only as `&mut Window<T>`: write its type so, or leave this call out";
 pub const NOT_A_WINDOW: &str = "is not seen to be a window, so nothing would fence it here: write its type as `&mut Window<T>` in the parameter list, without an alias";

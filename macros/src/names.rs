@@ -1,6 +1,6 @@
 //! Names: what an expression mentions, what a pattern binds, and which well-known methods do what.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, LineColumn, TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro, Pat, UnOp};
@@ -416,13 +416,42 @@ pub fn mentioned(expr: &Expr) -> BTreeSet<String> {
 
 /// What something looks like in the source, on one line and not too long.
 pub fn text_of(tokens: &impl quote::ToTokens) -> String {
-    use syn::spanned::Spanned;
-    let stream = tokens.to_token_stream();
-    let text = stream.span().source_text().unwrap_or_else(|| stream.to_string());
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = String::new();
+    write_tokens(tokens.to_token_stream(), &mut line, &mut None);
     const LONG: usize = 70;
     if line.chars().count() > LONG {
         line = line.chars().take(LONG - 3).collect::<String>() + "...";
     }
     line
+}
+
+/// Tokens with a space where the source has one or more; `end` is where the last one ended.
+fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineColumn>) {
+    fn write(text: &str, from: LineColumn, to: LineColumn, line: &mut String, end: &mut Option<LineColumn>) {
+        if end.is_some_and(|end| end != from) {
+            line.push(' ');
+        }
+        line.push_str(text);
+        *end = Some(to);
+    }
+    for token in tokens {
+        let (from, to) = (token.span().start(), token.span().end());
+        let TokenTree::Group(group) = token else {
+            write(&token.to_string(), from, to, line, end);
+            continue;
+        };
+        let (open, close) = match group.delimiter() {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Brace => ("{", "}"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::None => {
+                write_tokens(group.stream(), line, end);
+                continue;
+            }
+        };
+        // A group that was parsed and printed has one span for both its delimiters: the whole.
+        write(open, from, LineColumn { column: from.column + 1, ..from }, line, end);
+        write_tokens(group.stream(), line, end);
+        write(close, LineColumn { column: to.column.saturating_sub(1), ..to }, to, line, end);
+    }
 }

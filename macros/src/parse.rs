@@ -3,7 +3,6 @@
 use crate::messages::*;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
 use syn::{
     Attribute, Block, Error, FnArg, GenericArgument, Ident, Item, ItemFn, Pat, Path, PathArguments, Result,
     ReturnType, Signature, Token, Type, Visibility,
@@ -46,7 +45,7 @@ pub struct Param {
 #[derive(Debug)]
 pub enum ParamKind {
     /// `&mut Window<element>`: takes part.
-    Window { element: Type },
+    Window { element: Box<Type> },
     /// `&Window<T>`: data to read.
     SharedWindow,
     /// `&World`.
@@ -59,7 +58,7 @@ impl Superstep {
     /// The windows that take part, in order: name and element type.
     pub fn windows(&self) -> impl Iterator<Item = (&Ident, &Type)> {
         self.params.iter().filter_map(|param| match (&param.kind, &param.name) {
-            (ParamKind::Window { element }, Some(name)) => Some((name, element)),
+            (ParamKind::Window { element }, Some(name)) => Some((name, &**element)),
             _ => None,
         })
     }
@@ -69,6 +68,9 @@ impl Superstep {
         self.params.iter().filter(|param| matches!(param.kind, ParamKind::Argument))
     }
 }
+
+/// As many windows as the runtime fences in one call.
+const WINDOWS_MAX: usize = 6;
 
 /// Read the attribute's options and the function under it.
 pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
@@ -91,6 +93,10 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     let (returns, pattern_returns, returns_unit) = result_type(&sig)?;
     if !params.iter().any(|param| matches!(param.kind, ParamKind::Window { .. })) {
         return Err(Error::new_spanned(&sig.ident, NO_WINDOW));
+    }
+    let windows = params.iter().filter(|param| matches!(param.kind, ParamKind::Window { .. }));
+    if let Some(seventh) = windows.skip(WINDOWS_MAX).map(|param| &param.pat).next() {
+        return Err(Error::new_spanned(seventh, MANY_WINDOWS));
     }
     Ok(Superstep {
         facade: options.facade,
@@ -203,7 +209,7 @@ fn kind_of(ty: &Type) -> ParamKind {
         _ => None,
     };
     match (element, is_mut(reference)) {
-        (Some(element), true) => ParamKind::Window { element },
+        (Some(element), true) => ParamKind::Window { element: Box::new(element) },
         (Some(_), false) => ParamKind::SharedWindow,
         (None, _) => ParamKind::Argument,
     }
@@ -268,8 +274,3 @@ fn first_token(item: &Item) -> TokenStream {
 
 /// Expressions separated by commas.
 pub type Exprs = Punctuated<syn::Expr, Token![,]>;
-
-/// The source line of something, for messages.
-pub fn line_of(spanned: &impl Spanned) -> usize {
-    spanned.span().start().line
-}

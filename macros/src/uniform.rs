@@ -116,6 +116,20 @@ impl Judge<'_> {
         self.out.extend(bound_by(pat).into_iter().map(|bound| bound.name.to_string()));
     }
 
+    /// A pattern is given a value: part by part, where both are written as tuples.
+    fn given(&mut self, pat: &Pat, value: &Expr) {
+        match (pat, strip(value)) {
+            (Pat::Tuple(pats), Expr::Tuple(values)) if pats.elems.len() == values.elems.len() => {
+                pats.elems.iter().zip(&values.elems).for_each(|(pat, value)| self.given(pat, value));
+            }
+            (pat, value) => {
+                if self.uniform.cause(value).is_some() {
+                    self.drop_names(pat);
+                }
+            }
+        }
+    }
+
     fn assigned(&mut self, place: &Expr, value: &Expr) {
         if let Some(root) = root_of(place)
             && (!self.here || self.uniform.cause(value).is_some())
@@ -135,9 +149,7 @@ impl Judge<'_> {
 impl<'a> Visit<'a> for Judge<'_> {
     fn visit_local(&mut self, local: &'a syn::Local) {
         if let Some(init) = &local.init {
-            if self.uniform.cause(&init.expr).is_some() {
-                self.drop_names(&local.pat);
-            }
+            self.given(&local.pat, &init.expr);
         }
         visit::visit_local(self, local);
     }

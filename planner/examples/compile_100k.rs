@@ -1,21 +1,25 @@
-//! Collects the patterns of a 2D halo of 100,172 ranks (316 x 317, all eight neighbours), cold, and says how long each
-//! step takes.
+//! Compiles and verifies a 2D halo of 100,172 ranks (316 x 317, all eight neighbours), cold, writes and reads its plan,
+//! and says how long each step takes.
 #![expect(clippy::print_stdout, reason = "a program that prints what it measured")]
 
-use fencepost_planner::Result;
-use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::grid::{Block, Neighbour};
 use fencepost_planner::ids::{Delta, Rank, WindowId};
-use fencepost_planner::ir::class_map::NestedRuns;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Patterns, Site};
+use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::{from_bytes, to_bytes};
+use fencepost_planner::{Options, Result, compile, verify};
 use std::time::Instant;
 
 const GRID: [usize; 2] = [316, 317];
+const RANKS: u32 = (GRID[0] * GRID[1]) as u32;
+/// All blocks alike, and what the 2D heat example computes on.
+const ARRAYS: [[usize; 2]; 2] = [[GRID[0] * 64, GRID[1] * 64], [4096, 4096]];
 
-fn block(rank: u32) -> Result<Block<2>> {
-    Block::at(rank as usize, GRID[0] * GRID[1], [GRID[0] * 64, GRID[1] * 64])?.halo(1)
+fn block(global: [usize; 2], rank: u32) -> Result<Block<2>> {
+    Block::at(rank as usize, RANKS as usize, global)?.grid(GRID)?.halo(1)
 }
 
 /// The pattern of `u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))` for every neighbour.
@@ -33,28 +37,33 @@ fn exchange(me: u32, block: &Block<2>) -> Pattern {
     Pattern { operations: block.neighbours().map(put).collect() }
 }
 
-/// The patterns of the halo.
-fn halo() -> Result<Patterns> {
+/// The patterns of the halo of an array.
+fn halo(global: [usize; 2]) -> Result<Patterns> {
     let windows = [ElementType::scalar(Scalar::F64)].into_iter().collect();
-    let ranks = (GRID[0] * GRID[1]) as u32;
-    patterns("exchange", windows, ranks, block, |rank, block| Ok((exchange(rank, block), false)))
+    let record = |rank, block: &Block<2>| Ok((exchange(rank, block), false));
+    patterns("exchange", windows, RANKS, |rank| block(global, rank), record)
 }
 
 fn timed<T>(what: &str, act: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = act();
-    println!("{what:<24} {:>10.3} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!("  {what:<24} {:>10.3} ms", start.elapsed().as_secs_f64() * 1e3);
     result
 }
 
 fn main() -> Result<()> {
-    let ranks = (GRID[0] * GRID[1]) as u32;
-    timed("100,172 blocks", || (0..ranks).try_for_each(|rank| block(rank).map(drop)))?;
-    timed("and their classes", || {
-        (0..ranks).try_for_each(|rank| block(rank).map(|block| drop(std::hint::black_box(block.class()))))
-    })?;
-    let patterns = timed("patterns", halo)?;
-    let map = timed("map of classes", || NestedRuns::compress(&patterns.class_of, &patterns.shape));
-    println!("{} classes, {} levels of runs", patterns.classes.len(), map.levels.len());
+    for global in ARRAYS {
+        println!("{global:?} cells over {GRID:?} ranks");
+        let start = Instant::now();
+        let patterns = timed("patterns", || halo(global))?;
+        let (machine, options) = (Machine::default(), Options::default());
+        let schedule = timed("compile", || compile(&patterns, Placement::Apart, &machine, &options))?;
+        timed("verify", || verify(&patterns, Schedule::clone(&schedule)))?;
+        println!("  {:<24} {:>10.3} ms", "together", start.elapsed().as_secs_f64() * 1e3);
+        let file = timed("write", || to_bytes(&schedule))?;
+        let plan = timed("read", || from_bytes(&file))?;
+        let classes = (patterns.classes.len(), plan.schedule.classes.len());
+        println!("  {} bytes, {} patterns, {} programs", file.len(), classes.0, classes.1);
+    }
     Ok(())
 }

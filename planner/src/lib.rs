@@ -3,6 +3,7 @@
 pub mod argument;
 pub mod collect;
 pub mod compile;
+pub mod conflicts;
 pub mod datatype;
 pub mod element;
 pub mod error;
@@ -20,6 +21,8 @@ pub mod units;
 pub mod verify;
 
 pub use compile::{Options, compile};
+pub use conflicts::conflicts;
 pub use error::{Class, Error, Result, State};
 pub use explain::explain;
+pub use machine::Machine;
 pub use verify::{Verified, VerifyError, verify};

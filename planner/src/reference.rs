@@ -2,6 +2,9 @@
 //!
 //! It follows the numbered paragraphs of `planner/README.md`, one element at a time, and shares nothing with the
 //! passes but the shapes of a [`Pattern`]. There is nothing here to make it fast, and nothing should be added.
+//!
+//! ---
+#![doc = include_str!("../README.md")]
 
 use crate::datatype::Datatype;
 use crate::element::{ElementKind, ElementType, Op, Scalar};
@@ -310,7 +313,7 @@ fn check_section(
     datatype: &Datatype,
 ) -> Result<(), (Class, String)> {
     let len = world.memory[rank][window].len() / world.element[window].size as usize;
-    match datatype.element_iter().find(|at| usize::try_from(*at).is_ok_and(|at| at < len) == false) {
+    match datatype.element_iter().find(|at| !usize::try_from(*at).is_ok_and(|at| at < len)) {
         Some(at) => {
             Err((Class::Disp, format!("element {at} of {window} on {}: it has {len}", Rank::new(rank))))
         }

@@ -1,21 +1,21 @@
 //! Every schedule leaves what the reference interpreter leaves, whatever the options and in whatever order ranks run.
 
-mod support {
-    pub mod machine;
-}
+#[expect(dead_code, reason = "the verifier's tests use the rest of it")]
+mod support;
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
-use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, WindowId};
+use fencepost_planner::grid::Block;
+use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
 use fencepost_planner::ir::schedule::Placement;
-use fencepost_planner::machine::Machine as Model;
-use fencepost_planner::reference::{self, Buffers, Epoch, World};
+use fencepost_planner::machine::Machine;
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Bytes;
-use fencepost_planner::{Options, compile};
+use fencepost_planner::verify::verify_expanded;
+use fencepost_planner::{Class, Options, collect, compile, conflicts, explain};
 use proptest::prelude::*;
-use support::machine::Machine;
+use support::{interpreter, random};
 
 const LEN: usize = 12;
 
@@ -108,67 +108,13 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
         .boxed()
 }
 
-/// Small values, so that integers collide and floating sums do not lose their order.
-fn fill(seed: &mut u64, element: ElementType, count: usize) -> Vec<u8> {
-    let mut next = || {
-        *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        *seed >> 40
-    };
-    (0..count)
-        .flat_map(|_| match element.size {
-            8 => ((next() % 1000) as f64 * 0.1 - 37.7).to_le_bytes().to_vec(),
-            _ => (next() as i16).to_le_bytes().to_vec(),
-        })
-        .collect()
-}
-
-fn check(patterns: &Patterns, placement: Placement, options: &Options, mut seed: u64) {
-    let element = windows();
-    let pattern = |rank: usize| patterns.classes[patterns.class_of[rank]].clone();
-    let ranks = patterns.class_of.len();
-    let memory = |seed: &mut u64| {
-        (0..ranks).map(|_| element.values().map(|&e| fill(seed, e, LEN)).collect()).collect()
-    };
-    let mut world = World { element: element.clone(), memory: memory(&mut seed) };
-    let mut sources: Vec<Buffers> = vec![Buffers::new(); ranks];
-    for (rank, sources) in sources.iter_mut().enumerate() {
-        for (id, operation) in pattern(rank).operations.iter() {
-            if operation.local == Local::Buffer && operation.kind != Kind::Get {
-                sources.insert(id, fill(&mut seed, element[operation.window], operation.remote.size()));
-            }
-        }
+fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) {
+    let schedule = compile(patterns, placement, &Machine::default(), options).expect("good patterns");
+    let windows: Vec<ElementType> = patterns.windows.values().copied().collect();
+    let world = random::world(&windows, patterns.class_of.len(), LEN, seed);
+    if let Err(difference) = interpreter::differs(patterns, &schedule, &world, 4, seed) {
+        panic!("{difference}\n{patterns}{}", schedule.get());
     }
-    let model = Model::default();
-    let schedule = compile(patterns, placement, &model, options).expect("good patterns");
-    let mut machine = Machine::new(&schedule, world.memory.clone(), &sources, seed);
-    let epoch = Epoch { patterns: (0..ranks).map(pattern).collect(), sources: sources.clone() };
-    if patterns.order == Order::Relaxed {
-        machine.run(1);
-        let after = World { element, memory: machine.memory.clone() };
-        let buffers = only_buffers(&epoch, machine.landed());
-        assert_eq!(reference::allows(&world, &epoch, &after, &buffers).expect("good patterns"), None);
-        return;
-    }
-    const RUNS: u64 = 4;
-    machine.run(RUNS);
-    let mut landed = Vec::new();
-    for _ in 0..RUNS {
-        landed = reference::run(&mut world, &epoch).expect("good patterns");
-    }
-    assert_eq!(machine.memory, world.memory, "\n{patterns}\n{}", schedule.get());
-    assert_eq!(only_buffers(&epoch, machine.landed()), only_buffers(&epoch, landed));
-}
-
-/// What landed in the buffers of gets that move something.
-fn only_buffers(epoch: &Epoch, landed: Vec<Buffers>) -> Vec<Buffers> {
-    let is_buffer = |rank: usize, id: OperationId| {
-        let operation = &epoch.patterns[rank].operations[id];
-        operation.local == Local::Buffer && operation.target.is_some() && operation.remote.size() > 0
-    };
-    let of = |(rank, buffers): (usize, Buffers)| {
-        buffers.into_iter().filter(|(id, _)| is_buffer(rank, *id)).collect()
-    };
-    landed.into_iter().enumerate().map(of).collect()
 }
 
 proptest! {
@@ -179,6 +125,23 @@ proptest! {
         patterns in patterns(), (placement, options) in options(), seed in any::<u64>(),
     ) {
         check(&patterns, placement, &options, seed);
+    }
+}
+
+#[test]
+fn epochs_of_every_element_type_keep_their_meaning_in_every_mode() {
+    for seed in 0..600 {
+        let patterns = random::epoch(seed);
+        for (at, mode) in Mode::ALL.into_iter().enumerate() {
+            let placement = [Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 2 }]
+                [(seed as usize + at) % 3];
+            check(
+                &patterns,
+                placement,
+                &Options { mode, coalesce: seed % 4 > 0, ..Options::default() },
+                seed,
+            );
+        }
     }
 }
 
@@ -194,7 +157,7 @@ fn least_lengths_reach_what_others_touch() {
         site: Site::default(),
     };
     let patterns = by_class(vec![vec![put], vec![]], Order::Canonical);
-    let schedule = compile(&patterns, Placement::Together, &Model::default(), &Options::default())
+    let schedule = compile(&patterns, Placement::Together, &Machine::default(), &Options::default())
         .expect("good patterns");
     let asked: Vec<Vec<usize>> = schedule
         .class_of
@@ -203,4 +166,184 @@ fn least_lengths_reach_what_others_touch() {
         .collect();
     assert_eq!(asked, [[0, 5, 0], [9, 0, 0]]);
     assert_eq!(schedule.classes.ids().map(ClassId::index).collect::<Vec<_>>(), [0, 1]);
+}
+
+/// The halo of every block of a grid, as a superstep would ask for it.
+fn halo<const D: usize>(global: [usize; D], grid: [usize; D], wraps: [bool; D]) -> Patterns {
+    let ranks = grid.iter().product::<usize>();
+    let block = |rank: u32| Ok(Block::at(rank as usize, ranks, global)?.grid(grid)?.halo(1)?.periodic(wraps));
+    collect::patterns(
+        "halo",
+        [ElementType::scalar(Scalar::F64)].into_iter().collect(),
+        ranks as u32,
+        block,
+        |_, block: &Block<D>| {
+            let put = |n: &fencepost_planner::grid::Neighbour<D>| Operation {
+                kind: Kind::Put,
+                window: WindowId(0),
+                target: Some(Delta(n.rank as i64 - block.rank() as i64)),
+                remote: block.halo_of(n),
+                local: Local::Section { window: WindowId(0), datatype: block.inner_edge(n) },
+                mode: Mode::Auto,
+                site: Site::default(),
+            };
+            let operations = block.neighbours().map(|n| put(&n)).collect();
+            Ok((Pattern { operations }, false))
+        },
+    )
+    .expect("a halo")
+}
+
+#[test]
+fn an_even_halo_in_three_dimensions_ends_in_27_programs_and_26_rounds() {
+    for placement in [Placement::Together, Placement::Apart] {
+        let patterns = halo([24, 24, 24], [4, 6, 4], [false; 3]);
+        let schedule =
+            compile(&patterns, placement, &Machine::default(), &Options::default()).expect("a halo");
+        assert_eq!(schedule.classes.len(), 27);
+        let rounds = schedule.classes.values().flat_map(|program| program.routes.values().flatten());
+        assert!(rounds.map(|route| route.round.0).max() < Some(26));
+    }
+}
+
+#[test]
+fn verdicts_by_class_are_those_of_every_rank_by_itself() {
+    for (global, grid) in [([13, 17], [4, 5]), ([9, 9], [3, 3]), ([8, 31], [1, 7])] {
+        for wraps in [[false, false], [true, false], [true, true]] {
+            let patterns = halo(global, grid, wraps);
+            for mode in Mode::ALL {
+                for placement in [Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 4 }] {
+                    let options = Options { mode, ..Options::default() };
+                    let schedule =
+                        compile(&patterns, placement, &Machine::default(), &options).expect("a halo");
+                    assert_eq!(verify_expanded(&patterns, &schedule), Ok(()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_loop_of_puts_ends_in_the_instructions_of_one_put_with_a_datatype() {
+    let put = |from: Datatype, to: Datatype| Operation {
+        kind: Kind::Put,
+        window: WindowId(0),
+        target: Some(Delta(1)),
+        remote: to,
+        local: Local::Section { window: WindowId(0), datatype: from },
+        mode: Mode::Auto,
+        site: Site::default(),
+    };
+    let (from, to) = (Datatype::nest(1, &[(50, 3)], 1), Datatype::nest(400, &[(50, 7)], 1));
+    let single = |at: i64| at as usize..at as usize + 1;
+    let loop_of_puts = from
+        .element_iter()
+        .zip(to.element_iter())
+        .map(|(a, b)| put(Datatype::run(single(a)), Datatype::run(single(b))));
+    let programs = [loop_of_puts.collect(), vec![put(from.clone(), to.clone())]].map(|operations| {
+        let patterns = by_class(vec![operations, vec![]], Order::Canonical);
+        let schedule = compile(&patterns, Placement::Apart, &Machine::default(), &Options::default());
+        let classes = schedule.expect("good patterns").into_inner().classes;
+        classes.into_values().map(|program| (program.buffers, program.instructions)).collect::<Vec<_>>()
+    });
+    assert_eq!(programs[0], programs[1]);
+}
+
+#[test]
+fn what_makes_no_sense_is_an_error_that_names_operation_rank_and_line() {
+    let good = Operation {
+        kind: Kind::Put,
+        window: WindowId(0),
+        target: Some(Delta(1)),
+        remote: Datatype::run(0..2),
+        local: Local::Buffer,
+        mode: Mode::Auto,
+        site: Site { file: "heat.rs".into(), line: 7, column: 1 },
+    };
+    let section = |window, datatype| Local::Section { window: WindowId(window), datatype };
+    let bad = [
+        (Class::Rank, Operation { target: Some(Delta(2)), ..good.clone() }),
+        (Class::Rank, Operation { target: Some(Delta(-1)), ..good.clone() }),
+        (Class::Size, Operation { local: section(0, Datatype::run(0..3)), ..good.clone() }),
+        (Class::Type, Operation { local: section(2, Datatype::run(0..2)), ..good.clone() }),
+        (Class::Disp, Operation { remote: Datatype::nest(-1, &[], 2), ..good.clone() }),
+        (Class::Win, Operation { window: WindowId(3), ..good.clone() }),
+        (Class::Op, Operation { kind: Kind::Accumulate(Op::Bxor), ..good.clone() }),
+    ];
+    for (class, operation) in bad {
+        let patterns = by_class(vec![vec![good.clone(), operation], vec![]], Order::Canonical);
+        let error =
+            compile(&patterns, Placement::Apart, &Machine::default(), &Options::default()).unwrap_err();
+        assert_eq!((error.class(), error.rank()), (class, Some(0)), "{error}");
+        assert!(error.message().contains("op1") && error.message().contains("heat.rs:7"), "{error}");
+    }
+}
+
+#[test]
+fn conflicts_are_what_the_definition_says_and_name_both_lines() {
+    let conflicts = |text: &str| {
+        let header = "superstep s\nwindow w0 i32\nwindow w1 i32\nshape 3\n";
+        let patterns: Patterns = format!("{header}{text}").parse().expect("patterns");
+        conflicts(&patterns).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let two = |first: &str, second: &str| {
+        conflicts(&format!(
+            "class c0\n {first} at a.rs:1\nclass c1\n {second} at b.rs:2\nclass c2\nranks c0 c1 c2\n"
+        ))
+        .len()
+    };
+    assert_eq!(
+        conflicts(
+            "class c0\n put buffer -> +1 w0 0..4 at a.rs:1\nclass c1\n put w0 3..5 -> +1 w0 0..2 at b.rs:2\nclass c2\nranks c0 c1 c2\n"
+        ),
+        ["element 3 of w0 on rank 1: put by op0 of rank 0 at a.rs:1 and get by op0 of rank 1 at b.rs:2"],
+    );
+    for (first, second, clashes) in [
+        ("put buffer -> +2 w0 0..4", "put buffer -> +1 w0 3..5", true),
+        ("put buffer -> +2 w0 0..4", "put buffer -> +1 w0 4..6", false),
+        ("put buffer -> +2 w0 0..4", "put buffer -> +1 w1 0..4", false),
+        ("get +2 w0 0..4 -> buffer", "get +1 w0 0..4 -> buffer", false),
+        ("get +2 w0 0..4 -> buffer", "accumulate SUM buffer -> +1 w0 0..4", true),
+        ("accumulate SUM buffer -> +2 w0 0..4", "accumulate SUM buffer -> +1 w0 0..4", false),
+        ("accumulate SUM buffer -> +2 w0 0..4", "accumulate MAX buffer -> +1 w0 0..4", true),
+        ("put buffer -> +1 w0 0..4", "get +1 w0 0..4 -> w0 0..4", true),
+        ("put w0 0..4 -> +1 w0 0..4", "put buffer -> none w0 0..4", false),
+    ] {
+        assert_eq!(two(first, second) > 0, clashes, "{first} and {second}");
+    }
+    assert_eq!(
+        conflicts("class c0\n put buffer -> self w0 0..1\n put buffer -> self w0 0..1\nranks c0 x3\n"),
+        [
+            "element 0 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0; likewise on 2 other ranks"
+        ],
+    );
+}
+
+#[test]
+fn explain_tells_for_each_operation_its_mode_round_cost_and_line() {
+    let text = "superstep exchange
+window w0 f64
+shape 2
+class c0
+  put w0 512..1024 -> +1 w0 1024..1536 at heat.rs:7
+  put w0 0+[64 by 9]x1 -> +1 w0 1+[64 by 9]x1 at heat.rs:8
+  put buffer -> none w0 0..1 at heat.rs:9
+  get +1 w0 600..700 -> buffer mode direct at heat.rs:10
+class c1
+  put w0 600..601 -> -1 w0 5..6
+  put buffer -> self w0 600..601
+ranks c0 c1
+";
+    let patterns: Patterns = text.parse().expect("patterns");
+    let schedule = compile(&patterns, Placement::Together, &Machine::default(), &Options::default())
+        .expect("good patterns");
+    let text = explain(&schedule, &Machine::default());
+    let line = |what: &str| {
+        text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"))
+    };
+    assert!(line("heat.rs:7").contains("direct, round"), "{text}");
+    assert!(line("heat.rs:8").contains("aggregated, round") && line("heat.rs:8").contains("pack"), "{text}");
+    assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
+    assert!(line("heat.rs:10").contains("asked for otherwise"), "{text}");
+    assert!(line("predicted").contains("at least"), "{text}");
 }

@@ -4,11 +4,12 @@ use fencepost_planner::Class;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
 use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
 use fencepost_planner::plan::{RANKS_MAX, difference, from_bytes, load, save, to_bytes};
+use fencepost_planner::verify;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -237,6 +238,18 @@ fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
     file
 }
 
+/// Patterns that ask for what the schedule says that they ask for.
+fn asked_by(schedule: &Schedule) -> Patterns {
+    Patterns {
+        name: schedule.name.clone(),
+        windows: schedule.windows.clone(),
+        shape: schedule.shape.clone(),
+        classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
+        class_of: schedule.class_of.clone(),
+        order: schedule.order,
+    }
+}
+
 fn refused(file: &[u8], words: &[&str]) {
     let error = from_bytes(file).expect_err("this is no plan");
     assert_eq!(error.class(), Class::File);
@@ -395,6 +408,9 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
                 let again = to_bytes(&plan.schedule).unwrap();
                 assert_eq!(taken_apart(&again)[..5], sections[..5]);
                 assert_eq!(plan.digest, plan.schedule.digest());
+                // Whatever it asks for, the verifier has a verdict.
+                let patterns = asked_by(&plan.schedule);
+                drop(verify(&patterns, plan.schedule));
             }
         }
     }

@@ -7,7 +7,7 @@
 //! Every frame carries the word of the superstep, and every await compares it (W1). A run that fails ends the world,
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
 
-use crate::fence::{Call, hash, header, kind, wait};
+use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
 use crate::transport::{Cause, Endpoint, Frame as Arrival, Lost, Pause, Transport};
 use crate::window::WindowCore;

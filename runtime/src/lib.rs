@@ -2,6 +2,8 @@
 //!
 //! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
 
+mod ahead;
+mod assertions;
 pub mod call;
 mod collective;
 pub mod element;
@@ -12,10 +14,12 @@ pub mod kernel;
 mod outbox;
 mod pending;
 mod prepared;
+mod record;
 mod region;
 mod registry;
 mod run;
 pub mod scoped;
+mod superstep;
 mod sync;
 mod ticket;
 pub mod transport;
@@ -23,9 +27,22 @@ mod window;
 mod wire;
 mod world;
 
+pub use ahead::Compiled;
+pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use element::{Element, ValueAt, element_type};
+pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{AnyWindow, Traffic, Windows, World};
+pub use world::{AnyWindow, EpochKind, Traffic, Windows, World};
+
+/// What `#[superstep]` calls. Not for others: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::ahead::{Prepared, TellArgument, TellNothing, Told, adopt, compile, load, prepare};
+    pub use crate::record::Recording;
+    pub use crate::superstep::{
+        Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
+    };
+}

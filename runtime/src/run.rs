@@ -34,13 +34,14 @@ pub struct Ranks {
     size: usize,
     transport: TransportKind,
     mode: Mode,
+    check: bool,
 }
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
 ///
 /// Transport and mode are as the environment says (`FENCEPOST_TRANSPORT=local|sim`, `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct`) unless set.
 pub fn ranks(size: usize) -> Ranks {
-    Ranks { size, transport: TransportKind::Local, mode: Mode::Auto }
+    Ranks { size, transport: TransportKind::Local, mode: Mode::Auto, check: cfg!(debug_assertions) }
 }
 
 /// Run `program` on every rank of a world: as many ranks as `FENCEPOST_RANKS` says, or as there are cores.
@@ -70,7 +71,18 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
         Ok(text) => text.parse()?,
         Err(_) => Mode::Auto,
     };
-    ranks(size).transport(transport).mode(mode).run(program)
+    let check = match std::env::var("FENCEPOST_CHECK").as_deref() {
+        Err(_) => cfg!(debug_assertions),
+        Ok("off") => false,
+        Ok("mark" | "log" | "mpi") => true,
+        Ok(other) => {
+            return Err(Error::new(
+                Class::Arg,
+                format!("FENCEPOST_CHECK is `{other}`: it may be `off`, `mark`, `log` or `mpi`"),
+            ));
+        }
+    };
+    ranks(size).transport(transport).mode(mode).check(check).run(program)
 }
 
 /// How one rank ended.
@@ -90,6 +102,13 @@ impl Ranks {
     /// The mode that operations without one of their own prefer.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Whether the calls of every superstep are compared with its pattern each time, not only the first time on each
+    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark|log|mpi`.
+    pub fn check(mut self, check: bool) -> Self {
+        self.check = check;
         self
     }
 
@@ -164,6 +183,7 @@ impl Ranks {
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
+        world.core().supersteps.check(self.check);
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);

@@ -10,8 +10,9 @@ pub(crate) use std::thread::yield_now;
 use std::thread::{Thread, current};
 use std::time::Duration;
 
-/// Looks between which a waiting rank only spins, where every rank has a core: 10 to 40 microseconds.
-pub(crate) const SPINS: u32 = 1000;
+/// Looks between which a waiting rank only spins, where every rank has a core: some microseconds, many
+/// times what a letter takes. A rank whose core is not its own after all wastes no more.
+pub(crate) const SPINS: u32 = 256;
 
 /// Looks between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
 pub(crate) const YIELDS: u32 = 256;

@@ -1,5 +1,6 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
+use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
@@ -7,8 +8,9 @@ use crate::pending::Pending;
 use crate::region::Region;
 use crate::registry::Registry;
 use crate::run::TransportKind;
+use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
-use crate::window::{Peer, Window, WindowCore};
+use crate::window::{Lane, Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
@@ -38,6 +40,16 @@ pub struct Traffic {
     pub described: u64,
 }
 
+/// What is known of the operations of an epoch that was not prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochKind {
+    /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
+    /// Also where ranks reach each other's memory: operations are read where they lie then, and nobody remembers them.
+    Dynamic,
+    /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.
+    Replayed,
+}
+
 pub(crate) struct WorldCore {
     pub(crate) id: u64,
     pub(crate) rank: usize,
@@ -64,8 +76,10 @@ pub(crate) struct WorldCore {
     pub(crate) sequence: Cell<u64>,
     pub(crate) mode: Cell<Mode>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether descriptions travelled in the last dynamic epoch.
+    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time.
     pub(crate) changed: Cell<bool>,
+    /// The supersteps that this rank is in.
+    pub(crate) supersteps: Supersteps,
 }
 
 impl World {
@@ -96,7 +110,8 @@ impl World {
             sequence: Cell::new(0),
             mode: Cell::new(mode),
             traffic: Cell::default(),
-            changed: Cell::new(false),
+            changed: Cell::new(true),
+            supersteps: Supersteps::default(),
         };
         Self { core: Rc::new(core) }
     }
@@ -188,6 +203,8 @@ impl World {
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
+            lanes: (0..core.size).map(|_| Lane::default()).collect(),
+            closed: Cell::new(false),
             matching: RefCell::new(None),
             wire: RefCell::new(Wire::new(core.size)),
         }))
@@ -201,6 +218,16 @@ impl World {
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
         windows.with(|windows| fence::fence(&self.core, windows, &call, None))
+    }
+
+    /// [`fence`](Self::fence), with what the program promises.
+    ///
+    /// # Errors
+    /// As [`Window::fence_with`].
+    #[track_caller]
+    pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
     }
 
     /// Wait until every rank has come here.
@@ -254,12 +281,19 @@ impl World {
         let Some((id, endpoint)) = core.registry.take_end((core.id, number), core.rank) else {
             return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
         };
-        Ok(Some(World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get())))
+        let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
+        world.core.supersteps.check(core.supersteps.checks());
+        Ok(Some(world))
     }
 
     /// What this rank has moved so far.
     pub fn traffic(&self) -> Traffic {
         self.core.traffic.get()
+    }
+
+    /// What the last epoch was that ended well and was not prepared: all ranks see the same. `Dynamic` before the first.
+    pub fn last_epoch(&self) -> EpochKind {
+        if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
     /// What the transport has sent for this rank so far, counted where it is handed over.
@@ -467,21 +501,28 @@ impl<T: Element> AnyWindow for Window<T> {}
 mod sealed {
     use crate::element::Element;
     use crate::window::{Window, WindowCore};
+    use std::rc::Rc;
 
     pub trait Sealed {
-        fn core(&self) -> &WindowCore;
+        fn core(&self) -> &Rc<WindowCore>;
     }
     impl<T: Element> Sealed for Window<T> {
-        fn core(&self) -> &WindowCore {
+        fn core(&self) -> &Rc<WindowCore> {
             Window::core(self)
         }
     }
 
     pub trait Fenced {
         fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R;
+        /// The first six of them, kept alive.
+        fn held(&self) -> Held;
     }
+
+    /// Up to six windows.
+    pub type Held = [Option<Rc<WindowCore>>; 6];
 }
 use sealed::Fenced;
+pub(crate) use sealed::Held;
 
 /// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
 pub trait Windows<'w>: Fenced {}
@@ -490,13 +531,23 @@ impl<T: Element> Fenced for &mut Window<T> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
         f(&[&**self.core()])
     }
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        held[0] = Some(self.core().clone());
+        held
+    }
 }
 impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
 
 impl Fenced for Vec<&mut dyn AnyWindow> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
-        let cores: Vec<&WindowCore> = self.iter().map(|window| window.core()).collect();
+        let cores: Vec<&WindowCore> = self.iter().map(|window| &**window.core()).collect();
         f(&cores)
+    }
+    fn held(&self) -> Held {
+        let mut held = Held::default();
+        held.iter_mut().zip(self).for_each(|(held, window)| *held = Some(window.core().clone()));
+        held
     }
 }
 impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
@@ -508,6 +559,13 @@ macro_rules! windows {
             fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
                 let ($($name,)*) = self;
                 f(&[$(&**$name.core()),*])
+            }
+            fn held(&self) -> Held {
+                let ($($name,)*) = self;
+                let mut held = Held::default();
+                let mut next = held.iter_mut();
+                $(if let Some(held) = next.next() { *held = Some($name.core().clone()); })*
+                held
             }
         }
         impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {}

@@ -2,6 +2,7 @@
 //! on several ways for its links to be unpleasant. No test waits for time: what can't come must end in `Lost`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
 use std::thread;
 
 use fencepost_runtime::transport::{
@@ -47,6 +48,7 @@ fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -
     })
 }
 
+#[expect(clippy::print_stderr, reason = "says on which transport a panic happened")]
 fn on_all(size: usize, rank: impl Fn(&mut Endpoint) + Sync) {
     for (name, ends) in transports(size) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(ends, &rank))) {
@@ -441,7 +443,9 @@ fn the_end_of_the_world_reaches_every_waiter_with_its_first_cause() {
 
 #[test]
 fn big_payloads_pass_both_ways_at_once() {
-    let big: &'static [u8] = Vec::leak((0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    static BIG: LazyLock<Vec<u8>> =
+        LazyLock::new(|| (0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    let big: &'static [u8] = &BIG;
     let calm = SimConfig { seed: 3, ..SimConfig::default() };
     for ends in [local(2).into_iter().map(Endpoint::Local).collect(), simulated(2, calm)] {
         run(ends, |end| {
@@ -515,6 +519,77 @@ fn a_rank_that_is_cut_off_at_any_event_is_named_by_all_and_sees_it_itself() {
         let named = |lost: &Lost| lost.rank == 1 && lost.how == Loss::Cut;
         assert!(ended[0].as_ref().is_err_and(named) || ended[2].as_ref().is_err_and(named), "{ended:?}");
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
+    on_all(2, |end| {
+        let (me, peer) = (end.rank(), 1 - end.rank());
+        for e in 1..30 {
+            end.announce(e);
+            post(end, peer, header(e), &PATTERN).unwrap();
+            if me == 1 {
+                take(end, peer).unwrap();
+                continue; // the next announcement follows at once, or the leaving
+            }
+            let mut pause = Pause::new();
+            let frame = loop {
+                let elsewhere = end.announced(peer) > e;
+                if let Some(frame) = end.poll(peer).unwrap() {
+                    break frame;
+                }
+                assert!(!(elsewhere && end.drained(peer)), "drained, though a frame was under way");
+                end.idle(&mut pause);
+            };
+            assert_eq!(bytes(&frame), PATTERN);
+            assert!(!end.drained(peer) || end.reaches(peer), "a frame was not taken");
+            end.release(peer);
+        }
+        if me == 0 {
+            exchange(end, 0).unwrap();
+            assert_eq!(end.announced(peer), 29);
+            assert!(end.drained(peer));
+        } else {
+            exchange(end, 0).unwrap();
+        }
+    });
+}
+
+#[test]
+fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not_begin_again() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        assert!(end.touching(true));
+        assert!(end.is_touching(end.rank()));
+        end.touching(false);
+        assert!(!end.is_touching(end.rank()));
+        if end.rank() == 0 {
+            assert!(end.touching(true));
+            post(end, peer, header(0), &[]).unwrap();
+            assert!(poll(end, peer).is_err());
+            end.touching(false);
+            assert!(!end.touching(true), "the world was ended");
+            end.touching(false);
+        } else {
+            take(end, peer).unwrap();
+            assert!(end.is_touching(peer));
+            end.end(Cause { rank: 1, what: "enough".into() });
+            let mut pause = Pause::new();
+            while end.is_touching(peer) {
+                end.idle(&mut pause);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
+    for (_, mut ends) in transports(2) {
+        assert!(ends[1].touching(true));
+        assert!(ends[0].is_touching(1));
+        drop(ends.pop());
+        assert!(!ends[0].is_touching(1));
     }
 }
 

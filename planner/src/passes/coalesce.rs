@@ -84,6 +84,14 @@ fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
         && window(&a.target) == window(&b.target)
         && a.asked == b.asked
         && options.asked(a.asked) != Mode::Aggressive
+        && in_blocks(a) == in_blocks(b)
+}
+
+/// Whether it moves in long runs. Direct or packed is chosen by block, so long and short ones are not mixed; packed after
+/// all, they are packed in one go just the same.
+fn in_blocks(transfer: &Transfer) -> bool {
+    let runs = |side: &Side| side.window().map_or(1, |(_, datatype)| datatype.run_count()) as u64;
+    transfer.bytes() >= 256 * runs(&transfer.source).max(runs(&transfer.target))
 }
 
 /// One transfer of all of `group`; the group as it is where no datatype is long enough for it.

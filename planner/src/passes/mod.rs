@@ -1,15 +1,16 @@
 //! The passes, one a file, in the order in which they run: each is a function from one stage to the next.
 
-mod classes;
-mod coalesce;
-mod count;
+pub(crate) mod classes;
+pub mod coalesce;
+pub mod count;
 mod cover;
-mod lower;
-mod normalise;
+pub mod lower;
+pub(crate) mod neighbours;
+pub mod normalise;
 pub mod order;
-mod pipeline;
-mod place;
-mod route;
+pub mod pipeline;
+pub mod place;
+pub mod route;
 
 pub use coalesce::coalesce;
 pub use count::count;

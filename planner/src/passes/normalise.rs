@@ -14,6 +14,7 @@
 
 use super::classes::Classes;
 use super::cover::latest;
+use super::neighbours::{Neighbour, Neighbours};
 use crate::datatype::try_monotone;
 use crate::ids::{ClassId, Delta, Id, LinkId, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Pattern, Patterns};
@@ -27,12 +28,12 @@ use std::collections::BTreeMap;
 pub fn normalise(patterns: &Patterns, placement: Placement) -> Transfers<'_> {
     let asked: Table<ClassId, Asked> =
         patterns.classes.values().map(|pattern| Asked::of(pattern, patterns)).collect();
-    let origins = Origins::of(patterns, &asked);
+    let neighbours = Neighbours::of(patterns);
     let mut links = Links { asked: &asked, keys: Classes::new(), links: Table::new(), ids: Vec::new() };
     let (mut rows, mut classes, mut row) = (Classes::new(), Table::new(), Vec::new());
     let class_of = (0..patterns.ranks())
         .map(|rank| {
-            neighbourhood(patterns, placement, &asked, &origins, Rank(rank), &mut row);
+            neighbours.write(Rank(rank), placement, &mut row);
             let (class, new) = rows.intern(&row);
             if new {
                 classes.push(links.class(&row, patterns));
@@ -111,82 +112,13 @@ fn transfer(id: OperationId, operation: &Operation, patterns: &Patterns) -> Tran
 /// Both sides reordered so that the target ascends, where both are in windows and it can be written down.
 pub(super) fn ascending(source: Side, target: Side) -> (Side, Side) {
     if let (Some((from, origin)), Some((to, written))) = (source.window(), target.window())
+        && written.as_run().is_none()
         && let Ok((origin, written)) = try_monotone(origin, written)
     {
         let side = |window, datatype| Side::Window { window, datatype };
         return (side(from, origin), side(to, written));
     }
     (source, target)
-}
-
-/// For each rank, who has operations on it, ascending.
-struct Origins {
-    starts: Vec<u32>,
-    origins: Vec<u32>,
-}
-
-impl Origins {
-    fn of(patterns: &Patterns, asked: &Table<ClassId, Asked>) -> Self {
-        let targets: Vec<Vec<i64>> =
-            asked.values().map(|asked| asked.targets.keys().map(|delta| delta.0).collect()).collect();
-        let edges = || {
-            patterns.class_of.iter().enumerate().flat_map(|(rank, class)| {
-                targets[class.index()].iter().map(move |delta| (rank as u32, (rank as i64 + delta) as usize))
-            })
-        };
-        let mut starts = vec![0_u32; patterns.class_of.len() + 1];
-        for (_, target) in edges() {
-            starts[target + 1] += 1;
-        }
-        for rank in 1..starts.len() {
-            starts[rank] += starts[rank - 1];
-        }
-        let mut next = starts.clone();
-        let mut origins = vec![0; starts[starts.len() - 1] as usize];
-        for (origin, target) in edges() {
-            origins[next[target] as usize] = origin;
-            next[target] += 1;
-        }
-        Self { starts, origins }
-    }
-
-    fn on(&self, rank: Rank) -> &[u32] {
-        &self.origins[self.starts[rank.index()] as usize..self.starts[rank.index() + 1] as usize]
-    }
-}
-
-/// All that a rank's part of the stage follows from: its pattern, and for each peer its delta, pattern and reach.
-fn neighbourhood(
-    patterns: &Patterns,
-    placement: Placement,
-    asked: &Table<ClassId, Asked>,
-    origins: &Origins,
-    rank: Rank,
-    row: &mut Vec<u32>,
-) {
-    let class = patterns.class_of[rank.index()];
-    row.clear();
-    row.push(class.0);
-    let mut push = |delta: i64| {
-        let peer = (i64::from(rank.0) + delta) as u32;
-        let shared = placement.share(rank.0, peer);
-        row.extend([
-            delta as u32,
-            (delta >> 32) as u32,
-            patterns.class_of[peer as usize].0,
-            u32::from(shared),
-        ]);
-    };
-    let mut targets = asked[class].targets.keys().map(|delta| delta.0).peekable();
-    for &origin in origins.on(rank) {
-        let origin = i64::from(origin) - i64::from(rank.0);
-        while let Some(target) = targets.next_if(|&target| target < origin) {
-            push(target);
-        }
-        targets.next_if_eq(&origin);
-        push(origin);
-    }
-    targets.for_each(push);
 }
 
 /// The links met so far.
@@ -210,9 +142,9 @@ impl Links<'_> {
         self.ids[key as usize]
     }
 
-    /// The class of a row that [`neighbourhood`] wrote.
+    /// The class of a row that [`Neighbours::write`] wrote.
     fn class(&mut self, row: &[u32], patterns: &Patterns) -> Class {
-        let pattern = ClassId(row[0]);
+        let (pattern, neighbours) = Neighbours::read(row);
         let mut least_len = vec![0; patterns.windows.len()];
         for operation in patterns.classes[pattern].operations.values() {
             if let (Some(_), Local::Section { window, datatype }) = (operation.target, &operation.local) {
@@ -220,9 +152,7 @@ impl Links<'_> {
             }
         }
         let mut peers = Vec::with_capacity(row.len() / 4);
-        for peer in row[1..].chunks_exact(4) {
-            let delta = Delta((u64::from(peer[1]) << 32 | u64::from(peer[0])) as i64);
-            let other = ClassId(peer[2]);
+        for Neighbour { delta, pattern: other, shared } in neighbours {
             if let Some(toward) = self.asked[other].targets.get(&delta.back()) {
                 for (window, &reach) in &toward.reach {
                     least_len[window.index()] = least_len[window.index()].max(reach);
@@ -231,7 +161,7 @@ impl Links<'_> {
             let sends = self.link(pattern, other, delta);
             let receives = self.link(other, pattern, delta.back());
             if sends.is_some() || receives.is_some() {
-                peers.push(Peer { delta, shared: peer[3] != 0, sends, receives });
+                peers.push(Peer { delta, shared, sends, receives });
             }
         }
         Class { pattern, peers, least_len }

@@ -132,8 +132,7 @@ pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
 
 fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
     let mut to = Writer::default();
-    to.number(schedule.classes.len());
-    schedule.classes.values().for_each(|program| program.write(&mut to));
+    programs::write(&schedule.classes, &mut to);
     let programs = to.take();
 
     to.string(&schedule.name);
@@ -243,7 +242,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     (known.files, known.datatypes) = (files, datatypes);
 
     let mut from = Reader::new(SECTIONS[4], programs, &known);
-    let programs: Table<_, _> = from.all(Wire::read)?;
+    let programs = programs::read(&mut from)?;
     from.end()?;
 
     let mut from = Reader::new(SECTIONS[1], classes, &known);

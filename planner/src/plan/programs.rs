@@ -1,14 +1,16 @@
-//! Programs as words: a pattern, its routes, least lengths, buffers and instructions.
+//! Programs as words. Operations, routes, buffers and instructions are kept once each, whichever classes have them: the
+//! classes of a halo are made of the same few.
 //!
 //! What refers to a table is checked against it, so that no reader of a loaded schedule can index past an end.
 
-use super::words::{Reader, Writer};
+use super::words::{Reader, Uses, Writer};
 use crate::element::{ElementKind, ElementType, Op, Scalar};
 use crate::error::Result;
-use crate::ids::{Delta, RoundId};
+use crate::ids::{BufferId, ClassId, Delta, OperationId, RoundId};
 use crate::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use crate::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Routing};
 use crate::table::Table;
+use std::collections::HashMap;
 
 /// Something that is written one way, and read again.
 pub(super) trait Wire: Sized {
@@ -16,25 +18,70 @@ pub(super) trait Wire: Sized {
     fn read(from: &mut Reader<'_>) -> Result<Self>;
 }
 
-fn write_all<'a, T: Wire + 'a>(to: &mut Writer, all: impl ExactSizeIterator<Item = &'a T>) {
-    to.number(all.len());
-    all.for_each(|one| one.write(to));
+/// Distinct items, written one after another in order of appearance.
+#[derive(Default)]
+struct Pool {
+    items: Vec<u8>,
+    /// Only ever asked for a key, never gone through.
+    ids: HashMap<Vec<u8>, usize>,
 }
 
-impl Wire for Program {
-    fn write(&self, to: &mut Writer) {
-        write_all(to, self.pattern.operations.values());
-        write_all(to, self.routes.values());
-        to.number(self.least_len.len());
-        self.least_len.values().for_each(|&len| to.number(len));
-        write_all(to, self.buffers.values());
-        write_all(to, self.instructions.iter());
+impl Pool {
+    /// Append the numbers of `items` to `list`, after how many there are.
+    fn list<'a, T: Wire + 'a>(
+        &mut self,
+        to: &mut Writer,
+        list: &mut Writer,
+        items: impl ExactSizeIterator<Item = &'a T>,
+    ) {
+        list.number(items.len());
+        for item in items {
+            item.write(to);
+            let (words, next) = (to.take(), self.ids.len());
+            let id = *self.ids.entry(words).or_insert_with_key(|words| {
+                self.items.extend_from_slice(words);
+                next
+            });
+            list.number(id);
+        }
     }
 
-    fn read(from: &mut Reader<'_>) -> Result<Self> {
-        let pattern = Pattern { operations: from.all(Operation::read)? };
-        from.operations = pattern.operations.len();
-        let routes: Table<_, _> = from.all(Option::<Routing>::read)?;
+    fn write(self, to: &mut Writer) {
+        to.number(self.ids.len());
+        to.bytes.extend(self.items);
+    }
+}
+
+/// Every program: first what they are made of, then each as lists of that.
+pub(super) fn write(classes: &Table<ClassId, Program>, to: &mut Writer) {
+    let mut pools: [Pool; 4] = Default::default();
+    let mut lists = Writer::default();
+    lists.number(classes.len());
+    for program in classes.values() {
+        let [operations, routes, buffers, instructions] = &mut pools;
+        operations.list(to, &mut lists, program.pattern.operations.values());
+        routes.list(to, &mut lists, program.routes.values());
+        lists.number(program.least_len.len());
+        program.least_len.values().for_each(|&len| lists.number(len));
+        buffers.list(to, &mut lists, program.buffers.values());
+        instructions.list(to, &mut lists, program.instructions.iter());
+    }
+    pools.into_iter().for_each(|pool| pool.write(to));
+    to.bytes.append(&mut lists.bytes);
+}
+
+/// Every program, its references checked.
+pub(super) fn read(from: &mut Reader<'_>) -> Result<Table<ClassId, Program>> {
+    let operations: Vec<Operation> = from.all(Wire::read)?;
+    let routes: Vec<Option<Routing>> = from.all(Wire::read)?;
+    let buffers: Vec<Buffer> = from.all(Wire::read)?;
+    let instructions: Vec<(Instruction, Uses)> = from.all(|from| {
+        from.uses = Uses::default();
+        Ok((Instruction::read(from)?, from.uses))
+    })?;
+    from.all(|from| {
+        let pattern = Pattern { operations: list(from, "operation", &operations)? };
+        let routes: Table<OperationId, _> = list(from, "route", &routes)?;
         if routes.len() != pattern.operations.len() {
             let (routes, operations) = (routes.len(), pattern.operations.len());
             return Err(from.bad(format_args!("{routes} routes of {operations} operations")));
@@ -44,10 +91,24 @@ impl Wire for Program {
             let (lengths, windows) = (least_len.len(), from.known.windows);
             return Err(from.bad(format_args!("{lengths} least lengths of {windows} windows")));
         }
-        let buffers: Table<_, Buffer> = from.all(Buffer::read)?;
-        from.buffers = buffers.len();
-        Ok(Self { pattern, routes, least_len, buffers, instructions: from.all(Instruction::read)? })
-    }
+        let buffers: Table<BufferId, Buffer> = list(from, "buffer", &buffers)?;
+        let instructions = from.all(|from| {
+            let (instruction, uses) = &instructions[from.index("instruction", instructions.len())?];
+            if uses.operations > pattern.operations.len() || uses.buffers > buffers.len() {
+                let (operations, buffers) = (pattern.operations.len(), buffers.len());
+                return Err(from.bad(format_args!(
+                    "{instruction:?} in a program of {operations} operations and {buffers} buffers"
+                )));
+            }
+            Ok(instruction.clone())
+        })?;
+        Ok(Program { pattern, routes, least_len, buffers, instructions })
+    })
+}
+
+/// A list of numbers of items.
+fn list<T: Clone, C: FromIterator<T>>(from: &mut Reader<'_>, what: &str, items: &[T]) -> Result<C> {
+    from.all(|from| Ok(items[from.index(what, items.len())?].clone()))
 }
 
 impl Wire for Operation {
@@ -239,7 +300,7 @@ impl Wire for Part {
                 datatype: from.datatype()?,
             });
         }
-        let operation = from.id("operation", from.operations)?;
+        let operation = from.operation()?;
         let (first, count) = (from.usize()?, from.usize()?);
         // Each is at most isize::MAX.
         if first + count > isize::MAX as usize {
@@ -329,15 +390,15 @@ impl Wire for Instruction {
     fn read(from: &mut Reader<'_>) -> Result<Self> {
         Ok(match from.byte()? {
             0 => Instruction::Expose { peer: Delta::read(from)? },
-            1 => Instruction::Reclaim { buffer: from.id("buffer", from.buffers)? },
+            1 => Instruction::Reclaim { buffer: from.buffer()? },
             2 => Instruction::Pack {
                 from: Part::read(from)?,
                 element: from.u32()?,
-                buffer: from.id("buffer", from.buffers)?,
+                buffer: from.buffer()?,
                 at: from.usize()? as u64,
             },
             3 => Instruction::Send {
-                buffer: from.id("buffer", from.buffers)?,
+                buffer: from.buffer()?,
                 at: from.usize()? as u64,
                 bytes: from.usize()? as u64,
                 round: RoundId(from.u32()?),

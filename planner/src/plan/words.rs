@@ -4,7 +4,7 @@
 
 use crate::datatype::{Datatype, Interner};
 use crate::error::{Class, Error, Result};
-use crate::ids::Id;
+use crate::ids::{BufferId, Id, OperationId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -77,14 +77,20 @@ pub(super) struct Reader<'a> {
     whole: usize,
     bytes: &'a [u8],
     pub known: &'a Known,
-    /// Operations and buffers of the program that is being read.
+    /// What the instruction that is being read refers to in its program.
+    pub uses: Uses,
+}
+
+/// How many operations and buffers a program must have for its instructions to make sense.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Uses {
     pub operations: usize,
     pub buffers: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(section: &'static str, bytes: &'a [u8], known: &'a Known) -> Self {
-        Self { section, whole: bytes.len(), bytes, known, operations: 0, buffers: 0 }
+        Self { section, whole: bytes.len(), bytes, known, uses: Uses::default() }
     }
 
     /// The file is not what it should be, here.
@@ -173,6 +179,20 @@ impl<'a> Reader<'a> {
 
     pub fn id<I: Id>(&mut self, what: &str, limit: usize) -> Result<I> {
         Ok(I::new(self.index(what, limit)?))
+    }
+
+    /// An operation of a program that is still to come.
+    pub fn operation(&mut self) -> Result<OperationId> {
+        let operation = OperationId(self.u32()?);
+        self.uses.operations = self.uses.operations.max(operation.index().saturating_add(1));
+        Ok(operation)
+    }
+
+    /// A buffer of a program that is still to come.
+    pub fn buffer(&mut self) -> Result<BufferId> {
+        let buffer = BufferId(self.u32()?);
+        self.uses.buffers = self.uses.buffers.max(buffer.index().saturating_add(1));
+        Ok(buffer)
     }
 
     /// A number of things to come. Each takes a byte or more, so that the file's length bounds what is made of it.

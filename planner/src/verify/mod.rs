@@ -18,9 +18,9 @@
 //!
 //! # How
 //!
-//! [`program`] runs each program once by itself; [`pair`] compares what one program sends with what the other
-//! awaits; [`rank`] and [`sweep`] compare, for one rank, all that its neighbours and itself do to its memory with all
-//! that was asked; [`waits`] looks for circles. A rank's verdict depends on its own program and on those of the
+//! `program` runs each program once by itself; `pair` compares what one program sends with what the other
+//! awaits; `rank` and `sweep` compare, for one rank, all that its neighbours and itself do to its memory with all
+//! that was asked; `waits` looks for circles. A rank's verdict depends on its own program and on those of the
 //! ranks around it and on nothing else, so one verdict serves all ranks that agree in these, compared exactly.
 //!
 //! # Cost
@@ -30,6 +30,7 @@
 //! The idea: Pnueli, Siegel, Singerman, *Translation validation*, TACAS 1998.
 
 mod error;
+mod memo;
 mod pair;
 mod program;
 mod rank;
@@ -118,42 +119,55 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     let extras = one_sided(&facts, class_of)?;
     reach(&facts, schedule)?;
 
+    // The lowest rank of each distinct neighbourhood: a class, the classes around it, and where they stand.
+    let mut distinct: Vec<(Rank, Vec<(Delta, &Facts<'_>)>)> = Vec::new();
     let mut seen: BTreeSet<Vec<u64>> = BTreeSet::new();
-    let mut links = waits::Links::new();
-    let (mut key, mut last) = (Vec::new(), Vec::new());
-    let mut around = Vec::new();
+    let (mut key, mut last, mut around) = (Vec::new(), Vec::new(), Vec::new());
     for (number, class) in class_of.iter().enumerate() {
-        let (rank, own) = (Rank::new(number), &facts[*class]);
+        let rank = Rank::new(number);
         let extra = extras.get(&rank).map_or(&[][..], |extra| extra);
+        let deltas = facts[*class].peers.keys().chain(extra).copied();
         around.clear();
-        around
-            .extend(own.peers.keys().chain(extra).map(|delta| (*delta, (number as i64 + delta.0) as usize)));
+        around.extend(deltas.map(|delta| (delta, class_of[(number as i64 + delta.0) as usize])));
         key.clear();
         key.push(u64::from(class.0));
-        key.extend(around.iter().map(|(_, at)| u64::from(class_of[*at].0)));
+        key.extend(around.iter().map(|(_, class)| u64::from(class.0)));
         key.extend(extra.iter().map(|delta| delta.0 as u64));
         if key == last || seen.contains(&key) {
             continue;
         }
         last.clone_from(&key);
         seen.insert(key.clone());
-
-        let mut around: Vec<(Delta, &Facts<'_>)> =
-            around.iter().map(|(delta, at)| (*delta, &facts[class_of[*at]])).collect();
+        let mut around: Vec<_> = around.iter().map(|&(delta, class)| (delta, &facts[class])).collect();
         around.sort_by_key(|(delta, _)| *delta);
-        for &(delta, peer) in &around {
+        distinct.push((rank, around));
+    }
+
+    let mut links = waits::Links::new();
+    for (rank, around) in &distinct {
+        let own = &facts[class_of[rank.index()]];
+        for &(delta, peer) in around {
             if links.insert((own.class, delta, peer.class)) {
-                pair::check(own, rank, peer, delta)?;
+                pair::check(own, *rank, peer, delta)?;
             }
             if links.insert((peer.class, delta.back(), own.class)) {
-                let there = Rank::new((number as i64 + delta.0) as usize);
+                let there = Rank::new((rank.index() as i64 + delta.0) as usize);
                 pair::check(peer, there, own, delta.back())?;
             }
         }
-        let here = rank::Neighbourhood { rank, own, around: &around };
-        rank::check(&schedule.windows, schedule.order, &here)?;
     }
-    waits::check(&facts, class_of, &links)
+    let mut memo = memo::Memo::default();
+    let each = |at: usize| {
+        let (rank, around) = &distinct[at];
+        rank::Neighbourhood { rank: *rank, own: &facts[class_of[rank.index()]], around }
+    };
+    // That nowhere more moves than was asked for bounds all that is looked at afterwards.
+    (0..distinct.len()).try_for_each(|at| rank::bounded(&each(at)))?;
+    for at in 0..distinct.len() {
+        rank::check(&schedule.windows, schedule.order, &each(at), &mut memo)?;
+    }
+    waits::check(&facts, class_of, &links)?;
+    facts.values().try_for_each(Facts::lengths)
 }
 
 /// The schedule is of the ranks, windows and calls that the patterns are of. The lowest rank of each class.

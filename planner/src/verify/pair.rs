@@ -31,35 +31,32 @@ fn frames(
 ) -> Result<(), VerifyError> {
     let awaiting = to.from(rank, u32::MAX).unwrap_or(rank);
     for (index, (sent, awaited)) in there.sent.iter().zip(&back.awaited).enumerate() {
-        if std::mem::discriminant(&sent.frame) != std::mem::discriminant(&awaited.frame) {
+        if sent.frame != awaited.frame {
+            let (frame, sends) = (awaited.frame, sent.frame);
+            let from = to.back();
             let what = format!(
-                "awaits {:?} as frame {index} of {}, which sends {:?} in instruction {}",
-                awaited.frame,
-                to.back(),
-                sent.frame,
+                "awaits {frame:?} as frame {index} of {from}, which sends {sends:?} in instruction {}",
                 sent.instruction
             );
             let finding = receiver.finding(awaiting, Some(awaited.instruction), what);
-            return Err(VerifyError::FrameMismatch(finding));
+            let one_kind = std::mem::discriminant(&frame) == std::mem::discriminant(&sends);
+            return Err(if one_kind {
+                VerifyError::WrongCount(finding)
+            } else {
+                VerifyError::FrameMismatch(finding)
+            });
         }
-        if sent.frame != awaited.frame {
-            let what = format!(
-                "awaits {:?} as frame {index} of {}, which sends {:?} in instruction {}",
-                awaited.frame,
-                to.back(),
-                sent.frame,
-                sent.instruction
-            );
-            return Err(VerifyError::WrongCount(receiver.finding(awaiting, Some(awaited.instruction), what)));
-        }
-        unpacked(sender, sent, receiver, awaited, awaiting)?;
     }
     if there.sent.len() != back.awaited.len() {
         let what = format!("sends {to} {} frames, and it awaits {}", there.sent.len(), back.awaited.len());
         let more = there.sent.get(back.awaited.len()).map(|sent| sent.instruction);
         return Err(VerifyError::WrongCount(sender.finding(rank, more, what)));
     }
-    Ok(())
+    there
+        .sent
+        .iter()
+        .zip(&back.awaited)
+        .try_for_each(|(sent, awaited)| unpacked(sender, sent, receiver, awaited, awaiting))
 }
 
 /// Each element that is unpacked was packed, and as many are packed as unpacked.
@@ -147,24 +144,22 @@ fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -
         // Its own frames are released when it leaves.
         return Ok(());
     }
-    for (id, buffer) in sender.program.buffers.iter().filter(|(_, buffer)| buffer.peer == to) {
+    for &id in &there.buffers {
         let frames = there
             .sent
             .iter()
             .zip(&back.awaited)
             .filter(|(sent, _)| matches!(sent.frame, Frame::Data { .. }) && sent.buffer == id);
         let Some(released) = frames.map(|(_, awaited)| awaited.released).max() else { continue };
-        let writes = |instruction: &Instruction| matches!(instruction, Instruction::Pack { buffer, .. } if *buffer == id);
-        let Some(first) = sender.program.instructions.iter().position(writes) else { continue };
-        let mut before = sender.program.instructions[..first].iter();
-        if before.any(|instruction| matches!(instruction, Instruction::Reclaim { buffer } if *buffer == id)) {
+        let Some(first) = sender.packed[id].first else { continue };
+        if sender.packed[id].reclaim.is_some_and(|reclaim| reclaim < first) {
             continue;
         }
         if there.awaited.is_empty() {
             let what = format!("writes {id} again, with no sign ever from {to} that it has read it");
             return Err(VerifyError::RunsAhead(sender.finding(rank, Some(first), what)));
         }
-        let in_between = buffer.copies >= 2;
+        let in_between = sender.program.buffers[id].copies >= 2;
         let this_run = there.awaited.iter().any(|awaited| awaited.instruction < first);
         let after_release = back.sent.iter().any(|sent| sent.instruction > released);
         if !(in_between || this_run || after_release) {

@@ -12,14 +12,34 @@ use std::collections::BTreeMap;
 /// More copies of a buffer than this are no plan of ours.
 const COPIES_MAX: u32 = 16;
 
+/// Bytes that may lie idle beside each thing that is packed or sent.
+const PADDING: u64 = 64;
+
 /// What one program does, seen from its own rank.
 pub(super) struct Facts<'s> {
     pub class: ClassId,
+    /// The lowest rank of that class.
+    pub rank: Rank,
     pub program: &'s Program,
+    /// What goes into each buffer.
+    pub packed: Table<BufferId, Packed>,
     /// Every rank that the program or the pattern has to do with, itself included where it has.
     pub peers: BTreeMap<Delta, Peer>,
     /// Own accesses to own windows, and movements to own parts, by instruction.
     pub own: Vec<usize>,
+}
+
+/// What goes into a buffer in one run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Packed {
+    /// Bytes in all.
+    bytes: u64,
+    /// How often something is packed into it or sent from it.
+    things: usize,
+    /// The first that is packed into it, by instruction.
+    pub first: Option<usize>,
+    /// Where it is asked back.
+    pub reclaim: Option<usize>,
 }
 
 /// What passes between a rank and one peer, by instruction.
@@ -37,6 +57,8 @@ pub(super) struct Peer {
     pub copies: Vec<usize>,
     /// Operations that target the peer and move something.
     pub operations: Vec<OperationId>,
+    /// Buffers that are sent to the peer.
+    pub buffers: Vec<BufferId>,
 }
 
 /// A frame that is sent.
@@ -81,7 +103,14 @@ impl<'s> Facts<'s> {
             rank,
             filled: program.buffers.ids().map(|_| Filled::default()).collect(),
             open: BTreeMap::new(),
-            facts: Facts { class, program, peers: BTreeMap::new(), own: Vec::new() },
+            facts: Facts {
+                class,
+                rank,
+                program,
+                packed: program.buffers.ids().map(|_| Packed::default()).collect(),
+                peers: BTreeMap::new(),
+                own: Vec::new(),
+            },
         };
         walk.heads()?;
         for (at, instruction) in program.instructions.iter().enumerate() {
@@ -89,6 +118,18 @@ impl<'s> Facts<'s> {
         }
         walk.ends()?;
         Ok(walk.facts)
+    }
+
+    /// Whoever binds this program allocates its buffers: they hold what is packed, and little besides.
+    pub fn lengths(&self) -> Result<(), VerifyError> {
+        for (id, buffer) in self.program.buffers.iter() {
+            let Packed { bytes, things, .. } = self.packed[id];
+            if buffer.bytes > bytes.saturating_add(PADDING * (things as u64)) {
+                let what = format!("{id} has {} bytes for {bytes} that are packed into it", buffer.bytes);
+                return Err(VerifyError::Malformed(self.finding(self.rank, None, what)));
+            }
+        }
+        Ok(())
     }
 
     /// A finding about an instruction of this program.
@@ -169,6 +210,7 @@ impl<'s> Walk<'_, 's> {
             Instruction::Reclaim { buffer } => {
                 self.buffer(at, *buffer)?;
                 let filled = &self.filled[*buffer];
+                self.facts.packed[*buffer].reclaim.get_or_insert(at);
                 if !(filled.packs.is_empty() && filled.sends.is_empty()) {
                     let what = format!("asks {buffer} back after it was written in this run");
                     return Err(VerifyError::BufferReused(self.at(at, what)));
@@ -187,8 +229,8 @@ impl<'s> Walk<'_, 's> {
             Instruction::Await { peer, frame } => self.await_frame(at, *peer, *frame)?,
             Instruction::Copy { from, to, op, element } => self.copy(at, from, to, *op, *element)?,
             Instruction::Unpack { peer, at: byte, to, op, element } => {
-                self.operator(at, *op, *element)?;
                 self.typed(at, to, *element)?;
+                self.operator(at, *op, *element)?;
                 self.own_part(at, to, element.size, true)?;
                 let Some(&open) = self.open.get(peer) else {
                     return Err(VerifyError::NotOpen(self.at(at, format!("no frame of {peer} is open"))));
@@ -256,13 +298,13 @@ impl<'s> Walk<'_, 's> {
         op: Option<crate::element::Op>,
         element: ElementType,
     ) -> Check {
-        self.operator(at, op, element)?;
         if from.len() != to.len() {
             let what = format!("{} elements into {}", from.len(), to.len());
             return Err(VerifyError::Malformed(self.at(at, what)));
         }
         self.typed(at, from, element)?;
         self.typed(at, to, element)?;
+        self.operator(at, op, element)?;
         let (source, target) = (owner(from), owner(to));
         if source == Delta::SELF {
             self.own_part(at, from, element.size, false)?;
@@ -413,6 +455,9 @@ impl<'s> Walk<'_, 's> {
             return Err(VerifyError::Doubled(self.at(at, format!("packs over packed bytes of {buffer}"))));
         }
         self.filled[buffer].packs.insert(byte, (end, at));
+        let packed = &mut self.facts.packed[buffer];
+        (packed.bytes, packed.things) = (packed.bytes + (end - byte), packed.things + 1);
+        packed.first.get_or_insert(at);
         Ok(())
     }
 
@@ -422,6 +467,7 @@ impl<'s> Walk<'_, 's> {
                 self.at(at, format!("sends bytes of {buffer} twice in one run")),
             ));
         }
+        self.facts.packed[buffer].things += 1;
         let filled = &mut self.filled[buffer];
         if byte < end {
             filled.sends.insert(byte, end);
@@ -431,7 +477,11 @@ impl<'s> Walk<'_, 's> {
         let packs = packs.map(|(from, (to, pack))| (*from, *to, *pack)).collect();
         let frame = Frame::Data { bytes: end - byte };
         let peer = self.facts.program.buffers[buffer].peer;
-        self.peer(peer).sent.push(Sent { instruction: at, frame, at: byte, packs, buffer });
+        let known = self.peer(peer);
+        if known.buffers.last() != Some(&buffer) {
+            known.buffers.push(buffer);
+        }
+        known.sent.push(Sent { instruction: at, frame, at: byte, packs, buffer });
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! All accesses to one rank's memory, swept by elements: what each element is asked to take, and what it takes.
 
 use super::error::{Finding, VerifyError};
-use super::rank::{Neighbourhood, move_or, side};
+use super::memo::Memo;
+use super::rank::{Neighbourhood, move_or};
+use crate::datatype::{Datatype, DatatypeId, pairs};
 use crate::element::{ElementType, Op};
 use crate::ids::{Delta, OperationId, WindowId};
 use crate::ir::pattern::Order;
@@ -79,11 +81,19 @@ pub(super) struct Sweep<'a, 'f, 's> {
     windows: &'a Table<WindowId, ElementType>,
     order: Order,
     here: &'a Neighbourhood<'f, 's>,
+    memo: &'a mut Memo,
     accesses: Vec<Access>,
-    runs: BTreeMap<Space, Vec<Run>>,
+    /// For each access: where to, and which elements there of which at its source.
+    moves: Vec<Move>,
     found: Found,
-    /// How many elements were added.
-    pub elements: u64,
+}
+
+/// Which elements an access moves from where it comes from to where it goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Move {
+    to: Space,
+    elements: DatatypeId,
+    origin: DatatypeId,
 }
 
 /// The first of each kind of thing that is wrong.
@@ -103,33 +113,41 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         windows: &'a Table<WindowId, ElementType>,
         order: Order,
         here: &'a Neighbourhood<'f, 's>,
+        memo: &'a mut Memo,
     ) -> Self {
-        let (accesses, runs) = (Vec::new(), BTreeMap::new());
-        Self { windows, order, here, accesses, runs, found: Found::default(), elements: 0 }
+        let (accesses, moves, found) = (Vec::new(), Vec::new(), Found::default());
+        Self { windows, order, here, memo, accesses, moves, found }
     }
 
-    /// Add an access to `space`, by `(displacement at the source, displacement here, elements)`.
-    pub fn add(&mut self, access: Access, space: Space, steps: impl Iterator<Item = (i64, i64, usize)>) {
-        let number = self.accesses.len() as u32;
+    /// Add an access that moves the elements `origin` of its source to the elements `elements` of `to`, in step.
+    pub fn add(&mut self, access: Access, to: Space, origin: &Datatype, elements: &Datatype) {
         self.accesses.push(access);
-        let runs = self.runs.entry(space).or_default();
-        for (step, (from, low, count)) in steps.enumerate() {
-            self.elements += count as u64;
-            runs.push(Run { low, high: low + count as i64, from, access: number, step: step as u32 });
-        }
+        let (elements, origin) = (self.memo.intern(elements), self.memo.intern(origin));
+        self.moves.push(Move { to, elements, origin });
     }
 
     /// Add a read of a part of this rank's; a buffer that is read is never written, so it cannot matter.
     pub fn read(&mut self, access: Access, part: &Part) {
-        let (space, datatype) = side(part);
-        if let Space::Window(_) = space {
-            self.add(access, space, datatype.run_iter().map(|(low, count)| (low, low, count)));
+        if let Part::Window { window, datatype, .. } = part {
+            self.add(access, Space::Window(*window), datatype, datatype);
         }
     }
 
     /// Compare.
     pub fn run(mut self) -> Result<(), VerifyError> {
-        for (space, mut runs) in std::mem::take(&mut self.runs) {
+        if self.plain() {
+            return Ok(());
+        }
+        let mut spaces: BTreeMap<Space, Vec<Run>> = BTreeMap::new();
+        for (number, one) in self.moves.iter().enumerate() {
+            let runs = spaces.entry(one.to).or_default();
+            let steps = pairs(&self.memo[one.origin], &self.memo[one.elements]);
+            runs.extend(steps.enumerate().map(|(step, (from, low, count))| {
+                let (access, step) = (number as u32, step as u32);
+                Run { low, high: low + count as i64, from, access, step }
+            }));
+        }
+        for (space, mut runs) in spaces {
             runs.sort_by_key(|run| run.low);
             let mut active: Vec<Run> = Vec::new();
             let mut next = runs.iter().peekable();
@@ -150,6 +168,49 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
             }
         }
         self.found.verdict()
+    }
+
+    /// Whether it can be seen without looking at elements that all is well: each demand has one write that is the same
+    /// movement, no element is written twice, and none is read that is written, unless before.
+    fn plain(&mut self) -> bool {
+        const FEW: usize = 64;
+        let all = |what: What| -> Vec<usize> {
+            (0..self.accesses.len()).filter(|&at| self.accesses[at].what == what).collect()
+        };
+        let (demands, writes, reads) = (all(What::Demand), all(What::Write), all(What::Read));
+        if demands.len() != writes.len() || writes.len() > FEW || reads.len() > FEW {
+            return false;
+        }
+        let mut free = writes.clone();
+        for demand in demands {
+            let (access, moved) = (&self.accesses[demand], self.moves[demand]);
+            let same = |&write: &usize| {
+                let done = &self.accesses[write];
+                self.moves[write] == moved && (done.source, done.op) == (access.source, access.op)
+            };
+            let Some(found) = free.iter().position(same) else { return false };
+            free.swap_remove(found);
+        }
+        for (place, &write) in writes.iter().enumerate() {
+            let Move { to, elements, .. } = self.moves[write];
+            if self.memo.repeats(elements) {
+                return false;
+            }
+            for &other in &writes[place + 1..] {
+                if self.moves[other].to == to && self.memo.overlap(elements, self.moves[other].elements) {
+                    return false;
+                }
+            }
+            for &read in &reads {
+                if self.moves[read].to == to
+                    && !self.accesses[read].before(&self.accesses[write])
+                    && self.memo.overlap(elements, self.moves[read].elements)
+                {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Elements `at..end`, which all of `active` cover and nothing else touches.
@@ -217,7 +278,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
             }
         }
 
-        let gets = asked.iter().take_while(|run| of(run).is_get(&self.here)).count();
+        let gets = asked.iter().take_while(|run| of(run).is_get(self.here)).count();
         let wanted: Vec<Visit> = asked.iter().map(|run| visit(run)).collect();
         let taken: Vec<Visit> = done.iter().map(|run| visit(run)).collect();
         let kind = match space {
@@ -233,8 +294,9 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         for &index in &extra {
             let run = done[index];
             let (source, element, op) = taken[index];
-            let otherwise = missing.iter().any(|&(s, e, _)| (s, e) == (source, element));
-            if otherwise {
+            let same = |visit: &&Visit| (visit.0, visit.1) == (source, element);
+            if wanted.iter().find(same).is_some_and(|visit| visit.2 != op) && !wanted.contains(&taken[index])
+            {
                 let what = format!("combines {} by {op:?}", place());
                 self.found.operator.get_or_insert_with(|| finding(run, what));
             } else if wanted.contains(&taken[index]) {

@@ -3,6 +3,7 @@
 pub mod interpreter;
 pub mod naive;
 pub mod random;
+pub mod read;
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId};

@@ -78,8 +78,8 @@ pub fn lower(patterns: &Patterns, direct: bool) -> Schedule {
         let clash = |a: &(usize, WindowId, Datatype), b: &(usize, WindowId, Datatype)| {
             a.0 == b.0 && a.1 == b.1 && a.2.overlaps(&b.2)
         };
-        !mine.iter().any(|a| touched.iter().any(|b| clash(a, b)))
-            && !(mine.len() == 2 && clash(&mine[0], &mine[1]))
+        let meets_itself = mine.len() == 2 && clash(&mine[0], &mine[1]);
+        !meets_itself && mine.iter().all(|a| !touched.iter().any(|b| clash(a, b)))
     };
     let copied: BTreeSet<(usize, OperationId)> = asked
         .iter()

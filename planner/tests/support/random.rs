@@ -1,11 +1,14 @@
 //! Random epochs of small worlds, and halos of large ones.
 
 use super::{Dice, intern, operation, patterns};
+use fencepost_planner::compile::Options;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Delta, Id, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Patterns};
+use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::reference::World;
+use fencepost_planner::units::Bytes;
 
 /// A value of a few that make operators show.
 pub fn value(element: ElementType, dice: &mut Dice) -> Vec<u8> {
@@ -164,4 +167,18 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
     );
     made.shape = vec![rows as u32, columns as u32];
     made
+}
+
+/// A placement and options of all that there are.
+pub fn choices(seed: u64) -> (Placement, Options) {
+    let mut dice = Dice::new(seed ^ 0x5555);
+    let placement = match dice.roll(4) {
+        0 => Placement::Apart,
+        1 => Placement::Hosts { ranks_each: 2 },
+        _ => Placement::Together,
+    };
+    let chunk = dice.chance(2).then(|| Bytes(8 + dice.roll(40) as u64));
+    let cap = dice.chance(4).then(|| Bytes(16 + dice.roll(40) as u64));
+    let options = Options { mode: dice.pick(&Mode::ALL), coalesce: !dice.chance(4), chunk, cap };
+    (placement, options)
 }

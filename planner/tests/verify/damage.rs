@@ -1,10 +1,13 @@
 //! Damage, one way at a time, at each place where it can be done, to many good schedules: each is refused by its name.
 
-use crate::support::{Dice, intern, interpreter, naive, random};
-use fencepost_planner::element::{ElementKind, ElementType, Op};
+use crate::support::{Dice, intern, interpreter, naive, operation, patterns, random};
+use fencepost_planner::compile::compile;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
-use fencepost_planner::ir::pattern::Patterns;
+use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Program, Schedule};
+use fencepost_planner::machine::Machine;
 use fencepost_planner::verify::{verify, verify_expanded};
 
 use Instruction::{Await, Copy, Done, Expose, Pack, Reclaim, Release, Send, Unpack};
@@ -39,7 +42,27 @@ pub fn good() -> Vec<(Patterns, Schedule)> {
         let patterns = random::epoch(seed);
         all.extend([false, true].map(|direct| (patterns.clone(), naive::lower(&patterns, direct))));
     }
+    all.extend((1..12).flat_map(|count| [0, 2].map(|owner| watched(count, owner))).map(|patterns| {
+        let schedule = naive::lower(&patterns, true);
+        (patterns, schedule)
+    }));
+    for (index, patterns) in
+        all.iter().map(|(patterns, _)| patterns.clone()).collect::<Vec<_>>().into_iter().enumerate()
+    {
+        let (placement, options) = random::choices(index as u64);
+        let schedule = compile(&patterns, placement, &Machine::default(), &options);
+        all.push((patterns, schedule.unwrap_or_else(|error| panic!("{error}")).into_inner()));
+    }
     all
+}
+
+/// Rank 1 gets elements of `owner` that the third rank puts to.
+fn watched(count: usize, owner: i64) -> Patterns {
+    let elements = || Datatype::run(0..count);
+    let get = operation(Kind::Get, owner - 1, elements(), Local::Buffer);
+    let put = operation(Kind::Put, owner - (2 - owner), elements(), Local::Buffer);
+    let (first, last) = if owner == 0 { (vec![], vec![put]) } else { (vec![put], vec![]) };
+    patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, vec![first, vec![get], last])
 }
 
 fn foreign(instruction: &Instruction) -> bool {
@@ -112,16 +135,21 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "the bytes of two movements swapped",
-        refused: &["WrongPlace", "Unasked"],
+        refused: &["WrongPlace", "Unasked", "WrongOrder"],
         harmless: true,
         apply: |program, at| {
             let (left, right) = program.instructions.split_at_mut_checked(at + 1)?;
-            let (Unpack { peer, at, to, element, .. }, Unpack { peer: p, at: a, to: t, element: e, .. }) =
-                (left.last_mut()?, right.first_mut()?)
-            else {
-                return None;
-            };
-            (peer == p && element == e && to.len() == t.len()).then(|| std::mem::swap(at, a))
+            let one = left.last_mut()?;
+            let mut within = right.iter_mut().take_while(|i| !matches!(i, Send { .. } | Release { .. }));
+            within.find_map(|two| match (&mut *one, two) {
+                (Unpack { peer, at, to, element, .. }, Unpack { peer: p, at: a, to: t, element: e, .. }) => {
+                    (peer == p && element == e && to.len() == t.len()).then(|| std::mem::swap(at, a))
+                }
+                (Pack { from, element, buffer, at }, Pack { from: f, element: e, buffer: b, at: a }) => {
+                    (buffer == b && element == e && from.len() == f.len()).then(|| std::mem::swap(at, a))
+                }
+                _ => None,
+            })
         },
     },
     Damage {
@@ -177,19 +205,26 @@ const DAMAGES: &[Damage] = &[
         apply: |program, at| drop_if(program, at, |i| matches!(i, Await { frame: Frame::Done, .. })),
     },
     Damage {
-        name: "another kind of frame awaited",
+        name: "two frames sent in the other order",
         refused: &["FrameMismatch"],
         harmless: false,
         apply: |program, at| {
-            let next = program.instructions.get(at + 1).cloned();
-            match (&mut program.instructions[at], next) {
-                (Await { frame: frame @ Frame::Entry, .. }, _) => *frame = Frame::Data { bytes: 0 },
-                (Release { peer }, _) => {
-                    let extra = Await { peer: *peer, frame: Frame::Entry };
-                    let _ = std::mem::replace(&mut program.instructions[at], extra);
-                }
-                _ => return None,
+            let buffers = &program.buffers;
+            let to = |i: &Instruction| match i {
+                Send { buffer, .. } => Some((buffers[*buffer].peer, 0)),
+                Expose { peer } => Some((*peer, 1)),
+                Done { peer } => Some((*peer, 2)),
+                _ => None,
+            };
+            let (peer, kind) = to(&program.instructions[at])?;
+            let next = |i: &Instruction| to(i).is_some_and(|(other, k)| other == peer && k != kind);
+            let later = at + program.instructions[at..].iter().position(next)?;
+            // Dones stay behind the copies, and entries before the dones.
+            if kind == 2 || kind == 1 && to(&program.instructions[later])?.1 == 2 {
+                return None;
             }
+            let first = program.instructions.remove(at);
+            program.instructions.insert(later, first);
             Some(())
         },
     },
@@ -243,7 +278,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "a buffer not asked back (W5)",
-        refused: &["RunsAhead"],
+        refused: &["RunsAhead", "BufferReused"],
         harmless: false,
         apply: |program, at| drop_if(program, at, |i| matches!(i, Reclaim { .. })),
     },
@@ -374,7 +409,7 @@ const DAMAGES: &[Damage] = &[
             let part = |at: usize| Part::Window {
                 owner: Delta::SELF,
                 window: WindowId(0),
-                datatype: fencepost_planner::datatype::Datatype::run(at..at + 1),
+                datatype: Datatype::run(at..at + 1),
             };
             let copy = Copy { from: part(0), to: part(len - 1), op: None, element: *element };
             program.instructions.push(copy);
@@ -412,7 +447,7 @@ const DAMAGES: &[Damage] = &[
 #[test]
 fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
     let good = good();
-    let mut dice = Dice::new(3);
+    let (mut dice, mut otherwise) = (Dice::new(3), Vec::new());
     for damage in DAMAGES {
         let (mut schedules, mut refused, mut by_first_name, mut accepted) = (0, 0, 0, 0);
         for (index, (patterns, schedule)) in good.iter().enumerate() {
@@ -426,7 +461,9 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
                     let place = format!("{}: schedule {index}, c{class}, instruction {at}", damage.name);
                     match verify(patterns, damaged.clone()) {
                         Err(error) => {
-                            assert!(damage.refused.contains(&error.name()), "{place}: {error}");
+                            if !damage.refused.contains(&error.name()) {
+                                otherwise.push(format!("{place}: {error}"));
+                            }
                             (hurt, refused) = (true, refused + 1);
                             by_first_name += usize::from(error.name() == damage.refused[0]);
                         }
@@ -444,8 +481,11 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
             "{}: {refused} refused, {by_first_name} by the first name, {accepted} harmless, {schedules} schedules",
             damage.name
         );
-        assert!(schedules >= 20 && by_first_name * 2 > refused, "{count}");
+        if schedules < 20 || by_first_name * 2 <= refused {
+            otherwise.push(count);
+        }
     }
+    assert!(otherwise.is_empty(), "{}", otherwise.join("\n"));
     assert!(DAMAGES.len() >= 15);
 }
 
@@ -513,7 +553,7 @@ fn schedules_of_other_worlds_are_refused() {
     other.windows[WindowId(0)] = ElementType::opaque(8);
     assert_eq!(name(other), "Foreign");
     let mut other = schedule.clone();
-    other.order = fencepost_planner::ir::pattern::Order::Relaxed;
+    other.order = Order::Relaxed;
     assert_eq!(name(other), "Foreign");
     let mut other = schedule.clone();
     let unused = other.classes[ClassId(0)].clone();

@@ -4,6 +4,11 @@
 //! A protocol that is right proves little unless the model would notice a wrong one. So for each of the six waits there is
 //! the same protocol with that wait taken away, which loom must reject; and the handshake of sleeping without its fences.
 
+#![cfg_attr(
+    test,
+    expect(clippy::arc_with_non_send_sync, reason = "loom's cells are not Sync: loom checks instead")
+)]
+
 mod sync;
 #[path = "../../src/transport/mod.rs"]
 pub mod transport;

@@ -1,0 +1,70 @@
+//! How far is the mode that `auto` chooses from the best of the fixed ones?
+//!
+//! The workloads of `examples/modes.rs`, prepared, at sizes that the machine model was not fitted to. Noise is `auto`
+//! against the mode that it chose for its first operation, forced.
+
+#![expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+
+#[expect(dead_code, reason = "only its workloads are wanted")]
+#[path = "../examples/modes.rs"]
+mod modes;
+
+use fencepost::Mode;
+use fencepost_benches::contest::{Contest, number, short, wanted};
+use modes::Workload;
+use std::time::Duration;
+
+const RANKS: usize = 2;
+const SIZES: [usize; 3] = [90, 370, 1400];
+
+fn side(workload: Workload, mode: Mode, size: usize) -> impl FnMut(u64) -> Duration + 'static {
+    move |iterations| {
+        let epochs = u32::try_from(iterations).unwrap_or(u32::MAX);
+        workload.measure(RANKS, mode, size, epochs).expect("it runs") * epochs
+    }
+}
+
+/// What `auto` makes of the first operation of the first rank that has one.
+fn chosen(workload: Workload, size: usize) -> Mode {
+    let compiled = workload.compile(RANKS, Mode::Auto, size).expect("it compiles");
+    let schedule = compiled.schedules()[0].get();
+    let mut routes = schedule.classes.values().flat_map(|program| program.routes.values());
+    routes.find_map(|route| route.as_ref()).map_or(Mode::Auto, |route| route.mode)
+}
+
+fn contest(workload: Workload, size: usize) -> (Contest, Mode) {
+    let forced = chosen(workload, size);
+    let name = format!("{}, size {size}: auto takes {forced:?}", workload.name());
+    let mut contest = Contest::new(name, 1).side("auto", side(workload, Mode::Auto, size));
+    for mode in &Mode::ALL[1..] {
+        contest = contest.side(format!("{mode:?}"), side(workload, *mode, size));
+    }
+    (contest, forced)
+}
+
+fn main() {
+    let all = Workload::ALL.into_iter().flat_map(|workload| SIZES.map(|size| (workload, size)));
+    let all = all.filter(|(workload, _)| wanted(workload.name()));
+    if short() {
+        return fencepost_benches::main(all.map(|(workload, size)| contest(workload, size).0).collect());
+    }
+    let each = Duration::from_millis(number("FENCEPOST_BENCH_MS", 8));
+    let rounds = number("FENCEPOST_BENCH_ROUNDS", 25);
+    let (mut ratios, mut noises) = (Vec::new(), Vec::new());
+    for (workload, size) in all {
+        let (mut contest, forced) = contest(workload, size);
+        let figures = contest.run(rounds, each);
+        let best = figures[1..].iter().map(|figure| figure.median).fold(f64::INFINITY, f64::min);
+        ratios.push(figures[0].median / best);
+        let at = Mode::ALL.iter().position(|&mode| mode == forced).unwrap_or(0);
+        noises.push(figures[0].median / figures[at].median);
+    }
+    let mean =
+        |ratios: &[f64]| (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    let worst = ratios.iter().copied().fold(0.0, f64::max);
+    println!(
+        "\nauto to the best fixed mode: geometric mean {:.3} (budget 1.05), worst {worst:.3} (budget 1.15)",
+        mean(&ratios)
+    );
+    println!("noise, auto to its own mode forced: geometric mean {:.3}", mean(&noises));
+}

@@ -1,0 +1,516 @@
+//! Supersteps ahead of time: compiled for any number of ranks without a world, or prepared in one.
+
+use crate::fence::Call;
+use crate::prepared::{self, Ready};
+use crate::record::{RecordedEpoch, Recording};
+use crate::superstep::Superstep;
+use crate::world::{Windows, World, WorldCore};
+use fencepost_planner::argument::Argument;
+use fencepost_planner::collect::patterns;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::explain::{cost, explain};
+use fencepost_planner::ids::{ClassId, WindowId};
+use fencepost_planner::ir::pattern::{Local, Mode, Order, Pattern, Patterns};
+use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan;
+use fencepost_planner::table::Table;
+use fencepost_planner::units::Nanos;
+use fencepost_planner::{Class, Error, Options, Result, Verified};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An argument as an [`Argument`], or as one that says nothing.
+#[derive(Debug)]
+pub struct Told<'a, T>(pub &'a T);
+
+/// Chosen first: the type says which ranks are alike.
+pub trait TellArgument<'a> {
+    /// The argument itself.
+    fn told(&self) -> &'a dyn Argument;
+}
+
+impl<'a, T: Argument> TellArgument<'a> for Told<'a, T> {
+    fn told(&self) -> &'a dyn Argument {
+        self.0
+    }
+}
+
+/// Chosen for all other types: each rank is evaluated for itself.
+pub trait TellNothing<'a> {
+    /// An argument that says nothing.
+    fn told(&self) -> &'a dyn Argument;
+}
+
+impl<'a, T> TellNothing<'a> for &Told<'a, T> {
+    fn told(&self) -> &'a dyn Argument {
+        struct Nothing;
+        impl Argument for Nothing {}
+        &Nothing
+    }
+}
+
+/// All arguments of one rank.
+struct Bundle<'t, A> {
+    arguments: A,
+    tell: &'t dyn for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
+}
+
+impl<A> Argument for Bundle<'_, A> {
+    fn class(&self) -> Option<Vec<u64>> {
+        let mut key = Vec::new();
+        for part in (self.tell)(&self.arguments) {
+            let mut class = part.class()?;
+            key.push(class.len() as u64);
+            key.append(&mut class);
+        }
+        Some(key)
+    }
+
+    fn shape(&self) -> Option<Vec<u32>> {
+        (self.tell)(&self.arguments).into_iter().find_map(|part| part.shape())
+    }
+
+    fn observed(&self) -> bool {
+        // Every part is asked, so that each forgets.
+        (self.tell)(&self.arguments).into_iter().fold(false, |any, part| part.observed() | any)
+    }
+}
+
+/// A superstep compiled ahead: a verified schedule for each of its epochs.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    name: &'static str,
+    patterns: Vec<Patterns>,
+    schedules: Vec<Verified<Schedule>>,
+}
+
+impl Compiled {
+    fn new(
+        name: &'static str,
+        patterns: Vec<Patterns>,
+        placement: Placement,
+        machine: &Machine,
+        options: &Options,
+    ) -> Result<Self> {
+        let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
+        let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
+        Ok(Self { name, patterns, schedules })
+    }
+
+    /// Compile the same calls for another placement of the ranks, machine, or choice of modes.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn with(&self, placement: Placement, machine: &Machine, options: &Options) -> Result<Self> {
+        Self::new(self.name, self.patterns.clone(), placement, machine, options)
+    }
+
+    /// Compile the same calls with every operation in `mode`, where that can be had.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn in_mode(&self, mode: Mode) -> Result<Self> {
+        let options = Options { mode, ..Options::default() };
+        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
+        self.with(placement, &Machine::default(), &options)
+    }
+
+    /// What the schedules are predicted to take on the built-in machine, one after another.
+    pub fn predicted(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
+    }
+
+    /// What no schedule of these messages can do without, on the built-in machine.
+    pub fn bound(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
+    }
+
+    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call.
+    pub fn explain(&self) -> String {
+        self.schedules.iter().map(|schedule| explain(schedule, &Machine::default())).collect()
+    }
+
+    /// What was asked for: the patterns of all ranks, one for each epoch.
+    pub fn patterns(&self) -> &[Patterns] {
+        &self.patterns
+    }
+
+    /// The schedules, one for each epoch.
+    pub fn schedules(&self) -> &[Verified<Schedule>] {
+        &self.schedules
+    }
+
+    /// Write the plan to `path`. A superstep of several epochs is several files: those of the second and later ones
+    /// are named `path` with `.2`, `.3` and so on added.
+    ///
+    /// # Errors
+    /// `IO` when the file system says no.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        for (number, schedule) in self.schedules.iter().enumerate() {
+            plan::save(schedule.get(), file_of(path.as_ref(), number))?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of epoch `number`.
+fn file_of(path: &Path, number: usize) -> PathBuf {
+    if number == 0 {
+        return path.to_owned();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", number + 1));
+    name.into()
+}
+
+/// From patterns to a schedule that was verified.
+fn schedule(
+    patterns: &Patterns,
+    placement: Placement,
+    machine: &Machine,
+    options: &Options,
+) -> Result<Verified<Schedule>> {
+    fencepost_planner::compile(patterns, placement, machine, options)
+}
+
+/// What `name::compile` does.
+///
+/// # Errors
+/// Those of `arguments` and `record`, with the rank.
+pub fn compile<A>(
+    superstep: &'static Superstep,
+    windows: &[ElementType],
+    ranks: u32,
+    arguments: impl FnMut(usize) -> Result<A>,
+    tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
+    record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
+) -> Result<Compiled> {
+    let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
+    Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
+}
+
+/// A prepared superstep: the plan of each of its epochs.
+pub struct Prepared {
+    superstep: &'static Superstep,
+    world: Rc<WorldCore>,
+    epochs: Vec<Rc<Ready>>,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").field("superstep", &self.superstep.name).finish_non_exhaustive()
+    }
+}
+
+/// A superstep that is entered next is bound to its plan.
+#[must_use = "it is bound while this lives"]
+pub struct Bound(Rc<WorldCore>);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // It was entered, or never was.
+        self.0.supersteps.bound.take();
+    }
+}
+
+impl Prepared {
+    /// Replay a superstep that is nothing but operations between sections.
+    ///
+    /// # Errors
+    /// Those of windows that do not suit the plan, and those of a fence.
+    #[track_caller]
+    pub fn run<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
+        let call = call(self.superstep);
+        windows.with(|windows| self.epochs.iter().try_for_each(|ready| ready.replay(windows, &call)))
+    }
+
+    /// Let the superstep that is entered next be this one.
+    ///
+    /// # Errors
+    /// `PLAN` for a window of another world.
+    pub fn bind<'w>(&mut self, windows: impl Windows<'w>) -> Result<Bound> {
+        let world = self.world.clone();
+        let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
+        if !here {
+            return Err(Error::new(
+                Class::Win,
+                "the superstep was prepared in another world than these windows are of",
+            ));
+        }
+        *world.supersteps.bound.borrow_mut() = self.epochs.first().cloned();
+        Ok(Bound(world))
+    }
+
+    /// The schedules, one for each epoch.
+    pub fn schedules<R>(&self, mut f: impl FnMut(&Verified<Schedule>) -> R) -> Vec<R> {
+        self.epochs.iter().filter_map(|ready| ready.schedule(&mut f)).collect()
+    }
+}
+
+#[track_caller]
+fn call(superstep: &'static Superstep) -> Call {
+    Call { hash: superstep.hash(), name: Some(superstep.name), site: Location::caller() }
+}
+
+/// This rank's own patterns.
+fn own(
+    superstep: &'static Superstep,
+    world: &WorldCore,
+    windows: &[ElementType],
+    replays: bool,
+    record: impl FnOnce(&Recording) -> Result<()>,
+) -> Result<Vec<Pattern>> {
+    let recording = Recording::new(world.rank as u32, world.size as u32);
+    record(&recording)?;
+    let (epochs, _) = recording.finish(windows.len(), superstep.fences)?;
+    if !replays && (epochs.len() != 1 || superstep.fences) {
+        let message = "a superstep that is matched call by call can be prepared if it has no fence of its own: make one superstep of each epoch";
+        return Err(Error::new(Class::Plan, message));
+    }
+    let buffer = epochs
+        .iter()
+        .flat_map(|epoch| epoch.pattern.operations.values())
+        .find(|operation| operation.local == Local::Buffer);
+    match buffer {
+        Some(operation) if replays => {
+            let message = format!(
+                "the call at {} puts values, which a plan alone does not have: write its source as a reference (`&values`), so that `run` takes the arguments and runs the body",
+                operation.site
+            );
+            Err(Error::new(Class::Plan, message))
+        }
+        _ => Ok(epochs.into_iter().map(|epoch| epoch.pattern).collect()),
+    }
+}
+
+/// What `name::prepare` does.
+///
+/// # Errors
+/// Those of any rank's calls; `PLAN` where ranks do not agree.
+#[track_caller]
+pub fn prepare(
+    superstep: &'static Superstep,
+    world: &World,
+    windows: &[ElementType],
+    replays: bool,
+    record: impl FnOnce(&Recording) -> Result<()>,
+) -> Result<Prepared> {
+    let world = world.core();
+    let call = call(superstep);
+    let own = own(superstep, world, windows, replays, record);
+    let message =
+        own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
+    let all = world.meet(&call, |_| match &message {
+        Ok(bytes) => [&[1], &bytes[..]].concat(),
+        Err(text) => [&[0], text.as_bytes()].concat(),
+    })?;
+    let own = own.map_err(|error| error.in_superstep(superstep.name))?;
+    let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
+    let mut patterns: Vec<Interned> = own.iter().map(|_| Interned::default()).collect();
+    for (rank, bytes) in all.iter().enumerate() {
+        let theirs = match bytes.split_first() {
+            Some((1, bytes)) => from_bytes(bytes, &table),
+            Some((_, text)) => Err(format!("rank {rank} cannot prepare: {}", String::from_utf8_lossy(text))),
+            None => Err(format!("rank {rank} described nothing")),
+        };
+        let theirs = theirs.and_then(|theirs| {
+            let alike = theirs.len() == own.len();
+            if alike {
+                Ok(theirs)
+            } else {
+                Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len()))
+            }
+        });
+        let theirs = theirs.map_err(|text| call.error(world, Class::Plan, text))?;
+        patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
+    }
+    let (machine, placement) = (Machine::default(), prepared::placement(world));
+    let options = Options { mode: world.mode.get(), ..Options::default() };
+    let epochs = patterns.into_iter().map(|interned| {
+        let patterns = interned.into_patterns(superstep.name, table.clone());
+        let schedule = schedule(&patterns, placement, &machine, &options);
+        prepared::agree(world, schedule.map(Arc::new), &call).map(Rc::new)
+    });
+    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+}
+
+/// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
+///
+/// # Errors
+/// `PLAN` where they do not suit this world, or ranks bring different ones.
+#[track_caller]
+pub fn adopt(
+    superstep: &'static Superstep,
+    world: &World,
+    schedules: impl IntoIterator<Item = Arc<Verified<Schedule>>>,
+) -> Result<Prepared> {
+    let (world, call) = (world.core(), call(superstep));
+    let epochs =
+        schedules.into_iter().map(|schedule| prepared::agree(world, Ok(schedule), &call).map(Rc::new));
+    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+}
+
+/// What `name::load` does.
+///
+/// # Errors
+/// Those of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is none, or is another's.
+#[track_caller]
+pub fn load(
+    superstep: &'static Superstep,
+    world: &World,
+    path: &Path,
+    windows: &[ElementType],
+    replays: bool,
+    record: impl FnOnce(&Recording) -> Result<()>,
+) -> Result<Prepared> {
+    let world = world.core();
+    let call = call(superstep);
+    let own = own(superstep, world, windows, replays, record);
+    // All ranks take part as often as the superstep has epochs, whatever one of them finds: first they agree on that.
+    let word = match &own {
+        Ok(own) => (own.len() as u64).to_le_bytes(),
+        Err(_) => u64::MAX.to_le_bytes(),
+    };
+    let all = world.meet(&call, |_| word.to_vec())?;
+    let own = own.map_err(|error| error.in_superstep(superstep.name))?;
+    if let Some(rank) = all.iter().position(|theirs| theirs[..] != word) {
+        let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
+        return Err(call.error(world, Class::Plan, message));
+    }
+    let epochs = own
+        .iter()
+        .enumerate()
+        .map(|(number, own)| prepared::load(world, &file_of(path, number), own, &call).map(Rc::new));
+    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+}
+
+/// A rank's own patterns as others read them: each as the plan of one class without a program.
+fn to_bytes(
+    superstep: &Superstep,
+    world: &WorldCore,
+    windows: &[ElementType],
+    own: &[Pattern],
+) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    for pattern in own {
+        let program = Program {
+            pattern: pattern.clone(),
+            routes: pattern.operations.values().map(|_| None).collect(),
+            least_len: windows.iter().map(|_| 0).collect(),
+            buffers: Table::new(),
+            instructions: Vec::new(),
+        };
+        let schedule = Schedule {
+            name: superstep.name.to_owned(),
+            windows: windows.iter().copied().collect(),
+            shape: vec![world.size as u32],
+            classes: [program].into_iter().collect(),
+            class_of: vec![ClassId(0); world.size],
+            order: Order::Canonical,
+            placement: Placement::Apart,
+        };
+        let plan = plan::to_bytes(&schedule).map_err(|error| error.to_string())?;
+        bytes.extend_from_slice(&(plan.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&plan);
+    }
+    Ok(bytes)
+}
+
+fn from_bytes(mut bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Result<Vec<Pattern>, String> {
+    let mut patterns = Vec::new();
+    while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
+        let len = usize::try_from(u64::from_le_bytes(*len)).ok().filter(|len| *len <= rest.len());
+        let (plan, rest) = rest.split_at(len.ok_or("a description that ends too soon")?);
+        let schedule = plan::from_bytes(plan).map_err(|error| error.to_string())?.schedule;
+        if schedule.windows != *windows {
+            return Err("another rank's windows have other elements".into());
+        }
+        patterns.extend(schedule.classes.into_values().map(|program| program.pattern));
+        bytes = rest;
+    }
+    Ok(patterns)
+}
+
+/// Patterns of all ranks, equal ones kept once.
+#[derive(Default)]
+struct Interned {
+    ids: HashMap<Pattern, ClassId>,
+    classes: Table<ClassId, Pattern>,
+    class_of: Vec<ClassId>,
+}
+
+impl Interned {
+    fn push(&mut self, pattern: Pattern) {
+        let id = match self.ids.get(&pattern) {
+            Some(id) => *id,
+            None => {
+                let id = self.classes.push(pattern.clone());
+                self.ids.insert(pattern, id);
+                id
+            }
+        };
+        self.class_of.push(id);
+    }
+
+    fn into_patterns(self, name: &str, windows: Table<WindowId, ElementType>) -> Patterns {
+        let Self { classes, class_of, .. } = self;
+        let shape = vec![class_of.len() as u32];
+        Patterns { name: name.to_owned(), windows, shape, classes, class_of, order: Order::Canonical }
+    }
+}
+
+/// The patterns of all ranks of a superstep, epoch by epoch.
+///
+/// `tell` gives the arguments as far as they tell which ranks are alike; `record` evaluates the superstep, and makes its
+/// arguments once more where it takes them by value.
+///
+/// # Errors
+/// Those of `arguments` and `record`; `RMA_SYNC` where ranks fence differently.
+pub(crate) fn describe<A>(
+    superstep: &Superstep,
+    windows: &[ElementType],
+    ranks: u32,
+    arguments: impl FnMut(usize) -> Result<A>,
+    tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
+    record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
+) -> Result<Vec<Patterns>> {
+    let arguments = RefCell::new(arguments);
+    let make = |rank: u32| (arguments.borrow_mut())(rank as usize);
+    let epochs = |rank: u32, given: &A| {
+        let recording = Recording::new(rank, ranks);
+        let again = || {
+            recording.observe();
+            make(rank)
+        };
+        record(&recording, given, &again)?;
+        recording.finish(windows.len(), superstep.fences)
+    };
+    if ranks == 0 {
+        return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
+    }
+    let first = epochs(0, &make(0)?).map_err(|error| error.on_rank(0).in_superstep(superstep.name))?.0;
+    let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
+    let mut all = Vec::new();
+    for (number, RecordedEpoch { windows: fenced, .. }) in first.iter().enumerate() {
+        let bundle = |rank| Ok(Bundle { arguments: make(rank)?, tell: &tell });
+        let one = |rank: u32, bundle: &Bundle<'_, A>| -> Result<(Pattern, bool)> {
+            let (mut mine, observed) = epochs(rank, &bundle.arguments)?;
+            let alike = mine.len() == first.len() && mine[number].windows == *fenced;
+            if !alike {
+                let message =
+                    "ranks do not fence alike: fences may depend on what is the same on all ranks only";
+                return Err(Error::new(Class::RmaSync, message));
+            }
+            Ok((mine.swap_remove(number).pattern, observed))
+        };
+        let patterns = patterns(superstep.name, table.clone(), ranks, bundle, one)
+            .map_err(|error| error.in_superstep(superstep.name))?;
+        all.push(patterns);
+    }
+    Ok(all)
+}

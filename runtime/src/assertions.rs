@@ -1,0 +1,42 @@
+//! [`Assertions`]: what a program promises at a fence.
+
+use std::ops::BitOr;
+
+/// What a program promises at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
+///
+/// A false assertion costs an error or nothing; never memory safety, never wrong bits.
+///
+/// # Source
+/// MPI 4.1, section 12.5.5 (Assertions).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Assertions(u8);
+
+impl Assertions {
+    /// Nothing is promised.
+    pub const NONE: Self = Self(0);
+    /// This rank did not store to its part since the last fence. Nothing depends on it here.
+    pub const NOSTORE: Self = Self(1);
+    /// No rank puts to this rank's part or accumulates into it in the epoch that follows. Nothing depends on it here.
+    pub const NOPUT: Self = Self(2);
+    /// No operation waits for this fence on any rank; all ranks must say so. `ASSERT` at the fence where one does.
+    pub const NOPRECEDE: Self = Self(4);
+    /// No rank puts, gets or accumulates in the epoch that follows; all ranks must say so. `ASSERT` at the call that does.
+    pub const NOSUCCEED: Self = Self(8);
+
+    /// Whether all of `other` is promised.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What all ranks must say alike, for the word of the fence.
+    pub(crate) fn collective(self) -> u64 {
+        u64::from(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0)) << 56
+    }
+}
+
+impl BitOr for Assertions {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}

@@ -1,0 +1,581 @@
+//! What `#[superstep]` calls: entering and leaving a superstep, and the claim that its pattern makes.
+//!
+//! The pattern of a superstep is a claim about its calls. The first time that a rank runs the superstep, and each time
+//! under the checker, the calls made are compared with it at each fence, before anything moves.
+
+use crate::fence::{self, Call};
+use crate::outbox::{Head, WIDE, WideSource, code_of};
+use crate::prepared::Ready;
+use crate::record::{RecordedEpoch, Recording};
+use crate::window::WindowCore;
+use crate::world::{Held, Windows, WorldCore};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::{Id, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation};
+use fencepost_planner::{Class, Error, Result};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
+use std::hash::{Hash as _, Hasher as _};
+use std::panic::Location;
+use std::rc::Rc;
+
+/// What is known of a superstep from its text.
+#[derive(Debug)]
+pub struct Superstep {
+    /// The function's name.
+    pub name: &'static str,
+    /// Its module.
+    pub module: &'static str,
+    /// Its file, as the compiler names it.
+    pub file: &'static str,
+    /// The line of its name.
+    pub line: u32,
+    /// The column of its name.
+    pub column: u32,
+    /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
+    pub fences: bool,
+    /// Whether it may put, get or accumulate; otherwise its fence is NOPRECEDE.
+    pub operates: bool,
+}
+
+impl Superstep {
+    /// A hash of its name, the same on all ranks of one program.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hash = Fnv::default();
+        (self.module, self.name).hash(&mut hash);
+        hash.finish()
+    }
+}
+
+/// FNV-1a: the same on every rank and in every run, which the standard library's hashers do not promise.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl std::hash::Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+/// The supersteps that a rank of a world is in, and those it has been in.
+#[derive(Default)]
+pub(crate) struct Supersteps {
+    running: RefCell<Vec<Running>>,
+    /// Those whose claim has been compared.
+    compared: RefCell<Vec<*const Superstep>>,
+    /// The plan of the next superstep that is entered, where it is prepared.
+    pub(crate) bound: RefCell<Option<Rc<Ready>>>,
+    /// Whether the last fence failed: every rank knows then.
+    failed: Cell<bool>,
+    /// Whether each execution is compared, not only the first.
+    check: Cell<bool>,
+}
+
+struct Running {
+    call: Call,
+    windows: Held,
+    claim: Option<Rc<[RecordedEpoch]>>,
+    /// Which epoch of the claim comes next.
+    next: usize,
+}
+
+impl Supersteps {
+    /// What a fence is called in: the superstep around it gives it its name and hash.
+    pub(crate) fn call(&self, call: &Call) -> Call {
+        match self.running.borrow().last() {
+            Some(running) if call.name.is_none() => {
+                Call { hash: running.call.hash ^ call.hash, name: running.call.name, ..*call }
+            }
+            _ => *call,
+        }
+    }
+
+    /// Compare each execution with its pattern, or only the first.
+    pub(crate) fn check(&self, each: bool) {
+        self.check.set(each);
+    }
+
+    /// Whether each execution is compared.
+    pub(crate) fn checks(&self) -> bool {
+        self.check.get()
+    }
+
+    /// Keep whether a fence failed.
+    pub(crate) fn fenced(&self, failed: bool) {
+        self.failed.set(failed);
+    }
+
+    /// Compare what was called on `windows` with what the superstep around this fence claims.
+    ///
+    /// # Errors
+    /// `PLAN` at the first difference.
+    pub(crate) fn compare(&self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let mut running = self.running.borrow_mut();
+        let Some(running) = running.last_mut() else { return Ok(()) };
+        let Some(claim) = running.claim.clone() else { return Ok(()) };
+        let ids: Vec<Option<WindowId>> = windows
+            .iter()
+            .map(|window| {
+                let place = running.windows.iter().flatten().position(|entered| entered.key == window.key);
+                place.map(WindowId::new)
+            })
+            .collect();
+        if ids.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let differs = |message: String| Err(call.error(world, Class::Plan, message));
+        let Some(epoch) = claim.get(running.next) else {
+            return differs(format!(
+                "the pattern has {} epochs, and this fence ends another one",
+                claim.len()
+            ));
+        };
+        running.next += 1;
+        let mut fenced: Vec<WindowId> = ids.iter().flatten().copied().collect();
+        let mut claimed = epoch.windows.clone();
+        fenced.sort_unstable();
+        claimed.sort_unstable();
+        if fenced != claimed {
+            return differs(format!(
+                "this fence is of windows {fenced:?}, and in the pattern of {claimed:?}"
+            ));
+        }
+        for (window, id) in windows.iter().zip(ids) {
+            let Some(id) = id else { continue };
+            if let Some(difference) =
+                differs_from(world, window, id, &epoch.pattern.operations, &running.windows)
+            {
+                return differs(difference);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first difference between what was called on `window` and what `claimed` has for it.
+fn differs_from(
+    world: &WorldCore,
+    window: &WindowCore,
+    id: WindowId,
+    claimed: &fencepost_planner::table::Table<fencepost_planner::ids::OperationId, Operation>,
+    entered: &Held,
+) -> Option<String> {
+    let moving = |operation: &&Operation| operation.window == id && !operation.remote.is_empty();
+    let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
+    let set = window.set.get();
+    for rank in 0..world.size {
+        // SAFETY: the set being filled is touched by its owner only, and nothing is collected meanwhile.
+        let outbox = unsafe { &*window.region.outbox(set, rank) };
+        let made = outbox.records.iter().map(|record| {
+            let head = Head(record.head);
+            if head.code() != WIDE {
+                return (head.code(), Datatype::run(head.at()..head.at() + 1), None);
+            }
+            let wide = &outbox.wide[head.at()];
+            let section = match &wide.source {
+                WideSource::Section(key, section) => Some((*key, section)),
+                WideSource::Bytes(_) => None,
+            };
+            (wide.code, wide.remote.clone(), section)
+        });
+        let mut claimed = claimed
+            .values()
+            .filter(moving)
+            .filter(|operation| operation.kind != Kind::Get && target(operation) == Some(Rank(rank as u32)));
+        for (code, remote, section) in made {
+            let what = format!("on rank {rank} elements {remote} of window {id}");
+            let Some(operation) = claimed.next() else {
+                return Some(format!("a call that the pattern does not have: {what}"));
+            };
+            let same_section = match (&operation.local, section) {
+                (Local::Section { window, datatype }, Some((key, section))) => {
+                    entered
+                        .get(window.index())
+                        .and_then(Option::as_ref)
+                        .is_some_and(|window| window.key == key)
+                        && datatype == section
+                }
+                (_, section) => section.is_none(),
+            };
+            if code_of(operation.kind) != code || operation.remote != remote || !same_section {
+                return Some(format!(
+                    "a call that is not as in the pattern: {what}, where the call at {} has {:?} of elements {}",
+                    operation.site, operation.kind, operation.remote
+                ));
+            }
+        }
+        if let Some(operation) = claimed.next() {
+            return Some(format!("the pattern has a call at {} that was not made", operation.site));
+        }
+    }
+    let pending = window.pending.borrow();
+    let mut made = pending.gets.iter();
+    let claimed = claimed.values().filter(moving).filter(|operation| operation.kind == Kind::Get);
+    for operation in claimed.filter(|operation| operation.target.is_some()) {
+        let Some(request) = made.next() else {
+            return Some(format!("the pattern has a get at {} that was not made", operation.site));
+        };
+        if target(operation) != Some(Rank(request.target)) || operation.remote != pending.remote(request) {
+            return Some(format!(
+                "a get that is not as in the pattern: from rank {} elements {}, where the call at {} has elements {}",
+                request.target,
+                pending.remote(request),
+                operation.site,
+                operation.remote
+            ));
+        }
+    }
+    made.next().map(|request| {
+        format!(
+            "a get that the pattern does not have: from rank {} elements {}",
+            request.target,
+            pending.remote(request)
+        )
+    })
+}
+
+/// The pattern of a superstep with the arguments that it is entered with.
+pub type Claim<'c> = &'c dyn Fn(&Recording) -> Result<()>;
+
+/// Begin a superstep.
+///
+/// # Errors
+/// `RMA_SYNC` where operations wait for the fence of one of the windows: every rank's superstep fails then.
+#[track_caller]
+pub fn enter<'w>(
+    superstep: &'static Superstep,
+    windows: impl Windows<'w>,
+    uniform: u64,
+    claim: Option<Claim<'_>>,
+) -> Result<Scope> {
+    let hash = superstep.hash() ^ uniform;
+    let call = Call { hash, name: Some(superstep.name), site: Location::caller() };
+    let held = windows.held();
+    windows.with(|windows| {
+        let Some(first) = windows.first() else {
+            return Err(Error::new(Class::Intern, "a superstep without windows"));
+        };
+        let world = first.world.clone();
+        let bound = world.supersteps.bound.take();
+        if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
+            let message = format!(
+                "operations wait for the fence of window {}: fence it before the superstep begins",
+                waiting.key.window
+            );
+            let error = call.error(&world, Class::RmaSync, message);
+            windows.iter().for_each(|window| window.discard());
+            let failed = match bound {
+                Some(ready) => {
+                    ready.abandon(windows, &error);
+                    Err(error)
+                }
+                None => fence::fence(&world, windows, &call, Some(error)),
+            };
+            return failed.and(Err(call.error(&world, Class::Intern, "a fence that failed ended well")));
+        }
+        let claim = match &bound {
+            Some(ready) => {
+                ready.begin(windows, &call)?;
+                None
+            }
+            None => world.supersteps.claim(superstep, claim, windows, &world),
+        };
+        let depth = world.supersteps.begin(Running { call, windows: held.clone(), claim, next: 0 });
+        Ok(Scope {
+            superstep,
+            call,
+            world,
+            windows: held,
+            depth,
+            bound,
+            ended: Cell::new(false),
+            left: false,
+        })
+    })
+}
+
+impl Supersteps {
+    fn begin(&self, running: Running) -> usize {
+        self.failed.set(false);
+        let mut all = self.running.borrow_mut();
+        all.push(running);
+        all.len() - 1
+    }
+
+    fn end(&self, depth: usize) {
+        self.running.borrow_mut().truncate(depth);
+    }
+
+    /// What the superstep must call, to be compared: the first time, and each time under the checker.
+    fn claim(
+        &self,
+        superstep: &'static Superstep,
+        claim: Option<Claim<'_>>,
+        windows: &[&WindowCore],
+        world: &WorldCore,
+    ) -> Option<Rc<[RecordedEpoch]>> {
+        let claim = claim?;
+        let known = self.compared.borrow().contains(&std::ptr::from_ref(superstep));
+        if known && !self.check.get() {
+            return None;
+        }
+        if !known {
+            self.compared.borrow_mut().push(superstep);
+        }
+        let lengths =
+            windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
+        let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
+        // Where the pattern itself fails so will the body, which has the better error.
+        claim(&recording).ok()?;
+        let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
+        Some(epochs.into())
+    }
+}
+
+/// A superstep being run.
+#[must_use = "a superstep is left by `leave`"]
+pub struct Scope {
+    superstep: &'static Superstep,
+    call: Call,
+    world: Rc<WorldCore>,
+    /// Those it was entered with.
+    windows: Held,
+    depth: usize,
+    /// Its plan, where it is prepared.
+    bound: Option<Rc<Ready>>,
+    /// Whether its last fence is behind it.
+    ended: Cell<bool>,
+    left: bool,
+}
+
+impl Scope {
+    /// The last fence of the body is done: what fails from here on fails on this rank only.
+    pub fn ended(&self) {
+        self.ended.set(true);
+    }
+
+    /// End the superstep: with the fence of all its windows, if its body has none of its own. One that failed discards
+    /// what it collected, and takes part in the fence so that every rank learns of it.
+    ///
+    /// # Errors
+    /// That of the body, or of the fence.
+    pub fn leave<'w, R, E>(mut self, windows: impl Windows<'w>, result: Result<R, E>) -> Result<R, E>
+    where
+        E: From<Error> + Display,
+    {
+        self.left = true;
+        let failed =
+            result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
+        let ended = windows.with(|windows| self.end(windows, failed));
+        self.world.supersteps.end(self.depth);
+        // A body's own error is returned as it is: what the fence says of it is for the others.
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+
+    fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
+        if let Some(ready) = &self.bound {
+            return ready.end(windows, &self.call, failed.map_or(Ok(()), Err));
+        }
+        if failed.is_none() && self.superstep.fences {
+            return self.nothing_open(windows);
+        }
+        if failed.is_some() {
+            windows.iter().for_each(|window| window.discard());
+            if self.ended.get() || self.world.supersteps.failed.get() {
+                return Ok(());
+            }
+        }
+        fence::fence(&self.world, windows, &self.call, failed)
+    }
+}
+
+impl Scope {
+    /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
+    fn nothing_open(&self, windows: &[&WindowCore]) -> Result<()> {
+        let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
+        let message = format!(
+            "operations on window {} come after the last fence of the superstep: add a fence after them, or move them up",
+            waiting.key.window
+        );
+        windows.iter().for_each(|window| window.discard());
+        Err(self.call.error(&self.world, Class::RmaSync, message))
+    }
+}
+
+impl Drop for Scope {
+    /// The body has unwound: what it collected is gone, and every rank learns of it at its fence.
+    fn drop(&mut self) {
+        if self.left {
+            return;
+        }
+        self.world.supersteps.end(self.depth);
+        let none: &[&WindowCore] = &[];
+        let mut windows: [&WindowCore; 6] = match self.windows.first() {
+            Some(Some(first)) => [&**first; 6],
+            _ => return,
+        };
+        let mut count = 0;
+        for (window, held) in windows.iter_mut().zip(self.windows.iter().flatten()) {
+            *window = held;
+            count += 1;
+        }
+        let windows = windows.get(..count).unwrap_or(none);
+        let error = self.call.error(&self.world, Class::Other, "the superstep's body panicked");
+        match &self.bound {
+            Some(ready) => ready.abandon(windows, &error),
+            // The error is for the others: this rank is unwinding already.
+            None => drop(self.end(windows, Some(error))),
+        }
+    }
+}
+
+/// A fence that orders nothing, and is left out.
+///
+/// # Errors
+/// Never.
+pub fn orders_nothing() -> Result<()> {
+    Ok(())
+}
+
+/// A superstep's error as one of ours.
+pub fn error_of<E: Display + 'static>(error: E) -> Error {
+    let mut error = Some(error);
+    if let Some(ours) = (&mut error as &mut dyn Any).downcast_mut::<Option<Error>>()
+        && let Some(ours) = ours.take()
+    {
+        return ours;
+    }
+    let message = error.map_or_else(String::new, |error| error.to_string());
+    Error::new(Class::Other, message)
+}
+
+/// The error of a superstep that returns one at `line`, where its pattern is recorded.
+pub fn left(line: u32) -> Error {
+    Error::new(Class::Other, format!("the superstep returns an error at line {line}"))
+}
+
+/// An element whose value does not matter.
+pub fn zero<T: bytemuck::Zeroable>() -> T {
+    T::zeroed()
+}
+
+/// As many elements as the range has, whose values do not matter.
+pub fn zeros<T: bytemuck::Zeroable>(range: std::ops::Range<usize>) -> Vec<T> {
+    range.map(|_| T::zeroed()).collect()
+}
+
+/// A hash of values that must be equal on all ranks.
+#[derive(Default)]
+pub struct UniformHash(Fnv);
+
+impl UniformHash {
+    /// Of nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// And of this.
+    #[must_use]
+    pub fn with<T: Uniform + ?Sized>(mut self, value: &T) -> Self {
+        value.add_to(&mut self);
+        self
+    }
+
+    /// All of it in a word.
+    pub fn word(self) -> u64 {
+        self.0.finish()
+    }
+}
+
+/// What a parameter marked `#[uniform]` can be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be `#[uniform]`",
+    label = "has no hash that all ranks could compare",
+    note = "a uniform parameter is a number, `bool`, `char`, string, or an array, slice, `Vec`, `Option`, range or tuple of these; pass the part that decides about fences"
+)]
+pub trait Uniform {
+    /// Add it to a hash.
+    fn add_to(&self, hash: &mut UniformHash);
+}
+
+macro_rules! uniform {
+    ($($ty:ty),*) => {$(
+        impl Uniform for $ty {
+            fn add_to(&self, hash: &mut UniformHash) {
+                self.hash(&mut hash.0);
+            }
+        }
+    )*};
+}
+uniform!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, bool, char, str, String, ());
+
+impl Uniform for f32 {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.to_bits().add_to(hash);
+    }
+}
+impl Uniform for f64 {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.to_bits().add_to(hash);
+    }
+}
+impl<T: Uniform + ?Sized> Uniform for &T {
+    fn add_to(&self, hash: &mut UniformHash) {
+        (**self).add_to(hash);
+    }
+}
+impl<T: Uniform> Uniform for [T] {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.len().add_to(hash);
+        self.iter().for_each(|value| value.add_to(hash));
+    }
+}
+impl<T: Uniform, const N: usize> Uniform for [T; N] {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.as_slice().add_to(hash);
+    }
+}
+impl<T: Uniform> Uniform for Vec<T> {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.as_slice().add_to(hash);
+    }
+}
+impl<T: Uniform> Uniform for Option<T> {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.is_some().add_to(hash);
+        self.iter().for_each(|value| value.add_to(hash));
+    }
+}
+impl<T: Uniform> Uniform for std::ops::Range<T> {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.start.add_to(hash);
+        self.end.add_to(hash);
+    }
+}
+impl<A: Uniform, B: Uniform> Uniform for (A, B) {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.0.add_to(hash);
+        self.1.add_to(hash);
+    }
+}
+impl<A: Uniform, B: Uniform, C: Uniform> Uniform for (A, B, C) {
+    fn add_to(&self, hash: &mut UniformHash) {
+        self.0.add_to(hash);
+        self.1.add_to(hash);
+        self.2.add_to(hash);
+    }
+}

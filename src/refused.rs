@@ -1,0 +1,62 @@
+//! What the compiler itself refuses, in its own words: only that it does is tested, here, by the error's number.
+//!
+//! One window twice in a superstep: two `&mut` of one thing.
+//! ```compile_fail,E0499
+//! use fencepost::prelude::*;
+//! #[superstep]
+//! fn both(u: &mut Window<f64>, v: &mut Window<f64>) -> Result<()> {
+//!     u.put(v.section(0..1)).to(0, 0)
+//! }
+//! fn twice(u: &mut Window<f64>) -> Result<()> {
+//!     both(u, u)
+//! }
+//! ```
+//! Values of another type than the window's elements.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! #[superstep]
+//! fn narrow(u: &mut Window<f64>) -> Result<()> {
+//!     u.put(&[1.0f32]).to(0, 0)
+//! }
+//! ```
+//! A window of what is not plain old data.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! fn strings(world: &World) -> Result<Window<String>> {
+//!     world.window(3)
+//! }
+//! ```
+//! A window in another thread: its slice may go there.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! fn elsewhere(u: &Window<f64>) {
+//!     std::thread::scope(|scope| {
+//!         scope.spawn(|| u.put([1.0]).to(0, 0));
+//!     });
+//! }
+//! ```
+//! Replaying with arguments that a plan has in it already: nothing but windows is given.
+//! ```compile_fail,E0061
+//! use fencepost::prelude::*;
+//! #[superstep]
+//! fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+//!     for n in block.neighbours() {
+//!         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+//!     }
+//!     Ok(())
+//! }
+//! fn again(world: &World, u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+//!     exchange::prepare(world, block)?.run(u, block)
+//! }
+//! ```
+//! An argument of another type than the superstep's, when compiling ahead.
+//! ```compile_fail,E0308
+//! use fencepost::prelude::*;
+//! #[superstep]
+//! fn shift(u: &mut Window<f64>, by: usize) -> Result<()> {
+//!     u.put(0..1).to((u.rank() + by) % u.size(), 0)
+//! }
+//! fn ahead() {
+//!     let _ = shift::compile(4, |_| Ok("one"));
+//! }
+//! ```

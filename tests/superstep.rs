@@ -1,0 +1,428 @@
+//! `#[superstep]` in whole programs: what it runs, and what its pattern, its plan and its prepared form are.
+
+use fencepost::prelude::*;
+use fencepost::{Recorder, TransportKind, World, ranks};
+
+/// Fill this block's halo from the blocks around it.
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// Values of this rank, to the right.
+#[superstep]
+fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
+    let to = (u.rank() + by) % u.size();
+    u.put(values).to(to, 0)
+}
+
+/// A sum of all ranks' values on every rank, in a logarithm of steps: fences under a uniform bound.
+#[superstep]
+fn all_sum(u: &mut Window<u64>, #[uniform] factor: u64) -> Result<u64> {
+    let (rank, size) = (u.rank(), u.size());
+    let mut distance = 1;
+    while distance < size {
+        let ticket = u.fetch((rank + distance) % size, 0)?;
+        u.fence()?;
+        let other = ticket.take().map_err(|_| Error::new(Class::Other, "no elements"))?;
+        u[0] += other[0];
+        distance *= 2;
+    }
+    Ok(u[0] * factor)
+}
+
+#[superstep(prepared = Fill)]
+fn fill<T: Element, const N: usize>(u: &mut Window<T>, value: &T) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put(&[*value; N]).to(right, 0)?;
+    Ok(())
+}
+
+#[superstep]
+fn swap_halves(u: &mut Window<i32>, v: &mut Window<i32>, half: usize) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put(v.section(0..half)).to(right, 0)?;
+    v.get(half..2 * half).from(right, 0)?;
+    Ok(())
+}
+
+fn transports() -> [TransportKind; 2] {
+    [TransportKind::Local, TransportKind::Sim(Default::default())]
+}
+
+fn cells(world: &World, block: &Block<2>) -> Result<Window<f64>> {
+    let mut u = world.window::<f64>(block.len())?;
+    u.iter_mut().enumerate().for_each(|(i, cell)| *cell = (world.rank() * 10_000 + i) as f64);
+    Ok(u)
+}
+
+#[test]
+fn a_prepared_superstep_leaves_what_the_plain_one_leaves() {
+    for transport in transports() {
+        let _: Vec<()> = ranks(4)
+            .transport(transport)
+            .run(|world| {
+                let block = Block::new(world, [12, 9])?.halo(1)?;
+                let mut plain = cells(world, &block)?;
+                exchange(&mut plain, &block)?;
+                let mut again = cells(world, &block)?;
+                let mut halo = exchange::prepare(world, &block)?;
+                for _ in 0..3 {
+                    halo.run(&mut again)?;
+                }
+                assert_eq!(&plain[..], &again[..]);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_plan_compiled_without_a_world_is_loaded_into_one() {
+    let path = std::env::temp_dir().join(format!("fencepost-superstep-{}.plan", std::process::id()));
+    let compiled = exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap();
+    compiled.save(&path).unwrap();
+    let _: Vec<()> = ranks(6)
+        .run(|world| {
+            let block = Block::new(world, [12, 9])?.halo(1)?;
+            let mut plain = cells(world, &block)?;
+            exchange(&mut plain, &block)?;
+            let mut again = cells(world, &block)?;
+            exchange::load(world, &path, &block)?.run(&mut again)?;
+            assert_eq!(&plain[..], &again[..]);
+
+            let other = Block::new(world, [12, 10])?.halo(1)?;
+            let refused = exchange::load(world, &path, &other).unwrap_err();
+            assert_eq!(refused.class(), Class::Plan, "{refused}");
+            Ok(())
+        })
+        .unwrap();
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_superstep_with_values_takes_them_anew_each_time() {
+    for transport in transports() {
+        let _: Vec<()> = ranks(3)
+            .transport(transport)
+            .run(|world| {
+                let mut u = world.window::<u32>(2)?;
+                let mut prepared = shift::prepare(world, &[0, 0], 1)?;
+                for round in 0..4 {
+                    prepared.run(&mut u, &[world.rank() as u32, round], 1)?;
+                    assert_eq!(&u[..], [(world.rank() as u32 + 2) % 3, round]);
+                }
+                shift(&mut u, &[7, 8], 2)?;
+                assert_eq!(&u[..], [7, 8]);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn leaving_the_plan_is_an_error_at_the_call() {
+    let errors: Vec<String> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u32>(4)?;
+            let mut prepared = shift::prepare(world, &[0, 0], 1)?;
+            let error = prepared.run(&mut u, &[1, 2, 3], 1).unwrap_err();
+            Ok(error.to_string())
+        })
+        .unwrap();
+    assert!(errors.iter().any(|error| error.contains("superstep.rs")), "{errors:?}");
+}
+
+#[test]
+fn fences_stand_under_uniform_bounds() {
+    for transport in transports() {
+        for size in [1, 2, 4, 8] {
+            let sums: Vec<u64> = ranks(size)
+                .transport(transport.clone())
+                .run(|world| {
+                    let mut u = world.window::<u64>(1)?;
+                    u[0] = world.rank() as u64 + 1;
+                    all_sum(&mut u, 10)
+                })
+                .unwrap();
+            assert_eq!(sums, vec![10 * (size * (size + 1) / 2) as u64; size]);
+        }
+    }
+}
+
+#[test]
+fn ranks_that_break_a_uniform_promise_are_told() {
+    let errors: Vec<Class> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u64>(1)?;
+            Ok(all_sum(&mut u, world.rank() as u64).unwrap_err().class())
+        })
+        .unwrap();
+    assert_eq!(errors, [Class::RmaSync; 2]);
+}
+
+#[test]
+fn generic_supersteps_name_their_types_at_the_call() {
+    let compiled = fill::compile::<f32, 3>(4, |_| Ok(0.0)).unwrap();
+    assert_eq!(compiled.patterns().len(), 1);
+    assert_eq!(compiled.patterns()[0].classes.len(), 2, "the last rank's right neighbour is the first");
+    struct Keeps {
+        fill: Fill<f32, 3>,
+    }
+    let _: Vec<()> = ranks(4)
+        .run(|world| {
+            let mut u = world.window::<f32>(3)?;
+            let mut keeps = Keeps { fill: fill::prepare::<f32, 3>(world, &0.0)? };
+            keeps.fill.run(&mut u, &(world.rank() as f32))?;
+            assert_eq!(&u[..], [((world.rank() + 3) % 4) as f32; 3]);
+            fill::<f32, 3>(&mut u, &0.5)?;
+            assert_eq!(&u[..], [0.5; 3]);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn several_windows_are_fenced_together() {
+    let _: Vec<()> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<i32>(4)?;
+            let mut v = world.window::<i32>(4)?;
+            let mine = world.rank() as i32;
+            v.copy_from_slice(&[10 + mine, 20 + mine, 0, 0]);
+            swap_halves(&mut u, &mut v, 2)?;
+            let other = 1 - mine;
+            assert_eq!(&u[..], [10 + other, 20 + other, 0, 0]);
+            assert_eq!(&v[..], [10 + mine, 20 + mine, 10 + other, 20 + other]);
+            swap_halves::prepare(world, 2)?.run(&mut u, &mut v)?;
+            assert_eq!(&v[..], [10 + mine, 20 + mine, 10 + other, 20 + other]);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_pattern_is_recorded_without_a_world() {
+    let recording = fencepost::__private::Recording::new(1, 4);
+    let u: Recorder<f64> = recording.window(0);
+    let block = Block::at(1, 4, [8, 8]).unwrap().halo(1).unwrap();
+    exchange::pattern(&u, &block).unwrap();
+    let (epochs, _) = recording.finish(1, false).unwrap();
+    assert_eq!(epochs.len(), 1);
+    assert_eq!(epochs[0].pattern.operations.len(), block.neighbours().count());
+}
+
+#[superstep]
+fn sometimes_fails(u: &mut Window<u32>, fails: bool) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put([1]).to(right, 0)?;
+    if fails {
+        return Err(Error::new(Class::Other, "not today"));
+    }
+    Ok(())
+}
+
+#[test]
+fn an_error_on_one_rank_fails_every_rank_and_moves_nothing() {
+    for transport in transports() {
+        let errors: Vec<String> = ranks(3)
+            .transport(transport)
+            .run(|world| {
+                let mut u = world.window::<u32>(1)?;
+                let error = sometimes_fails(&mut u, world.rank() == 1).unwrap_err();
+                assert_eq!(u[0], 0);
+                // The world goes on.
+                sometimes_fails(&mut u, false)?;
+                assert_eq!(u[0], 1);
+                Ok(error.to_string())
+            })
+            .unwrap();
+        assert!(errors.iter().all(|error| error.contains("not today")), "{errors:?}");
+    }
+}
+
+#[test]
+fn operations_pending_at_entry_are_wrong_synchronisation() {
+    let classes: Vec<Class> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u32>(1)?;
+            if world.rank() == 0 {
+                u.put([5]).to(1, 0)?;
+            }
+            let class = sometimes_fails(&mut u, false).unwrap_err().class();
+            sometimes_fails(&mut u, false)?;
+            assert_eq!(u[0], 1);
+            Ok(class)
+        })
+        .unwrap();
+    assert_eq!(classes[0], Class::RmaSync);
+}
+
+#[superstep]
+fn panics(u: &mut Window<u32>, now: bool) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put([1]).to(right, 0)?;
+    assert!(!now, "on purpose");
+    Ok(())
+}
+
+#[test]
+fn a_panic_that_is_caught_fails_the_superstep_on_every_rank() {
+    let _: Vec<()> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u32>(1)?;
+            let now = world.rank() == 0;
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| panics(&mut u, now)));
+            match caught {
+                Ok(result) => assert!(result.unwrap_err().to_string().contains("panicked")),
+                Err(_) => assert!(now),
+            }
+            panics(&mut u, false)?;
+            assert_eq!(u[0], 1);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// An error type of the user's own.
+#[derive(Debug)]
+enum Mine {
+    Fencepost(Error),
+    Other,
+}
+
+impl From<Error> for Mine {
+    fn from(error: Error) -> Self {
+        Mine::Fencepost(error)
+    }
+}
+
+impl std::fmt::Display for Mine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Mine::Fencepost(error) => error.fmt(f),
+            Mine::Other => f.write_str("other"),
+        }
+    }
+}
+
+#[superstep]
+fn own_error(u: &mut Window<u32>, to: Option<usize>) -> std::result::Result<(), Mine> {
+    if to == Some(usize::MAX) {
+        return Err(Mine::Other);
+    }
+    u.put([3]).to(to, 0)?;
+    Ok(())
+}
+
+#[test]
+fn errors_may_be_of_a_type_of_ones_own() {
+    let _: Vec<()> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u32>(1)?;
+            let to = (world.rank() == 0).then_some(1);
+            own_error(&mut u, to).map_err(|error| Error::new(Class::Other, error.to_string()))?;
+            assert_eq!(u[0], 3 * world.rank() as u32);
+            assert!(matches!(own_error(&mut u, Some(usize::MAX)), Err(Mine::Other)));
+            assert!(matches!(own_error(&mut u, Some(7)), Err(Mine::Fencepost(_))));
+            Ok(())
+        })
+        .unwrap();
+    assert!(own_error::compile(2, |_| Ok(Some(0))).is_ok());
+    assert!(own_error::compile(2, |_| Ok(Some(2))).is_err());
+}
+
+thread_local! {
+    static CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Another answer each time: what the slice cannot know.
+fn fickle() -> usize {
+    CALLS.with(|calls| calls.replace(calls.get() + 1))
+}
+
+#[superstep]
+fn fickle_places(u: &mut Window<u32>) -> Result<()> {
+    u.put([3]).to(0, fickle())?;
+    Ok(())
+}
+
+#[test]
+fn calls_that_are_not_as_in_the_pattern_are_an_error_before_anything_moves() {
+    let _: Vec<()> = ranks(1)
+        .run(|world| {
+            let mut u = world.window::<u32>(4)?;
+            let error = fickle_places(&mut u).unwrap_err();
+            assert_eq!(error.class(), Class::Plan, "{error}");
+            assert_eq!(&u[..], [0; 4]);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Two epochs, with a fence between them that orders nothing.
+#[superstep]
+fn two_epochs(u: &mut Window<u32>, v: &mut Window<u32>, world: &World) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put(0..1).to(right, 1)?;
+    world.fence((&mut *u, &mut *v))?;
+    u.fence()?;
+    v.put(u.section(1..2)).to(right, 0)?;
+    world.fence((u, v))?;
+    Ok(())
+}
+
+#[test]
+fn epochs_end_at_fences() {
+    let compiled = two_epochs::compile(3, |_| Ok(())).unwrap();
+    assert_eq!(compiled.patterns().len(), 2);
+    let _: Vec<()> = ranks(3)
+        .run(|world| {
+            let mut u = world.window::<u32>(2)?;
+            let mut v = world.window::<u32>(1)?;
+            u[0] = world.rank() as u32;
+            two_epochs(&mut u, &mut v, world)?;
+            assert_eq!(v[0], (world.rank() as u32 + 1) % 3);
+            v[0] = 9;
+            two_epochs::prepare(world)?.run(&mut u, &mut v)?;
+            assert_eq!(v[0], (world.rank() as u32 + 1) % 3);
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn put_one(u: &mut Window<u32>) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put([1]).to(right, 0)
+}
+
+/// Dynamic: what the helper calls is seen when it runs only.
+#[superstep]
+fn helped(u: &mut Window<u32>) -> Result<()> {
+    u.fence()?;
+    put_one(u)
+}
+
+#[superstep]
+fn helped_and_fenced(mut u: &mut Window<u32>) -> Result<()> {
+    put_one(u)?;
+    u = { u };
+    u.fence()
+}
+
+#[test]
+fn a_dynamic_superstep_runs_and_leaves_nothing_open() {
+    let _: Vec<()> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u32>(1)?;
+            assert_eq!(helped(&mut u).unwrap_err().class(), Class::RmaSync);
+            assert_eq!(u[0], 0);
+            helped_and_fenced(&mut u)?;
+            assert_eq!(u[0], 1);
+            Ok(())
+        })
+        .unwrap();
+}
