@@ -41,7 +41,7 @@ fn work(rank: usize, step: u64) {
 const LAST: usize = 8;
 
 /// The first half to the right neighbour's second half; the last rank puts to nobody.
-#[superstep]
+#[superstep(prepared = Shift)]
 fn shift(u: &mut Window<u64>) -> Result<()> {
     let right = if u.rank() + 1 < u.size() { Some(u.rank() + 1) } else { None };
     u.put(0..LAST / 2).to(right, LAST / 2..LAST)?;
@@ -57,7 +57,7 @@ fn shift_left(u: &mut Window<u64>) -> Result<()> {
 }
 
 /// Each rank gets from the next but one.
-#[superstep]
+#[superstep(prepared = Look)]
 fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     let other = (u.rank() + 2) % u.size();
     v.get(1..3).from(other, 0..2)?;
@@ -183,7 +183,7 @@ fn first(rank: usize) -> [[u64; LAST]; 2] {
 
 /// What every rank stores between supersteps.
 fn stir(u: &mut [u64], number: usize) {
-    u[0] = u[0].wrapping_mul(31) + u[LAST - 1] + number as u64;
+    u[0] = u[0].wrapping_mul(31).wrapping_add(u[LAST - 1]) ^ number as u64;
     u[1] ^= u[LAST / 2];
 }
 
@@ -223,4 +223,220 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
             .unwrap();
         assert_eq!(found, expected, "seed {seed}, {transport:?}");
     }
+}
+
+/// What each rank's program ended with.
+fn ends(
+    transport: &TransportKind,
+    size: usize,
+    program: impl Fn(&World) -> Result<()> + Sync,
+) -> Vec<Option<Error>> {
+    let ends: Vec<Mutex<Option<Error>>> = (0..size).map(|_| Mutex::new(None)).collect();
+    let _ = ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+        let result = program(world);
+        if let Err(error) = &result {
+            *ends[world.rank()].lock().unwrap() = Some(Error::new(error.class(), error.to_string()));
+        }
+        result
+    });
+    ends.into_iter().map(|end| end.into_inner().unwrap()).collect()
+}
+
+/// Each rank of three puts to both others: nobody leaves it without having heard of all.
+#[superstep(prepared = Around)]
+fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    for by in 1..3 {
+        u.put(v.section(0..2)).to((u.rank() + by) % u.size(), 2 * by..2 * by + 2)?;
+    }
+    Ok(())
+}
+
+/// All that a rank of these tests has.
+struct All<'w> {
+    world: &'w World,
+    u: Window<u64>,
+    v: Window<u64>,
+    right: Shift,
+    around: Around,
+}
+
+impl<'w> All<'w> {
+    fn new(world: &'w World) -> Result<Self> {
+        let (u, v) = (world.window(LAST)?, world.window(LAST)?);
+        let (right, around) = (shift::prepare(world)?, around::prepare(world)?);
+        Ok(Self { world, u, v, right, around })
+    }
+}
+
+/// A step of rank 1, which differs from that of all others, theirs, and what names the two calls.
+type Differing =
+    (&'static str, fn(&mut All<'_>) -> Result<()>, fn(&mut All<'_>) -> Result<()>, [&'static str; 2]);
+
+const DIFFERENT: [Differing; 6] = [
+    (
+        "swapped windows, prepared",
+        |all| all.around.run(&mut all.v, &mut all.u),
+        |all| all.around.run(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 1, 0"],
+    ),
+    (
+        "swapped windows, dynamic",
+        |all| around(&mut all.v, &mut all.u),
+        |all| around(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 1, 0"],
+    ),
+    (
+        "two prepared supersteps",
+        |all| all.right.run(&mut all.v),
+        |all| all.around.run(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 1"],
+    ),
+    (
+        "prepared and not",
+        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| around(&mut all.u, &mut all.v),
+        ["superstep around", "the call at"],
+    ),
+    (
+        "a fence and a prepared superstep",
+        |all| all.u.fence(),
+        |all| all.around.run(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 0"],
+    ),
+    (
+        "a prepared superstep and a barrier",
+        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.world.barrier(),
+        ["superstep around", "tests/skew.rs"],
+    ),
+];
+
+#[test]
+fn ranks_in_different_supersteps_are_all_told_of_both() {
+    const RANKS: usize = 3;
+    let seeds = (0..8).map(sim).chain([TransportKind::Local, TransportKind::Local]);
+    for (transport, (what, of_one, of_others, both)) in
+        seeds.flat_map(|transport| DIFFERENT.map(|differing| (transport.clone(), differing)))
+    {
+        let told = ends(&transport, RANKS, |world| {
+            let mut all = All::new(world)?;
+            // Some that go well, so that ranks are not in step when they come to the one that does not.
+            for step in 0..4 {
+                all.u.fill((10 * world.rank()) as u64 + step);
+                all.v.fill((10 * world.rank()) as u64 + step);
+                work(world.rank(), step * 50);
+                all.around.run(&mut all.u, &mut all.v)?;
+            }
+            let rank = world.rank() as u64;
+            all.u.fill(100 + rank);
+            all.v.fill(200 + rank);
+            let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
+            // Old elements, or those that some rank had when it came here; nothing else, and nothing torn.
+            for window in [&all.u, &all.v] {
+                let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
+                assert!(window.iter().all(known), "{what}: {:?}", &window[..]);
+            }
+            result.and_then(|()| world.barrier())
+        });
+        for rank in 0..RANKS {
+            let error = told[rank].as_ref().expect("every rank is told");
+            assert_eq!(error.class(), Class::RmaSync, "{what} on {transport:?}: {error}");
+            let named = both.iter().all(|one| error.message().contains(one));
+            assert!(named, "{what} on {transport:?}: {error}: names {both:?}");
+        }
+    }
+}
+
+/// Each rank of a chain does its part and is gone before the next one begins, however it lets go of what it had.
+#[test]
+fn what_a_rank_sent_arrives_after_it_has_gone() {
+    const RANKS: usize = 4;
+    let ways: [(&str, fn(Window<u64>, Shift)); 4] = [
+        ("drops both", |u, shift| drop((u, shift))),
+        ("drops the window first", |u, shift| {
+            drop(u);
+            drop(shift);
+        }),
+        ("forgets both", |u, shift| std::mem::forget((u, shift))),
+        ("forgets the plan", |u, shift| {
+            std::mem::forget(shift);
+            drop(u);
+        }),
+    ];
+    for (transport, (what, let_go)) in
+        transports().into_iter().flat_map(|transport| ways.map(|way| (transport.clone(), way)))
+    {
+        for mode in [Mode::Aggregated, Mode::Auto, Mode::Direct] {
+            let gone = AtomicU64::new(0);
+            let seen: Vec<u64> = ranks(RANKS)
+                .transport(transport.clone())
+                .mode(mode)
+                .run(|world| {
+                    let rank = world.rank();
+                    let mut u = world.window::<u64>(LAST)?;
+                    let mut shift = shift::prepare(world)?;
+                    // Packed: each waits, beside the library, until those before it have let go of everything.
+                    while mode == Mode::Aggregated && gone.load(Ordering::SeqCst) < rank as u64 {
+                        std::thread::yield_now();
+                    }
+                    u[..LAST / 2].fill(rank as u64 + 1000);
+                    shift.run(&mut u)?;
+                    let seen = u[LAST - 1];
+                    let_go(u, shift);
+                    gone.fetch_add(1, Ordering::SeqCst);
+                    Ok(seen)
+                })
+                .unwrap_or_else(|error| panic!("{what}, {mode}, {transport:?}: {error}"));
+            let expected = [0, 1000, 1001, 1002];
+            assert_eq!(seen, expected, "{what}, {mode}, {transport:?}");
+        }
+    }
+}
+
+/// What `failures.rs` does not leak: what is compiled, prepared and loaded, in a world that goes on.
+#[test]
+fn forgetting_what_was_prepared_leaves_the_world_usable() {
+    for transport in transports() {
+        let _: Vec<()> = ranks(3)
+            .transport(transport)
+            .run(|world| {
+                let block = Block::new(world, [8, 6])?.halo(1)?;
+                let mut u = world.window::<f64>(block.len())?;
+                u.fill(world.rank() as f64 + 1.0);
+                for _ in 0..5 {
+                    let mut halo = exchange::prepare(world, &block)?;
+                    halo.run(&mut u)?;
+                    std::mem::forget(halo);
+                    std::mem::forget(exchange::compile(3, |rank| Block::at(rank, 3, [8, 6])?.halo(1))?);
+                }
+                let (mut v, mut w) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
+                let mut looking = look::prepare(world)?;
+                looking.run(&mut v, &mut w)?;
+                // A window that plans have run on; the next has another number, and the plan takes it.
+                std::mem::forget(w);
+                let mut w = world.window::<u64>(LAST)?;
+                w.fill(world.rank() as u64 + 7);
+                looking.run(&mut v, &mut w)?;
+                assert_eq!(w[1], ((world.rank() + 2) % 3) as u64 + 7);
+                assert_eq!(v[LAST - 1], ((world.rank() + 2) % 3) as u64 + 7);
+                let part = world.split(Some((world.rank() % 2) as u32), 0)?;
+                if let Some(part) = part {
+                    let mut x = part.window::<u64>(LAST)?;
+                    shift::prepare(&part)?.run(&mut x)?;
+                    std::mem::forget(x);
+                    std::mem::forget(part);
+                }
+                world.barrier()
+            })
+            .unwrap();
+    }
+}
+
+/// Fill this block's halo from the blocks around it.
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
 }

@@ -463,6 +463,7 @@ impl Fence<'_> {
                 }
             }
         }
+        self.world.board.enter(self.world.rank, self.call.site, self.windows);
         self.endpoint.announce(word);
         self.endpoint.publish(word).map_err(|lost| self.world.lost(&lost, self.call))?;
         Ok(flags)

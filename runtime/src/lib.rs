@@ -4,6 +4,7 @@
 
 mod ahead;
 mod assertions;
+mod board;
 pub mod call;
 mod collective;
 pub mod element;

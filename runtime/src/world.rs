@@ -1,6 +1,7 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
 use crate::assertions::Assertions;
+use crate::board::Board;
 use crate::call::WindowKey;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
@@ -58,6 +59,7 @@ pub(crate) struct WorldCore {
     pub(crate) reaches_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) board: Arc<Board>,
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
     number: Cell<u32>,
@@ -98,6 +100,7 @@ impl World {
             size,
             reaches_all,
             endpoint: RefCell::new(endpoint),
+            board: registry.board(id, size),
             registry,
             kind,
             number: Cell::new(0),
@@ -389,7 +392,11 @@ impl WorldCore {
             _ => format!("{lost}, and this rank waits for it"),
         };
         self.dead.borrow_mut().get_or_insert_with(|| lost.to_string());
-        call.error(self, Class::ProcFailed, why).ending_world()
+        let class = match &lost.how {
+            Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
+            _ => Class::ProcFailed,
+        };
+        call.error(self, class, why).ending_world()
     }
 
     /// The world was ended by this rank.
