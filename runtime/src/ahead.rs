@@ -350,7 +350,8 @@ pub fn adopt(
     schedules: impl IntoIterator<Item = Arc<Verified<Schedule>>>,
 ) -> Result<Prepared> {
     let (world, call) = (world.core(), call(superstep));
-    let epochs = schedules.into_iter().map(|schedule| prepared::agree(world, Ok(schedule), &call).map(Rc::new));
+    let epochs =
+        schedules.into_iter().map(|schedule| prepared::agree(world, Ok(schedule), &call).map(Rc::new));
     Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
 }
 

@@ -757,11 +757,9 @@ enum Disagreement {
 impl WindowCore {
     /// After a fence that went through: fill the other set, which nobody reads any more.
     fn next_set(&self) {
-        if self.closed.get() {
-            self.close(false);
-        }
+        self.closed.set(false);
         let set = self.set.get() ^ 1;
-        self.set.set(set);
+        self.turn(set, true);
         for target in 0..self.world.size {
             // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.
             unsafe { &mut *self.region.outbox(set, target) }.clear();
@@ -773,7 +771,7 @@ impl WindowCore {
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
     fn close(&self, closed: bool) {
         self.closed.set(closed);
-        self.short.set(!closed);
+        self.turn(self.set.get(), !closed);
     }
 
     /// Forget what is pending.

@@ -163,7 +163,7 @@ impl Ready {
         for (i, window) in windows.iter().enumerate() {
             *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
             self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
-            window.short.set(false);
+            window.turn(window.set.get(), false);
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in windows {
             *window.matching.borrow_mut() = None;
-            window.short.set(!window.closed.get());
+            window.turn(window.set.get(), !window.closed.get());
         }
         if let Some(executable) = self.executable.borrow_mut().as_mut() {
             executable.abandon(&self.world, error);
@@ -185,7 +185,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in windows {
             *window.matching.borrow_mut() = None;
-            window.short.set(!window.closed.get());
+            window.turn(window.set.get(), !window.closed.get());
         }
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;

@@ -4,7 +4,7 @@ use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
-use crate::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
+use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
 use crate::pending::{Into as Landing, ONE, Pending, Request};
 use crate::prepared::{Asked, Ready};
 use crate::region::Region;
@@ -57,12 +57,23 @@ pub struct WindowCore {
     pub(crate) apply: fence::Apply,
     /// Whether small operations go the short way: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
+    /// Where they go, by target.
+    pub(crate) lanes: Box<[Lane]>,
     /// Whether NOSUCCEED was asserted for this epoch.
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
     /// What travelled to and from ranks whose memory is not reached.
     pub(crate) wire: RefCell<Wire>,
+}
+
+/// The short way to a target: all that one small operation has to look at.
+#[derive(Default)]
+pub struct Lane {
+    /// Displacements below this go the short way; none while it is closed.
+    below: Cell<usize>,
+    /// The target's outbox in the set being filled.
+    outbox: Cell<*mut Outbox>,
 }
 
 /// What a rank knows of another's part of a window.
@@ -74,6 +85,7 @@ pub struct Peer {
 impl<T: Element> Window<T> {
     pub(crate) fn new(core: WindowCore) -> Self {
         let len = core.peers[core.world.rank].len;
+        core.turn(0, true);
         Self { data: core.region.base().cast(), len, core: Rc::new(core), element: PhantomData }
     }
 
@@ -227,6 +239,16 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
+    /// Fill `set`, and let small operations go the short way or not.
+    pub(crate) fn turn(&self, set: usize, short: bool) {
+        self.set.set(set);
+        self.short.set(short);
+        for (target, (lane, peer)) in self.lanes.iter().zip(&self.peers).enumerate() {
+            lane.below.set(if short { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
+            lane.outbox.set(self.region.outbox(set, target));
+        }
+    }
+
     /// Whether `remote` can be touched at `target`.
     pub(crate) fn check(
         &self,
@@ -478,17 +500,15 @@ impl<T: Element> Collect<T> for Window<T> {
             (Given::Slice(values), Place::At(at)) => {
                 if let ([value], Some(to)) = (values, target)
                     && size_of::<T>() <= 8
-                    && self.core.short.get()
-                    && let Some(peer) = self.core.peers.get(to)
-                    && at < peer.len
-                    && (at as u64) < DISPLACEMENTS
+                    && let Some(lane) = self.core.lanes.get(to)
+                    && at < lane.below.get()
                     && (kind == Kind::Put
                         || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
                 {
                     let mut bits = [0u8; 8];
                     bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
                     // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-                    let outbox = unsafe { &mut *self.core.region.outbox(self.core.set.get(), to) };
+                    let outbox = unsafe { &mut *lane.outbox.get() };
                     outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
                     return Ok(());
                 }

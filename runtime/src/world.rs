@@ -10,7 +10,7 @@ use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
-use crate::window::{Peer, Window, WindowCore};
+use crate::window::{Lane, Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
@@ -203,6 +203,7 @@ impl World {
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
+            lanes: (0..core.size).map(|_| Lane::default()).collect(),
             closed: Cell::new(false),
             matching: RefCell::new(None),
             wire: RefCell::new(Wire::new(core.size)),
