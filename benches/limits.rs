@@ -4,6 +4,8 @@
 //! fencepost-benches --bench limits`. Its figures stand beside ours; without it, ours stand alone. A limit that is
 //! slower than the C one flatters us and does not count.
 
+#![expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+
 use fencepost_benches::contest::{Contest, short, wanted};
 use fencepost_benches::draws::draw;
 use fencepost_benches::limits::halo::{Face, Halo};

@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release --example ahead`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 #[expect(dead_code, reason = "only its superstep is wanted")]
 #[path = "heat2d.rs"]
 mod heat2d;
@@ -94,6 +96,7 @@ fn refused(what: &str, because: &str, refusals: Vec<Option<Error>>) {
     }
 }
 
+/// The whole example.
 pub fn main() -> Result<()> {
     let plans = Plans::new()?;
     let (four, many) = (plans.0.join("four.plan"), plans.0.join("many.plan"));

@@ -5,6 +5,8 @@
 //!
 //! `cargo run --release --example heat2d`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 
 const CELLS: usize = 512;
@@ -31,11 +33,11 @@ fn wave(at: usize) -> f64 {
     (at as f64 * 180.0 / (CELLS - 1) as f64).to_radians().sin()
 }
 
+/// A thousand steps, and what they must come to.
 pub fn main() -> Result<()> {
     fencepost::run(|world| {
         let block = Block::new(world, [CELLS, CELLS])?.halo(1)?;
-        let mut u = world.window::<f64>(block.len())?;
-        let mut v = world.window::<f64>(block.len())?;
+        let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         let [top, left] = block.origin();
         for (row, cells) in block.rows().enumerate() {
             cells.enumerate().for_each(|(column, i)| u[i] = wave(top + row) * wave(left + column));

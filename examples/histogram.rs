@@ -5,6 +5,8 @@
 //!
 //! `cargo run --release --example histogram -- -n 4`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
@@ -102,6 +104,7 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The whole example, as the command line says.
 pub fn main() -> Result<()> {
     report(&Options::parse())
 }

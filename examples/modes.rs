@@ -2,9 +2,12 @@
 //!
 //! `cargo run --release --example modes -- -n 2`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, mode_name};
+use fencepost_examples_support::pin;
 use std::time::{Duration, Instant};
 
 /// Run each workload in each mode; compare with the machine model.
@@ -60,9 +63,11 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// All of them.
     pub const ALL: [Workload; 4] =
         [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
 
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Workload::RowHalo => "row halo",
@@ -104,6 +109,7 @@ impl Workload {
     /// Runs it on a world of `ranks` ranks in `mode`; gives the time of an epoch on the slowest rank.
     pub fn measure(self, ranks: usize, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
         let times: Vec<Duration> = fencepost::ranks(ranks).mode(mode).run(|world| {
+            pin(world.rank());
             let next = (world.rank() + 1) % ranks;
             let half = size * 100;
             match self {
@@ -157,6 +163,7 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The whole example, as the command line says.
 pub fn main() -> Result<()> {
     report(&Options::parse())
 }

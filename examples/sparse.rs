@@ -6,6 +6,8 @@
 //!
 //! `cargo run --release --example sparse -- -n 4`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::{digest, options::Job};
@@ -138,6 +140,7 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The whole example, as the command line says.
 pub fn main() -> Result<()> {
     report(&Options::parse())
 }

@@ -1,34 +1,87 @@
-//! Random programs, each on every transport, equal to the reference interpreter bit for bit.
+//! Random programs, each on both transports, prepared in every mode, replayed and dynamic, equal to the reference
+//! interpreter bit for bit.
 //!
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
-//! a failure prints the smallest one that still fails.
+//! a failure prints the smallest one that still fails. Each of its epochs is run twice in a row with other values: the
+//! second is a replay of the first.
 
 mod support;
 
 use fencepost::transport::SimConfig;
-use fencepost::{Mode, TransportKind};
+use fencepost::{Machine, Mode, Options, Placement, TransportKind};
+use fencepost_planner::units::Bytes;
 use proptest::prelude::*;
-use support::play::{Play, play};
-use support::program::{RawProgram, raw_program};
+use std::sync::Arc;
+use support::play::{Way, play};
+use support::program::{Program, RawProgram, raw_program};
 
-fn agrees(raw: &RawProgram, transport: TransportKind, mode: Mode) -> Result<(), TestCaseError> {
-    let program = raw.program();
+/// The ways to play `program` on one transport: dynamic, prepared in every mode, and some epochs of each kind.
+fn ways(
+    program: &Program,
+    placements: [Placement; 2],
+    seed: u64,
+    sim: bool,
+) -> Result<Vec<Way>, TestCaseError> {
+    let mut ways =
+        vec![Way { name: "dynamic".into(), prepared: Vec::new(), replays: sim && program.ranks > 1 }];
+    let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
+    // Many small frames, and what the passes may leave out.
+    let odd = Options {
+        mode: Mode::ALL[(seed >> 8) as usize % 5],
+        coalesce: seed >> 16 & 1 == 0,
+        chunk: Some(Bytes(1 + (seed >> 20) % 40)),
+        cap: (seed >> 17 & 1 == 0).then_some(Bytes(1 + (seed >> 26) % 60)),
+    };
+    for (number, (placement, options)) in options.into_iter().chain([(placements[1], odd)]).enumerate() {
+        // The last one mixes prepared epochs and dynamic ones.
+        let mixed = number == Mode::ALL.len();
+        let name = format!("{placement:?} {options:?}, mixed {mixed}");
+        let mut prepared = Vec::new();
+        for (e, epoch) in program.epochs.iter().enumerate().step_by(2) {
+            if mixed && seed >> (e % 64) & 1 == 0 {
+                prepared.extend([None, None]);
+                continue;
+            }
+            let patterns = epoch.patterns(&program.windows);
+            let schedule = fencepost_planner::compile(&patterns, placement, &Machine::default(), &options)
+                .map_err(|error| TestCaseError::fail(format!("{name}: {error}\n{program}")))?;
+            let schedule = Arc::new(schedule);
+            prepared.extend([Some(schedule.clone()), Some(schedule)]);
+        }
+        ways.push(Way { name, prepared, replays: false });
+    }
+    Ok(ways)
+}
+
+fn agrees(raw: &RawProgram, seed: u64) -> Result<(), TestCaseError> {
+    let program = raw.program().repeated(2);
     let expected = program.reference();
-    let found = play(&program, &Play { transport: transport.clone(), mode })
-        .map_err(|error| TestCaseError::fail(format!("{error:?}\n{program}")))?;
-    prop_assert!(
-        found == expected,
-        "{transport:?}, {mode}: {}\n{program}",
-        support::program::first_difference(&expected, &found)
-    );
+    let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
+    let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
+    let local = [Placement::Together, others[seed as usize % 2]];
+    for (transport, placements, sim) in
+        [(TransportKind::Local, local, false), (sim, [Placement::Apart; 2], true)]
+    {
+        let ways = ways(&program, placements, seed, sim)?;
+        let found = play(&program, &transport, &ways)
+            .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{program}")))?;
+        for (way, found) in ways.iter().zip(&found) {
+            prop_assert!(
+                *found == expected,
+                "{transport:?}, {}: {}\n{program}",
+                way.name,
+                support::program::first_difference(&expected, found)
+            );
+        }
+    }
     Ok(())
 }
 
 fn cases() -> u32 {
-    std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(2_500)
+    std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(2_600)
 }
 
-/// At least 10,000 epochs a run: 2,500 programs of four epochs each on average, each on both transports.
+/// At least 10,000 epochs a run: 2,600 programs of four epochs each on average.
 #[test]
 fn every_program_does_what_the_reference_does() {
     let config = ProptestConfig {
@@ -41,12 +94,14 @@ fn every_program_does_what_the_reference_does() {
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&(raw_program(), any::<u64>()), |(raw, seed)| {
         epochs.set(epochs.get() + raw.epochs());
-        agrees(&raw, TransportKind::Local, Mode::Auto)?;
-        let sim = SimConfig { seed, ..SimConfig::default() };
-        agrees(&raw, TransportKind::Sim(sim), Mode::ALL[(seed % 5) as usize])
+        agrees(&raw, seed)
     });
-    println!("{} epochs, each on both transports", epochs.get());
+    println!(
+        "{} epochs, each on both transports, dynamic, replayed and prepared in every mode",
+        epochs.get()
+    );
     if let Err(error) = result {
         panic!("{error}");
     }
+    assert!(cases() < 2_600 || epochs.get() >= 10_000, "{} epochs", epochs.get());
 }

@@ -393,3 +393,36 @@ fn epochs_end_at_fences() {
         })
         .unwrap();
 }
+
+fn put_one(u: &mut Window<u32>) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put([1]).to(right, 0)
+}
+
+/// Dynamic: what the helper calls is seen when it runs only.
+#[superstep]
+fn helped(u: &mut Window<u32>) -> Result<()> {
+    u.fence()?;
+    put_one(u)
+}
+
+#[superstep]
+fn helped_and_fenced(mut u: &mut Window<u32>) -> Result<()> {
+    put_one(u)?;
+    u = { u };
+    u.fence()
+}
+
+#[test]
+fn a_dynamic_superstep_runs_and_leaves_nothing_open() {
+    let _: Vec<()> = ranks(2)
+        .run(|world| {
+            let mut u = world.window::<u32>(1)?;
+            assert_eq!(helped(&mut u).unwrap_err().class(), Class::RmaSync);
+            assert_eq!(u[0], 0);
+            helped_and_fenced(&mut u)?;
+            assert_eq!(u[0], 1);
+            Ok(())
+        })
+        .unwrap();
+}

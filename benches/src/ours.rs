@@ -1,7 +1,7 @@
 //! Our side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
 
-use crate::limits::pin;
 use fencepost::{Result, World, ranks};
+use fencepost_examples_support::pin;
 use std::time::{Duration, Instant};
 
 /// Makes a state on each of `size` ranks, warms up with a quarter of the iterations, and times all of them; gives the

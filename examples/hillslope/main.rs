@@ -6,6 +6,8 @@
 //!
 //! `cargo run --release --example hillslope -- -n 4`
 
+#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+
 mod serial;
 
 use fencepost::prelude::*;
@@ -177,6 +179,7 @@ fn keep(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()
     Ok(())
 }
 
+/// The whole job, as the command line says.
 pub fn main() -> Result<()> {
     let options = Options::parse();
     let (before, after, explanation) = compare(&options)?;

@@ -225,9 +225,13 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
 }
 
 /// Fences, by where they stand, that order nothing: in straight line, with no operation since the one before or since
-/// the beginning, and followed by another.
-pub fn idle_fences(flow: &[Flow]) -> Vec<Span> {
+/// the beginning, and followed by another. None are known where calls may hide.
+pub fn idle_fences(body: &Body) -> Vec<Span> {
     let mut idle = Vec::new();
+    if body.hidden.is_some() {
+        return idle;
+    }
+    let flow = &body.flow;
     let mut busy = BTreeSet::new();
     for (i, step) in flow.iter().enumerate() {
         match step {

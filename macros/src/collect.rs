@@ -9,6 +9,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use std::collections::BTreeSet;
 use syn::spanned::Spanned;
+use syn::visit::Visit;
 use syn::{Block, Expr, ExprCall, ExprMethodCall, Macro, Pat, Stmt, UnOp};
 
 /// What a superstep's body does to its windows.
@@ -47,7 +48,7 @@ pub struct Oddity {
 /// What matters of the body, in the order of execution.
 #[derive(Clone, Debug)]
 pub enum Flow {
-    Operation(Operation),
+    Operation(Box<Operation>),
     Fence {
         windows: Vec<usize>,
         span: Span,
@@ -111,10 +112,26 @@ pub fn collect(superstep: &Superstep) -> Body {
             why: "is a window's, given to something else".into(),
         });
     }
+    let mut conditional = Conditional(None);
+    conditional.visit_block(&superstep.body);
+    walk.hidden = walk.hidden.or(conditional.0);
     let mut flow = Vec::new();
     walk.block(&superstep.body, &mut flow);
     let Walk { hidden, odd, .. } = walk;
     Body { scope, flow, hidden, odd }
+}
+
+/// Finds what is compiled or not by a condition that is known to the compiler only.
+struct Conditional(Option<Reason>);
+
+impl<'a> Visit<'a> for Conditional {
+    fn visit_attribute(&mut self, attr: &'a syn::Attribute) {
+        if self.0.is_none() && (attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr")) {
+            let why =
+                "leaves out a part of the body by a condition that is not known here: put it on the function";
+            self.0 = Some(Reason::new(attr, why));
+        }
+    }
 }
 
 /// What the walk is inside of.
@@ -219,7 +236,7 @@ impl Walk<'_> {
             }
             self.expr(chain.target, out);
             self.expr(chain.place, out);
-            out.push(Flow::Operation(Operation {
+            out.push(Flow::Operation(Box::new(Operation {
                 verb: chain.verb,
                 window: chain.window,
                 span: chain.method.span(),
@@ -228,7 +245,7 @@ impl Walk<'_> {
                 target: chain.target.clone(),
                 place: chain.place.clone(),
                 sections,
-            }));
+            })));
             return;
         }
         if let Some(fence) = self.scope.fence(expr) {

@@ -102,7 +102,7 @@ fn hidden(name: &str) -> Ident {
 /// The function itself.
 fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let Superstep { facade, attrs, vis, sig, returns, .. } = superstep;
-    let name = &sig.ident;
+    let name = &superstep.sig.ident;
     let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
     let (scope, result) = (hidden("scope"), hidden("result"));
     let reborrows = superstep.params.iter().filter_map(|param| match (&param.kind, &param.pat) {
@@ -113,6 +113,16 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
         _ => None,
     });
     let statements = statements(superstep, body, &scope);
+    // The window that the body has is a reborrow, and that one is `mut` where the user says so.
+    let mut sig = sig.clone();
+    for input in &mut sig.inputs {
+        if let FnArg::Typed(typed) = input
+            && let syn::Pat::Ident(pat) = &mut *typed.pat
+            && windows.contains(&&pat.ident)
+        {
+            pat.mutability = None;
+        }
+    }
     let uniform = uniform(superstep);
     let claim = match outcome {
         Outcome::Described(_) => claim(superstep),
@@ -138,7 +148,7 @@ fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStrea
 /// The body, without fences that order nothing, and with a note after the last one.
 fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream {
     let mut block = superstep.body.clone();
-    let idle = idle_fences(&body.flow).into_iter().map(place_of).collect();
+    let idle = idle_fences(body).into_iter().map(place_of).collect();
     let facade = superstep.facade.clone();
     LeaveOut { idle, facade, scope: &body.scope }.visit_block_mut(&mut block);
     let last = last_fence(&superstep.body, body);

@@ -12,12 +12,15 @@
 //! are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a schedule.
 
 mod chain;
+mod changes;
 mod check;
 mod collect;
 mod expand;
+mod keepers;
 mod messages;
 mod names;
 mod parse;
+mod reads;
 mod shape;
 mod slice;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Names: what an expression mentions, what a pattern binds, and which well-known methods do what.
 
-use proc_macro2::{Delimiter, Ident, LineColumn, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, LineColumn, TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro, Pat, UnOp};
@@ -427,30 +427,31 @@ pub fn text_of(tokens: &impl quote::ToTokens) -> String {
 
 /// Tokens with a space where the source has one or more; `end` is where the last one ended.
 fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineColumn>) {
-    let write = |text: &str, span: Span, line: &mut String, end: &mut Option<LineColumn>| {
-        if end.is_some_and(|end| end != span.start()) {
+    fn write(text: &str, from: LineColumn, to: LineColumn, line: &mut String, end: &mut Option<LineColumn>) {
+        if end.is_some_and(|end| end != from) {
             line.push(' ');
         }
         line.push_str(text);
-        *end = Some(span.end());
-    };
+        *end = Some(to);
+    }
     for token in tokens {
+        let (from, to) = (token.span().start(), token.span().end());
         let TokenTree::Group(group) = token else {
-            write(&token.to_string(), token.span(), line, end);
+            write(&token.to_string(), from, to, line, end);
             continue;
         };
         let (open, close) = match group.delimiter() {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Brace => ("{", "}"),
             Delimiter::Bracket => ("[", "]"),
-            Delimiter::None => ("", ""),
+            Delimiter::None => {
+                write_tokens(group.stream(), line, end);
+                continue;
+            }
         };
-        if !open.is_empty() {
-            write(open, group.span_open(), line, end);
-        }
+        // A group that was parsed and printed has one span for both its delimiters: the whole.
+        write(open, from, LineColumn { column: from.column + 1, ..from }, line, end);
         write_tokens(group.stream(), line, end);
-        if !close.is_empty() {
-            write(close, group.span_close(), line, end);
-        }
+        write(close, LineColumn { column: to.column.saturating_sub(1), ..to }, to, line, end);
     }
 }

@@ -45,7 +45,7 @@ pub struct Param {
 #[derive(Debug)]
 pub enum ParamKind {
     /// `&mut Window<element>`: takes part.
-    Window { element: Type },
+    Window { element: Box<Type> },
     /// `&Window<T>`: data to read.
     SharedWindow,
     /// `&World`.
@@ -58,7 +58,7 @@ impl Superstep {
     /// The windows that take part, in order: name and element type.
     pub fn windows(&self) -> impl Iterator<Item = (&Ident, &Type)> {
         self.params.iter().filter_map(|param| match (&param.kind, &param.name) {
-            (ParamKind::Window { element }, Some(name)) => Some((name, element)),
+            (ParamKind::Window { element }, Some(name)) => Some((name, &**element)),
             _ => None,
         })
     }
@@ -209,7 +209,7 @@ fn kind_of(ty: &Type) -> ParamKind {
         _ => None,
     };
     match (element, is_mut(reference)) {
-        (Some(element), true) => ParamKind::Window { element },
+        (Some(element), true) => ParamKind::Window { element: Box::new(element) },
         (Some(_), false) => ParamKind::SharedWindow,
         (None, _) => ParamKind::Argument,
     }

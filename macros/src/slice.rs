@@ -8,21 +8,22 @@
 //! What cannot be followed is never guessed: it makes the superstep dynamic, with the line as the [`Reason`].
 
 use crate::chain::{Chain, Scope, Verb};
+use crate::changes::unknown_changes;
 use crate::check::idle_fences;
 use crate::collect::{Body, Reason, children, is_err};
+use crate::keepers::Keepers;
 use crate::names::{
-    Effect, bound_by, changes_inside, effect, in_tokens, is_slice_method, macro_arguments, mentioned,
-    name_of, root_of, strip, text_of,
+    Effect, bound_by, effect, in_tokens, macro_arguments, mentioned, name_of, root_of, strip,
 };
-use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
+use crate::parse::{Superstep, strip_type};
+use crate::reads::{Ahead, Reads};
 use crate::shape::{Shape, shape};
 use crate::uniform::is_compound;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{BTreeMap, BTreeSet};
-use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::visit_mut::{self, VisitMut};
+use syn::visit_mut::VisitMut;
 use syn::{Block, Expr, Local, Macro, Pat, Stmt, Type};
 
 type Sliced = Result<TokenStream, Reason>;
@@ -46,7 +47,7 @@ pub struct Slice {
 
 /// How much of a name is needed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Need {
+pub enum Need {
     /// How many elements it has.
     Shape,
     /// Its value.
@@ -73,7 +74,7 @@ fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, R
             return Err(Reason::new(&param.ty, why));
         }
     }
-    let idle = idle_fences(&body.flow).into_iter().map(place_of).collect::<Vec<_>>();
+    let idle = idle_fences(body).into_iter().map(place_of).collect::<Vec<_>>();
     let mut needs = BTreeMap::new();
     loop {
         let mut slicer = Slicer {
@@ -136,16 +137,17 @@ pub fn place_of(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
-struct Slicer<'s> {
+/// One round of slicing.
+pub struct Slicer<'s> {
     superstep: &'s Superstep,
-    scope: &'s Scope,
+    pub scope: &'s Scope,
     idle: &'s [(usize, usize)],
     /// What is needed, as found by the last round.
     needs: &'s BTreeMap<String, Need>,
     /// The same, as found by this one.
     found: BTreeMap<String, Need>,
     /// Whether returns of errors stay.
-    errors: bool,
+    pub errors: bool,
     /// Nothing was left out, and no operation has a buffer of its own.
     whole: bool,
 }
@@ -158,7 +160,8 @@ impl Slicer<'_> {
         }
     }
 
-    fn needed(&self, name: &syn::Ident) -> Option<Need> {
+    /// How much of a name is needed, as found by the last round.
+    pub fn needed(&self, name: &syn::Ident) -> Option<Need> {
         self.needs.get(&name.to_string()).copied()
     }
 
@@ -169,9 +172,7 @@ impl Slicer<'_> {
 
     /// An expression as it is, once it is sure that it reads nothing but arguments and locals.
     fn keep(&mut self, expr: &Expr) -> Sliced {
-        let mut reads = Reads { scope: self.scope, closure: false, found: None };
-        reads.visit_expr(expr);
-        if let Some(reason) = reads.found {
+        if let Some(reason) = Reads::first(self.scope, expr) {
             return Err(reason);
         }
         for name in mentioned(expr) {
@@ -537,7 +538,11 @@ impl Slicer<'_> {
         if macro_arguments(mac).is_some() {
             return Ok(self.dropped());
         }
-        // A macro that nothing is known about may jump or assign: it stays, with all it names.
+        if !self.superstep.returns_unit {
+            // In the pattern a `return` in it would have the wrong type.
+            return Err(Reason::new(mac, "is a macro that nothing is known about and that may return"));
+        }
+        // It may jump or assign: it stays, with all it names.
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
         for name in names {
@@ -559,432 +564,4 @@ fn is_list(ty: &Type) -> bool {
 /// `Ok`.
 fn is_ok(func: &Expr) -> bool {
     matches!(strip(func), Expr::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Ok"))
-}
-
-/// Finds what the slice cannot have: elements of windows, the world, operations, lengths in closures.
-struct Reads<'s> {
-    scope: &'s Scope,
-    closure: bool,
-    found: Option<Reason>,
-}
-
-impl Reads<'_> {
-    fn found(&mut self, at: &impl ToTokens, why: &str) {
-        if self.found.is_none() {
-            self.found = Some(Reason::new(at, why));
-        }
-    }
-}
-
-const READ: &str = "reads a window's elements, and decides where operations go";
-
-impl<'a> Visit<'a> for Reads<'_> {
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        if self.scope.chain(expr).is_some() {
-            return self.found(expr, "is an operation inside of what decides where operations go");
-        }
-        match expr {
-            Expr::MethodCall(call) if self.scope.window_of(&call.receiver).is_some() => {
-                match call.method.to_string().as_str() {
-                    "rank" | "size" => {}
-                    "len" | "is_empty" | "len_of" if self.closure => {
-                        self.found(call, "asks for a length in a closure: ask before it, in a `let`")
-                    }
-                    "len" | "is_empty" | "len_of" => {}
-                    _ => self.found(call, READ),
-                }
-                call.args.iter().for_each(|arg| self.visit_expr(arg));
-            }
-            Expr::MethodCall(call)
-                if is_slice_method(&call.method)
-                    && root_of(&call.receiver)
-                        .is_some_and(|root| self.scope.is_any_window(&root.to_string())) =>
-            {
-                self.found(call, READ);
-            }
-            Expr::Index(index)
-                if root_of(&index.expr).is_some_and(|root| self.scope.is_any_window(&root.to_string())) =>
-            {
-                self.found(index, READ);
-            }
-            Expr::Path(_) => {
-                if let Some(name) = name_of(expr) {
-                    if self.scope.is_any_window(&name.to_string()) {
-                        self.found(expr, READ);
-                    } else if self.scope.worlds.contains(&name.to_string()) {
-                        self.found(expr, "is the world, which a pattern does not have: ask the window, `u.rank()`, `u.size()`");
-                    }
-                }
-            }
-            _ => visit::visit_expr(self, expr),
-        }
-    }
-
-    fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {
-        let outside = std::mem::replace(&mut self.closure, true);
-        visit::visit_expr_closure(self, closure);
-        self.closure = outside;
-    }
-
-    fn visit_macro(&mut self, mac: &'a Macro) {
-        for arg in macro_arguments(mac).unwrap_or_default() {
-            let mut inner = Reads { scope: self.scope, closure: true, found: None };
-            inner.visit_expr(&arg);
-            if inner.found.is_some() && self.found.is_none() {
-                // The argument was parsed anew: the macro itself has the place.
-                self.found = Some(Reason::new(mac, READ));
-            }
-        }
-        let mut names = BTreeSet::new();
-        in_tokens(mac.tokens.clone(), &mut names);
-        let unseen =
-            names.iter().any(|name| self.scope.shared.contains(name) || self.scope.worlds.contains(name));
-        if unseen {
-            self.found(mac, READ);
-        }
-    }
-}
-
-/// Turns what a window is asked into what a recorder answers.
-struct Ahead<'s> {
-    scope: &'s Scope,
-}
-
-impl VisitMut for Ahead<'_> {
-    fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        visit_mut::visit_expr_mut(self, expr);
-        match expr {
-            Expr::MethodCall(call) if self.scope.window_of(&call.receiver).is_some() => {
-                let (receiver, args) = (&call.receiver, &call.args);
-                let span = call.method.span();
-                let asked = match call.method.to_string().as_str() {
-                    "len" => quote_spanned!(span=> #receiver.length()?),
-                    "is_empty" => quote_spanned!(span=> (#receiver.length()? == 0)),
-                    "len_of" => quote_spanned!(span=> #receiver.length_of(#args)?),
-                    _ => return,
-                };
-                *expr = Expr::Verbatim(asked);
-            }
-            Expr::Return(jump) if !jump.expr.as_deref().is_some_and(is_err) => {
-                *expr = syn::parse_quote!(return ::core::result::Result::Ok(()));
-            }
-            _ => {}
-        }
-    }
-
-    fn visit_expr_closure_mut(&mut self, _: &mut syn::ExprClosure) {}
-}
-
-/// What in an expression has to stay.
-#[derive(Default, Clone, Copy)]
-struct Found {
-    operation: bool,
-    /// A way out of it, but for errors.
-    jump: bool,
-    /// A change of something needed, or a macro that may be one.
-    changes: bool,
-    in_short_circuit: bool,
-}
-
-impl Found {
-    fn any(self) -> bool {
-        self.operation || self.jump || self.changes
-    }
-}
-
-struct Keepers<'s, 'n> {
-    slicer: &'s Slicer<'n>,
-    found: Found,
-    /// Labels of the loops inside the expression that are being visited.
-    loops: Vec<Option<String>>,
-    closure: bool,
-}
-
-impl<'s, 'n> Keepers<'s, 'n> {
-    fn of(slicer: &'s Slicer<'n>, expr: &Expr) -> Found {
-        let mut keepers = Keepers { slicer, found: Found::default(), loops: Vec::new(), closure: false };
-        keepers.visit_expr(expr);
-        keepers.found
-    }
-
-    fn jump(&mut self, label: Option<&syn::Lifetime>) {
-        let inside = match label {
-            None => !self.loops.is_empty(),
-            Some(label) => self.loops.iter().flatten().any(|inner| label.ident == inner),
-        };
-        self.found.jump |= !inside && !self.closure;
-    }
-
-    fn changed(&mut self, place: &Expr, shape_too: bool) {
-        if let Some(root) = root_of(place) {
-            let need = self.slicer.needed(root);
-            self.found.changes |= need == Some(Need::Value) || (shape_too && need.is_some());
-        }
-    }
-
-    fn in_loop(&mut self, label: &Option<syn::Label>, visit: impl FnOnce(&mut Self)) {
-        self.loops.push(label.as_ref().map(|label| label.name.ident.to_string()));
-        visit(self);
-        self.loops.pop();
-    }
-}
-
-impl<'a> Visit<'a> for Keepers<'_, '_> {
-    fn visit_expr(&mut self, expr: &'a Expr) {
-        let scope = self.slicer.scope;
-        if scope.chain(expr).is_some() || scope.fence(expr).is_some() {
-            self.found.operation = true;
-        }
-        visit::visit_expr(self, expr);
-    }
-
-    fn visit_expr_binary(&mut self, binary: &'a syn::ExprBinary) {
-        if is_compound(&binary.op) {
-            self.changed(&binary.left, name_of(&binary.left).is_some());
-        }
-        if matches!(binary.op, syn::BinOp::And(_) | syn::BinOp::Or(_)) {
-            let right = Keepers::of(self.slicer, &binary.right);
-            self.found.in_short_circuit |= right.operation;
-        }
-        visit::visit_expr_binary(self, binary);
-    }
-
-    fn visit_expr_assign(&mut self, assign: &'a syn::ExprAssign) {
-        self.changed(&assign.left, name_of(&assign.left).is_some());
-        visit::visit_expr_assign(self, assign);
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        match effect(&call.method) {
-            Effect::Mutate => self.changed(&call.receiver, true),
-            Effect::Rearrange => self.changed(&call.receiver, false),
-            Effect::Pure | Effect::IterateMut | Effect::Unknown => {}
-        }
-        visit::visit_expr_method_call(self, call);
-    }
-
-    fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
-        self.found.jump |= !self.closure && (self.slicer.errors || !jump.expr.as_deref().is_some_and(is_err));
-        visit::visit_expr_return(self, jump);
-    }
-
-    fn visit_expr_break(&mut self, jump: &'a syn::ExprBreak) {
-        self.jump(jump.label.as_ref());
-        visit::visit_expr_break(self, jump);
-    }
-
-    fn visit_expr_continue(&mut self, jump: &'a syn::ExprContinue) {
-        self.jump(jump.label.as_ref());
-    }
-
-    fn visit_expr_for_loop(&mut self, each: &'a syn::ExprForLoop) {
-        self.visit_expr(&each.expr);
-        self.in_loop(&each.label, |keepers| keepers.visit_block(&each.body));
-    }
-
-    fn visit_expr_while(&mut self, again: &'a syn::ExprWhile) {
-        self.in_loop(&again.label, |keepers| {
-            keepers.visit_expr(&again.cond);
-            keepers.visit_block(&again.body);
-        });
-    }
-
-    fn visit_expr_loop(&mut self, endless: &'a syn::ExprLoop) {
-        self.in_loop(&endless.label, |keepers| keepers.visit_block(&endless.body));
-    }
-
-    fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {
-        let outside = std::mem::replace(&mut self.closure, true);
-        visit::visit_expr_closure(self, closure);
-        self.closure = outside;
-    }
-
-    fn visit_macro(&mut self, mac: &'a Macro) {
-        self.found.changes |= macro_arguments(mac).is_none();
-    }
-
-    fn visit_item(&mut self, _: &'a syn::Item) {}
-}
-
-/// A needed name is changed only in ways that the slice repeats: by assignments and by the standard collections' own
-/// methods. Anything else is unknown.
-fn unknown_changes(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Result<(), Reason> {
-    let mut mutable = Mutable(BTreeSet::new());
-    for param in &superstep.params {
-        mutable.visit_pat(&param.pat);
-        if let (Type::Reference(reference), Some(name)) = (strip_type(&param.ty), &param.name)
-            && is_mut(reference)
-            && matches!(param.kind, ParamKind::Argument)
-        {
-            mutable.0.insert(name.to_string());
-        }
-    }
-    let references: BTreeSet<String> = superstep
-        .arguments()
-        .filter(|param| matches!(strip_type(&param.ty), Type::Reference(reference) if is_mut(reference)))
-        .filter_map(|param| param.name.as_ref().map(ToString::to_string))
-        .collect();
-    mutable.visit_block(&superstep.body);
-    let mut changes = Changes {
-        needs,
-        mutable: &mutable.0,
-        references: &references,
-        inside: false,
-        iterated: false,
-        found: None,
-    };
-    changes.visit_block(&superstep.body);
-    changes.found.map_or(Ok(()), Err)
-}
-
-/// Names that may be changed.
-struct Mutable(BTreeSet<String>);
-
-impl<'a> Visit<'a> for Mutable {
-    fn visit_pat(&mut self, pat: &'a Pat) {
-        self.0.extend(bound_by(pat).into_iter().filter(|b| b.mutable).map(|b| b.name.to_string()));
-    }
-}
-
-struct Changes<'s> {
-    needs: &'s BTreeMap<String, Need>,
-    mutable: &'s BTreeSet<String>,
-    /// Arguments that are `&mut` themselves: handing one on lets it be changed.
-    references: &'s BTreeSet<String>,
-    /// In a closure or a macro, where the slice does not look.
-    inside: bool,
-    /// In the head of a `for` loop.
-    iterated: bool,
-    found: Option<Reason>,
-}
-
-impl Changes<'_> {
-    fn need(&self, place: &Expr) -> Option<(String, Need)> {
-        let root = root_of(place)?.to_string();
-        self.needs.get(&root).map(|need| (root, *need))
-    }
-
-    fn change(&mut self, at: &impl ToTokens, name: &str) {
-        if self.found.is_none() {
-            let why = format!(
-                "may change `{name}` in a way that cannot be followed, and `{name}` decides where operations go"
-            );
-            self.found = Some(Reason::new(at, why));
-        }
-    }
-}
-
-impl<'a> Visit<'a> for Changes<'_> {
-    fn visit_expr_reference(&mut self, reference: &'a syn::ExprReference) {
-        if reference.mutability.is_some()
-            && let Some((name, need)) = self.need(&reference.expr)
-        {
-            let elements = self.iterated || matches!(strip(&reference.expr), Expr::Index(_));
-            if need == Need::Value || !elements {
-                self.change(reference, &name);
-            }
-        }
-        visit::visit_expr_reference(self, reference);
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        if let Some((name, need)) = self.need(&call.receiver) {
-            let mutable = self.mutable.contains(&name);
-            let unknown = match effect(&call.method) {
-                Effect::Pure => false,
-                Effect::Mutate => mutable && self.inside,
-                Effect::Rearrange => mutable && self.inside && need == Need::Value,
-                Effect::IterateMut => mutable && need == Need::Value,
-                Effect::Unknown => mutable,
-            };
-            if unknown || (!mutable && changes_inside(&call.method)) {
-                self.change(call, &name);
-            }
-        }
-        for arg in &call.args {
-            self.handed_on(arg, call);
-        }
-        visit::visit_expr_method_call(self, call);
-    }
-
-    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        for arg in &call.args {
-            self.handed_on(arg, call);
-        }
-        visit::visit_expr_call(self, call);
-    }
-
-    fn visit_expr_assign(&mut self, assign: &'a syn::ExprAssign) {
-        if self.inside
-            && let Some((name, Need::Value)) = self.need(&assign.left)
-        {
-            self.change(assign, &name);
-        }
-        visit::visit_expr_assign(self, assign);
-    }
-
-    fn visit_expr_binary(&mut self, binary: &'a syn::ExprBinary) {
-        if self.inside
-            && is_compound(&binary.op)
-            && let Some((name, Need::Value)) = self.need(&binary.left)
-        {
-            self.change(binary, &name);
-        }
-        visit::visit_expr_binary(self, binary);
-    }
-
-    fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {
-        let outside = std::mem::replace(&mut self.inside, true);
-        visit::visit_expr_closure(self, closure);
-        self.inside = outside;
-    }
-
-    fn visit_expr_for_loop(&mut self, each: &'a syn::ExprForLoop) {
-        let outside = std::mem::replace(&mut self.iterated, true);
-        self.visit_expr(&each.expr);
-        self.iterated = outside;
-        self.visit_block(&each.body);
-    }
-
-    fn visit_macro(&mut self, mac: &'a Macro) {
-        match macro_arguments(mac) {
-            Some(arguments) => {
-                let mut inner = Changes {
-                    needs: self.needs,
-                    mutable: self.mutable,
-                    references: self.references,
-                    inside: true,
-                    iterated: false,
-                    found: None,
-                };
-                arguments.iter().for_each(|arg| inner.visit_expr(arg));
-                if inner.found.is_some() && self.found.is_none() {
-                    self.found =
-                        inner.found.map(|reason| Reason { span: mac.span(), text: text_of(mac), ..reason });
-                }
-            }
-            None => {
-                let mut names = BTreeSet::new();
-                in_tokens(mac.tokens.clone(), &mut names);
-                if let Some(name) =
-                    names.iter().find(|name| self.mutable.contains(*name) && self.needs.contains_key(*name))
-                {
-                    self.change(mac, name);
-                }
-            }
-        }
-    }
-
-    fn visit_item(&mut self, _: &'a syn::Item) {}
-}
-
-impl Changes<'_> {
-    fn handed_on(&mut self, arg: &Expr, call: &impl ToTokens) {
-        if let Some(name) = name_of(arg).map(ToString::to_string)
-            && self.references.contains(&name)
-            && self.needs.contains_key(&name)
-        {
-            self.change(call, &name);
-        }
-    }
 }

@@ -441,6 +441,36 @@ fn a_dynamic_superstep_has_no_pattern_at_all() {
     assert!(!whole.contains("Recording"), "{whole}");
 }
 
+#[test]
+fn what_is_compiled_conditionally_makes_it_dynamic() {
+    assert_dynamic(
+        "#[cfg(feature = \"x\")]\nu.put(0..1).to(n, 1)?;\nOk(())",
+        2,
+        "#[cfg(feature = \"x\")]",
+        "condition",
+    );
+}
+
+#[test]
+fn a_macro_that_may_return_makes_it_dynamic_where_a_value_is_returned() {
+    let source = "fn f(u: &mut Window<f64>, n: usize) -> Result<usize> {\nmaybe_return!(n);\nu.put(0..1).to(n, 1)?;\nOk(n)\n}";
+    assert!(dynamic(source).contains("may return"));
+    assert_slice(
+        "maybe_return!(n);
+         u.put(0..1).to(n, 1)?;
+         Ok(())",
+        "maybe_return!(n);
+         u.put(0..1).to(n, 1)?;",
+    );
+}
+
+#[test]
+fn no_fence_is_left_out_where_calls_may_hide() {
+    let source = with_body("helper(u)?; u.fence()?; u.put(0..1).to(n, 1)?; u.fence()?; Ok(())");
+    let whole = attribute(TokenStream::new(), tokens(&source)).to_string();
+    assert!(!whole.contains("orders_nothing"), "{whole}");
+}
+
 // What is refused.
 
 #[test]

@@ -339,6 +339,22 @@ pub fn prepare(
     Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
 }
 
+/// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
+///
+/// # Errors
+/// `PLAN` where they do not suit this world, or ranks bring different ones.
+#[track_caller]
+pub fn adopt(
+    superstep: &'static Superstep,
+    world: &World,
+    schedules: impl IntoIterator<Item = Arc<Verified<Schedule>>>,
+) -> Result<Prepared> {
+    let (world, call) = (world.core(), call(superstep));
+    let epochs =
+        schedules.into_iter().map(|schedule| prepared::agree(world, Ok(schedule), &call).map(Rc::new));
+    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+}
+
 /// What `name::load` does.
 ///
 /// # Errors

@@ -254,7 +254,7 @@ impl<'c, C, S> Put<'c, C, S> {
     /// `RANK` for a target out of range, `DISP` for elements out of the target's window, `SIZE` for lengths that do
     /// not match, `OP` for an operator that the element type does not have. The operation is then no part of the epoch.
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     pub fn to<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
     where
         C: Collect<T>,

@@ -223,6 +223,7 @@ impl Executable {
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let word = world.next_word(hash(call, windows) ^ self.digest.short() as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
+        world.board.enter(self.rank, call.site, windows);
         endpoint.announce(word);
         let result = if self.touches && !endpoint.touching(true) {
             Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
@@ -355,10 +356,9 @@ impl Executable {
                 world.lost(&lost, call)
             }
             Stop::Other(peer) => {
-                let what = format!(
-                    "rank {} is in {own}, and rank {peer} is in another superstep, or fences other windows",
-                    self.rank
-                );
+                let theirs = world.board.describe(peer);
+                let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
+                world.board.end(Class::RmaSync);
                 endpoint.end(Cause { rank: peer, what: what.clone() });
                 world.ended(&what);
                 call.error(world, Class::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))

@@ -18,13 +18,15 @@
 use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::element::Element;
-use crate::outbox::{Head, Outbox, WIDE, Wide, WideSource, op_of};
+use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, code_of, op_of};
 use crate::pending::{Get, Into as Landing, ONE, Pending};
 use crate::transport::{Endpoint, Header, Record, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::{Traffic, WorldCore};
 use crate::{element_type, kernel};
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
@@ -32,7 +34,7 @@ use std::panic::Location;
 const FAILED: u32 = 1;
 /// This rank reads memory of others directly.
 const READS: u32 = 2;
-/// Descriptions that this rank sends differ from those of last time.
+/// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
 
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
@@ -141,13 +143,50 @@ pub(crate) unsafe fn apply<T: Element>(
         }
     };
     match items {
-        Items::Records(records) => records.iter().for_each(|record| one(Head(record.head), record.value)),
+        Items::Records(mut records) => {
+            let sum = code_of(Kind::Accumulate(Op::Sum));
+            while let Some(first) = records.first() {
+                let code = Head(first.head).code();
+                // Long runs of one kind are the rule: what it is is asked once.
+                let done = if size_of::<T>() > 8 {
+                    0
+                } else if code == PUT {
+                    alike::<T>(base, len, records, PUT, |to, value| {
+                        // SAFETY: `to` is one element; the first bytes of the value are its bytes.
+                        unsafe { move_one(std::ptr::from_ref(&value).cast(), to, size_of::<T>()) }
+                    })
+                } else if code == sum {
+                    alike::<T>(base, len, records, sum, |to, value| {
+                        // SAFETY: as above, and the operator was checked at the call or on arrival.
+                        unsafe { kernel::combine_one(Op::Sum, element_type::<T>(), to, value) }
+                    })
+                } else {
+                    0
+                };
+                if done == 0 {
+                    one(Head(first.head), first.value);
+                }
+                records = &records[done.max(1)..];
+            }
+        }
         Items::Split(heads, values) => {
             heads.iter().zip(values.chunks_exact(8)).for_each(|(&head, value)| {
                 one(Head(head), u64::from_ne_bytes(value.try_into().expect("chunks of eight")));
             });
         }
     }
+}
+
+/// Hands each record at the front that has this code and lies in the window to `act`, with its place; gives their number.
+#[inline(always)]
+fn alike<T>(base: *mut u8, len: usize, records: &[Record], code: u64, act: impl Fn(*mut u8, u64)) -> usize {
+    let mine = |record: &&Record| Head(record.head).code() == code && Head(record.head).at() < len;
+    let mut done = 0;
+    for record in records.iter().take_while(mine) {
+        act(base.wrapping_add(Head(record.head).at() * size_of::<T>()), record.value);
+        done += 1;
+    }
+    done
 }
 
 /// # Safety
@@ -378,7 +417,7 @@ impl Fence<'_> {
         if self.windows.is_empty() {
             return Ok(());
         }
-        self.world.changed.set(all.flags & CHANGED != 0);
+        self.world.changed.set(self.world.reaches_all || all.flags & CHANGED != 0);
         if !all.quiet {
             self.receive(word)?;
         }
@@ -450,6 +489,7 @@ impl Fence<'_> {
                 }
             }
         }
+        self.world.board.enter(self.world.rank, self.call.site, self.windows);
         self.endpoint.announce(word);
         self.endpoint.publish(word).map_err(|lost| self.world.lost(&lost, self.call))?;
         Ok(flags)
@@ -505,6 +545,17 @@ impl Fence<'_> {
         for window in self.windows {
             let pending = &mut *window.pending.borrow_mut();
             let size = window.element.size as usize;
+            pending.words.clear();
+            if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
+                let read = |get: &Get| {
+                    let memory = window.lanes[get.target as usize].memory.get().cast::<u64>();
+                    // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
+                    // is written to its window before all have settled; elements of eight bytes may be unaligned.
+                    unsafe { memory.add(get.at as usize).read_unaligned() }
+                };
+                pending.words.extend(pending.gets.iter().map(read));
+                continue;
+            }
             let mut staged = std::mem::take(&mut pending.staged);
             let bytes = pending.gets.iter().map(|get| pending.count(get) * size).sum();
             staged.clear();
@@ -561,6 +612,14 @@ impl Fence<'_> {
     fn land(&self) {
         if let [window] = self.windows {
             let pending = window.pending.borrow();
+            if !pending.words.is_empty() {
+                let base = window.region.base().cast::<u64>();
+                for (get, word) in pending.gets.iter().zip(&pending.words) {
+                    // SAFETY: checked against this rank's part at the call; all reads of M are done (settle).
+                    unsafe { base.add(get.into as usize).write_unaligned(*word) };
+                }
+                return;
+            }
             let mut at = 0;
             for get in &pending.gets {
                 at = self.land_one(window, &pending, get, at);
@@ -748,11 +807,9 @@ enum Disagreement {
 impl WindowCore {
     /// After a fence that went through: fill the other set, which nobody reads any more.
     fn next_set(&self) {
-        if self.closed.get() {
-            self.close(false);
-        }
+        self.closed.set(false);
         let set = self.set.get() ^ 1;
-        self.set.set(set);
+        self.turn(set, true);
         for target in 0..self.world.size {
             // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.
             unsafe { &mut *self.region.outbox(set, target) }.clear();
@@ -764,7 +821,7 @@ impl WindowCore {
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
     fn close(&self, closed: bool) {
         self.closed.set(closed);
-        self.short.set(!closed);
+        self.turn(self.set.get(), !closed);
     }
 
     /// Forget what is pending.

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod assertions;
+mod board;
 pub mod call;
 mod collective;
 pub mod element;
@@ -35,12 +36,12 @@ pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{AnyWindow, Traffic, Windows, World};
+pub use world::{AnyWindow, EpochKind, Traffic, Windows, World};
 
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::ahead::{Prepared, TellArgument, TellNothing, Told, compile, load, prepare};
+    pub use crate::ahead::{Prepared, TellArgument, TellNothing, Told, adopt, compile, load, prepare};
     pub use crate::record::Recording;
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,

@@ -46,6 +46,8 @@ pub(crate) struct Pending {
     pub(crate) gets: Vec<Get>,
     pub(crate) wide: Vec<Request>,
     pub(crate) staged: Vec<u8>,
+    /// The same where all gets are of one element of eight bytes, in reach; else empty.
+    pub(crate) words: Vec<u64>,
 }
 
 impl Pending {

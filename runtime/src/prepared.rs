@@ -7,7 +7,7 @@ use crate::window::WindowCore;
 use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Operation, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::verify::{Verified, verify};
@@ -163,7 +163,7 @@ impl Ready {
         for (i, window) in windows.iter().enumerate() {
             *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
             self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
-            window.short.set(false);
+            window.turn(window.set.get(), false);
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in windows {
             *window.matching.borrow_mut() = None;
-            window.short.set(!window.closed.get());
+            window.turn(window.set.get(), !window.closed.get());
         }
         if let Some(executable) = self.executable.borrow_mut().as_mut() {
             executable.abandon(&self.world, error);
@@ -191,7 +191,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in entered.iter().flatten() {
             *window.matching.borrow_mut() = None;
-            window.short.set(!window.closed.get());
+            window.turn(window.set.get(), !window.closed.get());
         }
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
@@ -254,22 +254,14 @@ impl Ready {
             return Err(window.error(Class::RmaSync, "no plan is bound".into(), site));
         };
         let me = Rank::new(self.world.rank);
-        let operation = Operation {
-            kind: asked.kind,
-            window: id,
-            target: asked.target.map(|target| Delta::between(me, Rank::new(target))),
-            remote: asked.remote,
-            local: asked.local,
-            mode: Default::default(),
-            site: Site { file: site.file().into(), line: site.line(), column: site.column() },
-        };
+        let target = asked.target.map(|target| Delta::between(me, Rank::new(target)));
         let planned = executable.pattern().operations.get(OperationId::new(ordinal));
         let same = planned.is_some_and(|planned| {
-            planned.kind == operation.kind
-                && planned.window == operation.window
-                && planned.target == operation.target
-                && planned.remote == operation.remote
-                && planned.local == operation.local
+            planned.kind == asked.kind
+                && planned.window == id
+                && planned.target == target
+                && planned.remote == asked.remote
+                && planned.local == asked.local
         });
         if !same {
             let planned = planned.map_or("the plan has no more".to_string(), |planned| {
@@ -279,17 +271,17 @@ impl Ready {
                 Class::Plan,
                 format!(
                     "call {ordinal} of the body is a {} of {}, but {planned}: compile the plan again",
-                    name(operation.kind),
-                    operation.remote
+                    name(asked.kind),
+                    asked.remote
                 ),
                 site,
             ));
         }
         let number = OperationId::new(ordinal);
-        if takes_slice(operation.kind, &operation.local) {
+        if takes_slice(asked.kind, &asked.local) {
             executable.local_mut(number, asked.slice.len()).copy_from_slice(asked.slice);
         } else if let Some(landing) = asked.landing {
-            let bytes = operation.remote.size() * window.element.size as usize;
+            let bytes = asked.remote.size() * window.element.size as usize;
             self.landings.borrow_mut().push((number, landing, bytes));
         }
         self.calls.set(ordinal + 1);

@@ -1,5 +1,6 @@
 //! [`Registry`]: what ranks of one process hand each other by reference: regions of windows, and ends of new worlds.
 
+use crate::board::Board;
 use crate::region::Region;
 use crate::transport::Endpoint;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub(crate) struct Registry {
     regions: Mutex<BTreeMap<(u64, u32), Shared<Arc<Region>>>>,
     ends: Mutex<BTreeMap<(u64, u32, usize), (u64, Endpoint)>>,
     attic: Mutex<Vec<Vec<u8>>>,
+    boards: Mutex<BTreeMap<u64, Arc<Board>>>,
 }
 
 /// One value of each rank, until each rank has taken them all.
@@ -70,6 +72,11 @@ impl Registry {
     /// Take one's end of a new world.
     pub(crate) fn take_end(&self, of: (u64, u32), rank: usize) -> Option<(u64, Endpoint)> {
         lock(&self.ends).remove(&(of.0, of.1, rank))
+    }
+
+    /// The board of a world of so many ranks.
+    pub(crate) fn board(&self, world: u64, size: usize) -> Arc<Board> {
+        lock(&self.boards).entry(world).or_insert_with(|| Arc::new(Board::new(size))).clone()
     }
 
     /// Keep what others may still be reading until the whole run is over.

@@ -390,7 +390,7 @@ impl Scope {
             return ready.end(windows, &self.windows, &self.call, failed.map_or(Ok(()), Err));
         }
         if failed.is_none() && self.superstep.fences {
-            return Ok(());
+            return self.nothing_open(windows);
         }
         if failed.is_some() {
             windows.iter().for_each(|window| window.discard());
@@ -399,6 +399,19 @@ impl Scope {
             }
         }
         fence::fence(&self.world, windows, &self.call, failed)
+    }
+}
+
+impl Scope {
+    /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
+    fn nothing_open(&self, windows: &[&WindowCore]) -> Result<()> {
+        let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
+        let message = format!(
+            "operations on window {} come after the last fence of the superstep: add a fence after them, or move them up",
+            waiting.key.window
+        );
+        windows.iter().for_each(|window| window.discard());
+        Err(self.call.error(&self.world, Class::RmaSync, message))
     }
 }
 

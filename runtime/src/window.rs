@@ -4,7 +4,7 @@ use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
-use crate::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
+use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
 use crate::pending::{Into as Landing, ONE, Pending, Request};
 use crate::prepared::{Asked, Ready};
 use crate::region::Region;
@@ -57,12 +57,25 @@ pub struct WindowCore {
     pub(crate) apply: fence::Apply,
     /// Whether small operations go the short way: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
+    /// Where they go, by target.
+    pub(crate) lanes: Box<[Lane]>,
     /// Whether NOSUCCEED was asserted for this epoch.
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
     /// What travelled to and from ranks whose memory is not reached.
     pub(crate) wire: RefCell<Wire>,
+}
+
+/// The short way to a target: all that one small operation has to look at.
+#[derive(Default)]
+pub struct Lane {
+    /// Displacements below this go the short way; none while it is closed.
+    below: Cell<usize>,
+    /// The target's outbox in the set being filled.
+    outbox: Cell<*mut Outbox>,
+    /// The target's elements, where its memory is reached.
+    pub(crate) memory: Cell<*const u8>,
 }
 
 /// What a rank knows of another's part of a window.
@@ -74,6 +87,7 @@ pub struct Peer {
 impl<T: Element> Window<T> {
     pub(crate) fn new(core: WindowCore) -> Self {
         let len = core.peers[core.world.rank].len;
+        core.turn(0, true);
         Self { data: core.region.base().cast(), len, core: Rc::new(core), element: PhantomData }
     }
 
@@ -234,6 +248,17 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
+    /// Fill `set`, and let small operations go the short way or not.
+    pub(crate) fn turn(&self, set: usize, short: bool) {
+        self.set.set(set);
+        self.short.set(short);
+        for (target, (lane, peer)) in self.lanes.iter().zip(&self.peers).enumerate() {
+            lane.below.set(if short { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
+            lane.outbox.set(self.region.outbox(set, target));
+            lane.memory.set(peer.region.as_ref().map_or(std::ptr::null(), |region| region.base()));
+        }
+    }
+
     /// Whether `remote` can be touched at `target`.
     pub(crate) fn check(
         &self,
@@ -437,33 +462,19 @@ impl WindowCore {
     }
 }
 
-impl<T: Element> Collect<T> for Window<T> {
-    #[inline]
-    fn send(
+impl<T: Element> Window<T> {
+    /// What is more than one small element, or is matched with a plan: kept out of the loops that calls stand in, where the
+    /// short way then takes a few instructions.
+    #[cold]
+    #[inline(never)]
+    fn send_more(
         &self,
         kind: Kind,
         given: Given<'_, T>,
         target: Option<usize>,
         place: Place,
-        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        if let (Given::Slice([value]), Some(target), Place::At(at)) = (&given, target, &place)
-            && size_of::<T>() <= 8
-            && self.core.short.get()
-            && let Some(peer) = self.core.peers.get(target)
-            && *at < peer.len
-            && (*at as u64) < DISPLACEMENTS
-            && (kind == Kind::Put || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
-        {
-            let mut bits = [0u8; 8];
-            bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
-            // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-            let outbox = unsafe { &mut *self.core.region.outbox(self.core.set.get(), target) };
-            outbox.push(Head::new(*at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
-            return Ok(());
-        }
-        let _ = mode;
         if !self.core.short.get() {
             let (local, slice, count) = match given {
                 Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
@@ -486,6 +497,42 @@ impl<T: Element> Collect<T> for Window<T> {
                 let count = section.size();
                 self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)
             }
+        }
+    }
+}
+
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline(always)]
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let _ = mode;
+        // Each is taken apart and, off the short way, put together again: what is only known by value stays in registers.
+        match (given, place) {
+            (Given::Slice(values), Place::At(at)) => {
+                if let ([value], Some(to)) = (values, target)
+                    && size_of::<T>() <= 8
+                    && let Some(lane) = self.core.lanes.get(to)
+                    && at < lane.below.get()
+                    && (kind == Kind::Put
+                        || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
+                {
+                    let mut bits = [0u8; 8];
+                    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
+                    // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+                    let outbox = unsafe { &mut *lane.outbox.get() };
+                    outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
+                    return Ok(());
+                }
+                self.send_more(kind, Given::Slice(values), target, Place::At(at), site)
+            }
+            (given, place) => self.send_more(kind, given, target, place, site),
         }
     }
 

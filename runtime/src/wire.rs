@@ -18,10 +18,21 @@ const SLOTS: usize = 8;
 /// What a window remembers of what it sent to and got from the ranks whose memory it does not reach.
 #[derive(Default)]
 pub(crate) struct Wire {
-    sent: Vec<Memory<Vec<u8>>>,
+    sent: Vec<Memory<Sendings>>,
     got: Vec<Memory<Description>>,
     arrived: Vec<Vec<Arrived>>,
+    /// Room for values, to be filled again.
+    spare: Vec<Vec<u8>>,
     frame: Vec<u8>,
+}
+
+/// What was sent for the epochs that one line ends.
+#[derive(Default)]
+struct Sendings {
+    /// The last description.
+    description: Vec<u8>,
+    /// Whether the last of these epochs had any operations.
+    any: bool,
 }
 
 struct Memory<D> {
@@ -56,6 +67,7 @@ impl Wire {
             sent: (0..ranks).map(|_| Memory::default()).collect(),
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
+            spare: Vec::new(),
             frame: Vec::new(),
         }
     }
@@ -65,7 +77,9 @@ impl Wire {
     /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
     pub(crate) fn forget(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
-        self.arrived.iter_mut().for_each(Vec::clear);
+        for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
+            self.spare.push(emptied(arrived.values));
+        }
     }
 }
 
@@ -73,7 +87,7 @@ impl Wire {
 pub(crate) struct Sent {
     /// A frame went out.
     pub(crate) frames: bool,
-    /// Its description was not remembered.
+    /// It is not what the last epoch that this line ended had.
     pub(crate) changed: bool,
 }
 
@@ -90,10 +104,13 @@ pub(crate) fn send(
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
     let gets = || pending.gets.iter().filter(|get| get.target as usize == to);
-    if outbox.is_empty() && gets().next().is_none() {
-        return Ok(Sent { frames: false, changed: false });
-    }
     let wire = &mut *window.wire.borrow_mut();
+    let key = std::ptr::from_ref(call.site) as usize;
+    if outbox.is_empty() && gets().next().is_none() {
+        let sendings = wire.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
+        let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
+        return Ok(Sent { frames: false, changed });
+    }
     let frame = &mut wire.frame;
     frame.clear();
     frame.extend_from_slice(&[0; 16]);
@@ -114,14 +131,13 @@ pub(crate) fn send(
     let described = frame.len();
 
     // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
-    let key = std::ptr::from_ref(call.site) as usize;
     let memory = &mut wire.sent[to];
     let slot = memory.slots.iter().position(|(other, _)| *other == key);
     let (slot, same) = match slot {
-        Some(slot) if memory.slots[slot].1 == frame[16..described] => (slot, true),
+        Some(slot) if memory.slots[slot].1.description == frame[16..described] => (slot, true),
         Some(slot) => (slot, false),
         None if memory.slots.len() < SLOTS => {
-            memory.slots.push((key, Vec::new()));
+            memory.slots.push((key, Sendings::default()));
             (memory.slots.len() - 1, false)
         }
         None => {
@@ -130,12 +146,14 @@ pub(crate) fn send(
             (memory.next, false)
         }
     };
+    let sendings = &mut memory.slots[slot].1;
+    let changed = !same || !std::mem::replace(&mut sendings.any, true);
     if same {
         frame.truncate(16);
     } else {
-        let remembered = &mut memory.slots[slot].1;
-        remembered.clear();
-        remembered.extend_from_slice(&frame[16..described]);
+        sendings.any = true;
+        sendings.description.clear();
+        sendings.description.extend_from_slice(&frame[16..described]);
     }
     let described = frame.len() - 16;
     frame[0] = slot as u8;
@@ -150,7 +168,7 @@ pub(crate) fn send(
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
     world.count_sent(frame.len(), described);
-    Ok(Sent { frames: true, changed: !same })
+    Ok(Sent { frames: true, changed })
 }
 
 /// Take in one frame of operations from `from`.
@@ -201,7 +219,7 @@ fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
     }
     let description = &memory.slots[slot].1;
     check(window, description, records, values.len())?;
-    let mut kept = Vec::with_capacity(values.len());
+    let mut kept = wire.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
     wire.arrived[from].push(Arrived { slot, values: kept, records });
     Some(())
@@ -358,14 +376,21 @@ pub(crate) fn take_answers(
 /// Apply what came from `origin`.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
     let wire = &mut *window.wire.borrow_mut();
-    for arrived in wire.arrived[origin].drain(..) {
-        let description = &wire.got[origin].slots[arrived.slot].1;
+    let Wire { got, arrived, spare, .. } = wire;
+    for arrived in arrived[origin].drain(..) {
+        let description = &got[origin].slots[arrived.slot].1;
         let (values, bytes) = arrived.values.split_at(arrived.records * 8);
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
         unsafe {
             (window.apply)(base, len, Items::Split(&description.heads, values), &description.wide, bytes)
         };
+        spare.push(emptied(arrived.values));
     }
+}
+
+fn emptied(mut values: Vec<u8>) -> Vec<u8> {
+    values.clear();
+    values
 }
 
 /// Drop the frames of an epoch that failed.

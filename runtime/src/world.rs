@@ -1,6 +1,7 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
 use crate::assertions::Assertions;
+use crate::board::Board;
 use crate::call::WindowKey;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
@@ -10,7 +11,7 @@ use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
-use crate::window::{Peer, Window, WindowCore};
+use crate::window::{Lane, Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
@@ -40,6 +41,16 @@ pub struct Traffic {
     pub described: u64,
 }
 
+/// What is known of the operations of an epoch that was not prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochKind {
+    /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
+    /// Also where ranks reach each other's memory: operations are read where they lie then, and nobody remembers them.
+    Dynamic,
+    /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.
+    Replayed,
+}
+
 pub(crate) struct WorldCore {
     pub(crate) id: u64,
     pub(crate) rank: usize,
@@ -48,6 +59,7 @@ pub(crate) struct WorldCore {
     pub(crate) reaches_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) board: Arc<Board>,
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
     number: Cell<u32>,
@@ -66,7 +78,7 @@ pub(crate) struct WorldCore {
     pub(crate) sequence: Cell<u64>,
     pub(crate) mode: Cell<Mode>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether descriptions travelled in the last dynamic epoch.
+    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time.
     pub(crate) changed: Cell<bool>,
     /// The supersteps that this rank is in.
     pub(crate) supersteps: Supersteps,
@@ -88,6 +100,7 @@ impl World {
             size,
             reaches_all,
             endpoint: RefCell::new(endpoint),
+            board: registry.board(id, size),
             registry,
             kind,
             number: Cell::new(0),
@@ -100,7 +113,7 @@ impl World {
             sequence: Cell::new(0),
             mode: Cell::new(mode),
             traffic: Cell::default(),
-            changed: Cell::new(false),
+            changed: Cell::new(true),
             supersteps: Supersteps::default(),
         };
         Self { core: Rc::new(core) }
@@ -198,6 +211,7 @@ impl World {
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
+            lanes: (0..core.size).map(|_| Lane::default()).collect(),
             closed: Cell::new(false),
             matching: RefCell::new(None),
             wire: RefCell::new(Wire::new(core.size)),
@@ -283,6 +297,11 @@ impl World {
     /// What this rank has moved so far.
     pub fn traffic(&self) -> Traffic {
         self.core.traffic.get()
+    }
+
+    /// What the last epoch was that ended well and was not prepared: all ranks see the same. `Dynamic` before the first.
+    pub fn last_epoch(&self) -> EpochKind {
+        if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
     /// What the transport has sent for this rank so far, counted where it is handed over.
@@ -378,7 +397,11 @@ impl WorldCore {
             _ => format!("{lost}, and this rank waits for it"),
         };
         self.dead.borrow_mut().get_or_insert_with(|| lost.to_string());
-        call.error(self, Class::ProcFailed, why).ending_world()
+        let class = match &lost.how {
+            Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
+            _ => Class::ProcFailed,
+        };
+        call.error(self, class, why).ending_world()
     }
 
     /// The world was ended by this rank.

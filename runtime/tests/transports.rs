@@ -522,6 +522,77 @@ fn a_rank_that_is_cut_off_at_any_event_is_named_by_all_and_sees_it_itself() {
     }
 }
 
+#[test]
+fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
+    on_all(2, |end| {
+        let (me, peer) = (end.rank(), 1 - end.rank());
+        for e in 1..30 {
+            end.announce(e);
+            post(end, peer, header(e), &PATTERN).unwrap();
+            if me == 1 {
+                take(end, peer).unwrap();
+                continue; // the next announcement follows at once, or the leaving
+            }
+            let mut pause = Pause::new();
+            let frame = loop {
+                let elsewhere = end.announced(peer) > e;
+                if let Some(frame) = end.poll(peer).unwrap() {
+                    break frame;
+                }
+                assert!(!(elsewhere && end.drained(peer)), "drained, though a frame was under way");
+                end.idle(&mut pause);
+            };
+            assert_eq!(bytes(&frame), PATTERN);
+            assert!(!end.drained(peer) || end.reaches(peer), "a frame was not taken");
+            end.release(peer);
+        }
+        if me == 0 {
+            exchange(end, 0).unwrap();
+            assert_eq!(end.announced(peer), 29);
+            assert!(end.drained(peer));
+        } else {
+            exchange(end, 0).unwrap();
+        }
+    });
+}
+
+#[test]
+fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not_begin_again() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        assert!(end.touching(true));
+        assert!(end.is_touching(end.rank()));
+        end.touching(false);
+        assert!(!end.is_touching(end.rank()));
+        if end.rank() == 0 {
+            assert!(end.touching(true));
+            post(end, peer, header(0), &[]).unwrap();
+            assert!(poll(end, peer).is_err());
+            end.touching(false);
+            assert!(!end.touching(true), "the world was ended");
+            end.touching(false);
+        } else {
+            take(end, peer).unwrap();
+            assert!(end.is_touching(peer));
+            end.end(Cause { rank: 1, what: "enough".into() });
+            let mut pause = Pause::new();
+            while end.is_touching(peer) {
+                end.idle(&mut pause);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
+    for (_, mut ends) in transports(2) {
+        assert!(ends[1].touching(true));
+        assert!(ends[0].is_touching(1));
+        drop(ends.pop());
+        assert!(!ends[0].is_touching(1));
+    }
+}
+
 /// What a rank does in the random test: post that many bytes to a rank, or take a frame that was promised.
 #[derive(Clone, Debug)]
 struct Traffic {

@@ -1,16 +1,25 @@
 //! Plays a program through the public API.
 
-use super::program::{Outcome, Program, first_bytes, slice_of};
-use fencepost::{AnyWindow, Datatype, Element, Mode, Ticket, TransportKind, ValueAt, Window, World};
+use super::program::{Epoch, Outcome, Program, first_bytes, slice_of};
+use fencepost::__private::{Prepared, Superstep, adopt, enter};
+use fencepost::{AnyWindow, Datatype, Element, EpochKind, Ticket, TransportKind, ValueAt, Window, World};
+use fencepost_planner::Verified;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ids::Id;
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
+use fencepost_planner::ir::schedule::Schedule;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// How to play it.
-pub struct Play {
-    pub transport: TransportKind,
-    pub mode: Mode,
+/// How to play a program.
+#[derive(Default)]
+pub struct Way {
+    /// What it is called where it fails.
+    pub name: String,
+    /// The schedule of each epoch that is prepared; no list at all where none is.
+    pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
+    /// Every epoch stands twice in a row, and where ranks only exchange messages the second is replayed.
+    pub replays: bool,
 }
 
 type Opaque = [u16; 3];
@@ -46,6 +55,19 @@ enum AnyTicket {
     Pair(Ticket<Pair>),
     F32(Ticket<f32>),
     Opaque(Ticket<Opaque>),
+}
+
+impl AnyTicket {
+    fn bytes(self) -> Option<Vec<u8>> {
+        match self {
+            AnyTicket::F64(t) => t.take().map(|e| bytes(&e)).ok(),
+            AnyTicket::I32(t) => t.take().map(|e| bytes(&e)).ok(),
+            AnyTicket::U8(t) => t.take().map(|e| bytes(&e)).ok(),
+            AnyTicket::Pair(t) => t.take().map(|e| bytes(&e)).ok(),
+            AnyTicket::F32(t) => t.take().map(|e| bytes(&e)).ok(),
+            AnyTicket::Opaque(t) => t.take().map(|e| bytes(&e)).ok(),
+        }
+    }
 }
 
 impl Any {
@@ -124,61 +146,110 @@ macro_rules! issue_any {
     }};
 }
 
-/// Play `program`; what it left.
-pub fn play(program: &Program, how: &Play) -> fencepost::Result<Outcome> {
-    let ranks: Vec<(Vec<Vec<u8>>, BTreeMap<(usize, u32), Vec<u8>>)> = fencepost::ranks(program.ranks)
-        .transport(how.transport.clone())
-        .mode(how.mode)
-        .run(|world| one(program, world))?;
-    let (memory, tickets) = ranks.into_iter().unzip();
-    Ok(Outcome { memory, tickets })
+/// Play `program` in one world in each of the ways, one after another; what each left.
+pub fn play(program: &Program, transport: &TransportKind, ways: &[Way]) -> fencepost::Result<Vec<Outcome>> {
+    let ranks: Vec<Vec<Left>> =
+        fencepost::ranks(program.ranks).transport(transport.clone()).run(|world| {
+            let mut windows = windows(program, world)?;
+            ways.iter().map(|way| one(program, world, &mut windows, way)).collect()
+        })?;
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for left in ranks {
+        outcomes.resize_with(ways.len(), Outcome::default);
+        for (outcome, (memory, tickets)) in outcomes.iter_mut().zip(left) {
+            outcome.memory.push(memory);
+            outcome.tickets.push(tickets);
+        }
+    }
+    Ok(outcomes)
 }
 
 type Left = (Vec<Vec<u8>>, BTreeMap<(usize, u32), Vec<u8>>);
 
-fn one(program: &Program, world: &World) -> fencepost::Result<Left> {
+fn windows(program: &Program, world: &World) -> fencepost::Result<Vec<Any>> {
+    let lens = program.windows.iter().zip(&program.lens[world.rank()]);
+    lens.map(|(element, len)| Any::new(world, *element, *len)).collect()
+}
+
+static SUPERSTEP: Superstep = Superstep {
+    name: "random",
+    module: "differential",
+    file: file!(),
+    line: line!(),
+    column: column!(),
+    fences: false,
+    operates: true,
+};
+
+fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fencepost::Result<Left> {
     let me = world.rank();
-    let mut windows = Vec::new();
-    for (w, element) in program.windows.iter().enumerate() {
-        let mut window = Any::new(world, *element, program.lens[me][w])?;
-        let first = first_bytes(me, w, *element, program.lens[me][w]);
-        each!(&mut window, w => bytemuck::cast_slice_mut(w).copy_from_slice(&first));
-        windows.push(window);
+    for (w, window) in windows.iter_mut().enumerate() {
+        let first = first_bytes(me, w, program.windows[w], program.lens[me][w]);
+        each!(window, w => bytemuck::cast_slice_mut(w).copy_from_slice(&first));
     }
     let mut brought = BTreeMap::new();
-    for (e, epoch) in program.epochs.iter().enumerate() {
-        let mut tickets = Vec::new();
-        for (i, operation) in epoch.operations[me].iter().enumerate() {
-            let target = operation.target.map(|delta| (me as i64 + delta.0) as usize);
-            let slice =
-                slice_of(e, me, i, program.windows[operation.window.index()], operation.remote.size());
-            let ticket = issue_any!(windows, operation, target, &slice, F64 I32 U8 Pair F32 Opaque);
-            if let Some(ticket) = ticket
-                && target.is_some()
-                && operation.remote.size() > 0
-            {
-                tickets.push((i as u32, ticket));
+    let mut prepared: Vec<Option<Prepared>> = Vec::new();
+    for e in 0..program.epochs.len() {
+        // Equal schedules in a row are one prepared superstep, run again.
+        let schedule = way.prepared.get(e).and_then(Option::as_ref);
+        let before = e.checked_sub(1).and_then(|before| way.prepared.get(before)?.as_ref());
+        match (schedule, before) {
+            (None, _) => prepared.push(None),
+            (Some(schedule), Some(before)) if Arc::ptr_eq(schedule, before) => {
+                let again = prepared[e - 1].take();
+                prepared.push(again);
+            }
+            (Some(schedule), _) => prepared.push(Some(adopt(&SUPERSTEP, world, [schedule.clone()])?)),
+        }
+        let epoch = &program.epochs[e];
+        let scope = match &mut prepared[e] {
+            Some(prepared) => {
+                let bound = prepared.bind(fenced(windows, epoch))?;
+                let scope = enter(&SUPERSTEP, fenced(windows, epoch), 0, None)?;
+                Some((bound, scope))
+            }
+            None => None,
+        };
+        let tickets = call(program, e, me, windows)?;
+        match scope {
+            Some((_bound, scope)) => {
+                let exchanges = world.meter().exchanges;
+                scope.leave(fenced(windows, epoch), Ok::<(), fencepost::Error>(()))?;
+                assert_eq!(world.meter().exchanges, exchanges, "a prepared epoch exchanges no letters");
+            }
+            None => {
+                world.fence(fenced(windows, epoch))?;
+                if way.replays && e % 2 == 1 {
+                    assert_eq!(world.last_epoch(), EpochKind::Replayed, "epoch {e} is as the one before");
+                }
             }
         }
-        let fenced: Vec<&mut dyn AnyWindow> = windows
-            .iter_mut()
-            .enumerate()
-            .filter(|(w, _)| epoch.fenced.contains(w))
-            .map(|(_, window)| window.erased())
-            .collect();
-        world.fence(fenced)?;
         for (i, ticket) in tickets {
-            let landed = match ticket {
-                AnyTicket::F64(t) => t.take().map(|e| bytes(&e)).ok(),
-                AnyTicket::I32(t) => t.take().map(|e| bytes(&e)).ok(),
-                AnyTicket::U8(t) => t.take().map(|e| bytes(&e)).ok(),
-                AnyTicket::Pair(t) => t.take().map(|e| bytes(&e)).ok(),
-                AnyTicket::F32(t) => t.take().map(|e| bytes(&e)).ok(),
-                AnyTicket::Opaque(t) => t.take().map(|e| bytes(&e)).ok(),
-            };
-            brought.insert((e, i), landed.expect("a ticket is full after its fence"));
+            brought.insert((e, i), ticket.bytes().expect("a ticket is full after its fence"));
         }
     }
     let memory = windows.iter().map(|window| each!(window, w => bytes(&w[..]))).collect();
     Ok((memory, brought))
+}
+
+fn fenced<'w>(windows: &'w mut [Any], epoch: &Epoch) -> Vec<&'w mut dyn AnyWindow> {
+    let windows = windows.iter_mut().enumerate().filter(|(w, _)| epoch.fenced.contains(w));
+    windows.map(|(_, window)| window.erased()).collect()
+}
+
+/// Make this rank's calls of epoch `e`.
+fn call(program: &Program, e: usize, me: usize, windows: &[Any]) -> fencepost::Result<Vec<(u32, AnyTicket)>> {
+    let mut tickets = Vec::new();
+    for (i, operation) in program.epochs[e].operations[me].iter().enumerate() {
+        let target = operation.target.map(|delta| (me as i64 + delta.0) as usize);
+        let slice = slice_of(e, me, i, program.windows[operation.window.index()], operation.remote.size());
+        let ticket = issue_any!(windows, operation, target, &slice, F64 I32 U8 Pair F32 Opaque);
+        if let Some(ticket) = ticket
+            && target.is_some()
+            && operation.remote.size() > 0
+        {
+            tickets.push((i as u32, ticket));
+        }
+    }
+    Ok(tickets)
 }

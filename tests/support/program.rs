@@ -2,8 +2,8 @@
 
 use fencepost::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
-use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
+use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
 use fencepost_planner::reference;
 use fencepost_planner::table::Table;
 use proptest::prelude::*;
@@ -66,6 +66,7 @@ pub struct Program {
     pub epochs: Vec<Epoch>,
 }
 
+#[derive(Clone)]
 pub struct Epoch {
     /// Which windows are fenced.
     pub fenced: Vec<usize>,
@@ -73,8 +74,50 @@ pub struct Epoch {
     pub operations: Vec<Vec<Operation>>,
 }
 
+impl Program {
+    /// The same, each epoch so many times in a row.
+    pub fn repeated(mut self, times: usize) -> Self {
+        self.epochs = self.epochs.into_iter().flat_map(|epoch| std::iter::repeat_n(epoch, times)).collect();
+        self
+    }
+}
+
+impl Epoch {
+    /// The patterns of all ranks, where the windows are the fenced ones: equal ones are kept once.
+    pub fn patterns(&self, windows: &[ElementType]) -> Patterns {
+        let place = |window: WindowId| {
+            let place = self.fenced.iter().position(|&fenced| fenced == window.index());
+            WindowId::new(place.expect("operations are on fenced windows"))
+        };
+        let mut classes = Table::new();
+        let class_of = self.operations.iter().map(|operations| {
+            let operations = operations.iter().map(|operation| {
+                let local = match &operation.local {
+                    Local::Buffer => Local::Buffer,
+                    Local::Section { window, datatype } => {
+                        Local::Section { window: place(*window), datatype: datatype.clone() }
+                    }
+                };
+                Operation { window: place(operation.window), local, ..operation.clone() }
+            });
+            let pattern = Pattern { operations: operations.collect() };
+            let known = classes.iter().find(|(_, other)| **other == pattern).map(|(class, _)| class);
+            known.unwrap_or_else(|| classes.push(pattern))
+        });
+        let class_of: Vec<ClassId> = class_of.collect();
+        Patterns {
+            name: "random".into(),
+            windows: self.fenced.iter().map(|&window| windows[window]).collect(),
+            shape: vec![class_of.len() as u32],
+            classes,
+            class_of,
+            order: Order::Canonical,
+        }
+    }
+}
+
 /// What a program leaves: all windows, and what each ticket brought, by epoch and rank.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// `[rank][window]`.
     pub memory: Vec<Vec<Vec<u8>>>,

@@ -12,8 +12,8 @@ pub struct Face {
     inner_stride: usize,
     /// The first element each thread sends.
     from: [usize; 2],
-    /// The first element that each thread's data goes to, in the other's block.
-    to: [usize; 2],
+    /// The first element of each thread's halo: beside what it sends, so mostly in the same cache lines.
+    halo: [usize; 2],
     /// Elements of a block.
     len: usize,
 }
@@ -22,8 +22,8 @@ impl Face {
     fn new(shape: [usize; 4], origin: usize, layers: usize, unit: usize, len: usize) -> Self {
         let [outer, inner, outer_stride, inner_stride] = shape;
         let from = [origin + layers * unit, origin + unit];
-        let to = [origin + (layers + 1) * unit, origin];
-        Self { outer, inner, outer_stride, inner_stride, from, to, len }
+        let halo = [origin + (layers + 1) * unit, origin];
+        Self { outer, inner, outer_stride, inner_stride, from, halo, len }
     }
 
     /// The rows between the halves of an `n` by `n` grid, one halo cell around each.
@@ -132,7 +132,7 @@ impl Halo {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // a copy of its own, that no store can change
             let from = self.blocks[beat.me].start().wrapping_add(face.from[beat.me]);
-            let to = self.blocks[1 - beat.me].start().wrapping_add(face.to[beat.me]);
+            let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for _ in 0..iterations {
                 // SAFETY: edges are only read, and each halo is written by one thread.
                 unsafe { face.copy(from, to) };
@@ -147,8 +147,7 @@ impl Halo {
             let face = self.face; // a copy of its own, that no store can change
             let block = self.blocks[beat.me].start();
             let from = block.wrapping_add(face.from[beat.me]);
-            // What comes from the other lands where the other's data goes.
-            let to = block.wrapping_add(face.to[1 - beat.me]);
+            let to = block.wrapping_add(face.halo[beat.me]);
             for _ in 0..iterations {
                 let turn = (beat.beats() & 1) as usize;
                 let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
@@ -187,8 +186,8 @@ mod tests {
             };
             let blocks = run(false);
             assert!(blocks == run(true), "{face:?}");
-            assert_eq!(blocks[1][face.to[0]], face.from[0] as u64);
-            assert_eq!(blocks[0][face.to[1]], 1000 + face.from[1] as u64);
+            assert_eq!(blocks[1][face.halo[1]], face.from[0] as u64);
+            assert_eq!(blocks[0][face.halo[0]], 1000 + face.from[1] as u64);
             let moved: usize = blocks.iter().flatten().filter(|&&word| word != 0).count();
             assert!(moved >= 2 * face.elements());
         }

@@ -7,7 +7,7 @@ pub mod halo;
 pub mod scatter;
 mod team;
 
-pub use team::{Beat, Words, pin, team};
+pub use team::{Beat, Words, team};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

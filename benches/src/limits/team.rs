@@ -1,18 +1,10 @@
 //! Pinned threads, their barrier, and the memory that they share.
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use fencepost_examples_support::pin;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// Keeps this thread on a core: on core `rank`, modulo the number of cores. Where that is not allowed, nothing happens.
-pub fn pin(rank: usize) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut set = CpuSet::new();
-    set.set(rank % cores);
-    let _: rustix::io::Result<()> = sched_setaffinity(None, &set);
-}
 
 /// A line of its own, so that a thread that writes it slows down only who reads it.
 #[derive(Default)]

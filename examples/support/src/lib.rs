@@ -1,6 +1,7 @@
 //! What the examples need besides Fencepost, so that they themselves stay short: elevation files, pictures,
 //! arguments and progress. Not published; nothing here is part of Fencepost.
 
+mod cores;
 pub mod grid;
 mod letters;
 pub mod npy;
@@ -9,4 +10,5 @@ pub mod picture;
 pub mod progress;
 
 pub use clap;
+pub use cores::pin;
 pub use grid::{Grid, digest};

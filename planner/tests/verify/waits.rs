@@ -1,4 +1,5 @@
-//! Each of the waits W1 to W6 taken away from a schedule that is good with it.
+//! Each of the waits W1 to W6 taken away from a schedule that is good with it: the verifier refuses it by name, and a run
+//! of it with the right seed goes wrong, where no seed makes the good one go wrong.
 
 use crate::support::{operation, patterns};
 use fencepost_planner::datatype::Datatype;
@@ -8,7 +9,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Schedule};
 use fencepost_planner::verify::verify;
 
-use crate::support::naive;
+use crate::support::{interpreter, naive, random};
 
 fn section(elements: std::ops::Range<usize>) -> Local {
     Local::Section { window: WindowId(0), datatype: Datatype::run(elements) }
@@ -45,16 +46,28 @@ fn without(mut schedule: Schedule, which: impl Fn(&Instruction) -> bool) -> Sche
     schedule
 }
 
+/// What a run of `schedule` with this seed does wrong: four times in a row, ranks running ahead as far as it lets them.
+fn goes_wrong(patterns: &Patterns, schedule: &Schedule, seed: u64) -> Option<String> {
+    let windows: Vec<_> = patterns.windows.values().copied().collect();
+    let world = random::world(&windows, patterns.class_of.len(), random::LEN, seed);
+    interpreter::differs(patterns, schedule, &world, 4, seed).err()
+}
+
 #[track_caller]
 fn refused(patterns: &Patterns, schedule: Schedule, name: &str) {
-    let error = verify(patterns, schedule).map(|_| ()).unwrap_err();
+    let error = verify(patterns, schedule.clone()).map(|_| ()).unwrap_err();
     assert_eq!(error.name(), name, "{error}");
+    let wrong = (0..1000).find_map(|seed| goes_wrong(patterns, &schedule, seed));
+    assert!(wrong.is_some(), "{error}: and no seed shows it");
 }
 
 #[track_caller]
 fn accepted(patterns: &Patterns, direct: bool) -> Schedule {
     let schedule = naive::lower(patterns, direct);
     verify(patterns, schedule.clone()).unwrap_or_else(|error| panic!("{error}"));
+    for seed in 0..200 {
+        assert_eq!(goes_wrong(patterns, &schedule, seed), None, "seed {seed}");
+    }
     schedule
 }
 
@@ -124,7 +137,8 @@ fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
         // Asked back, but too late.
         program.instructions.sort_by_key(|i| matches!(i, Instruction::Reclaim { .. }));
     }
-    refused(&patterns, schedule, "BufferReused");
+    // No run of this one goes wrong: what is asked back late is this run's frame too. It is refused all the same.
+    assert_eq!(verify(&patterns, schedule).map(|_| ()).unwrap_err().name(), "BufferReused");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::mem::ManuallyDrop;
 
+use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::sync::without_fences;
+use crate::sync::{Arc, without_fences};
 use crate::transport::{Cause, Header, Leave, LocalEnd, Loss, Lost, Pause, Transport, local};
 use crate::{model, rejected};
 
@@ -138,4 +139,45 @@ fn who_waits_when_the_world_is_ended_is_woken() {
         assert_eq!(lost, Lost { rank: 1, how: Loss::Ended("enough".into()) });
         drop(other.join());
     });
+}
+
+/// A rank ends the world and then writes its own memory once the other does not touch it.
+fn end_while_another_touches(asks: bool) {
+    let memory = Arc::new(UnsafeCell::new(1));
+    let (a, b) = pair();
+    let (mut a, mut b) = (ManuallyDrop::new(a), ManuallyDrop::new(b));
+    let kept = Arc::clone(&memory);
+    let other = thread::spawn(move || {
+        if b.touching(true) {
+            // SAFETY: loom checks that nobody writes meanwhile; that is the question.
+            kept.with(|value| assert_eq!(unsafe { *value }, 1));
+        }
+        b.touching(false);
+        drop(kept);
+        b
+    });
+    a.end(Cause { rank: 0, what: "enough".into() });
+    while asks && a.is_touching(1) {
+        thread::yield_now();
+    }
+    // SAFETY: the other has ceased to touch it, and does not begin again. Else loom says so.
+    memory.with_mut(|value| unsafe { *value = 2 });
+    drop((ManuallyDrop::into_inner(a), other.join().map(ManuallyDrop::into_inner)));
+}
+
+#[test]
+fn who_ended_the_world_may_use_its_memory_when_nobody_touches_it() {
+    model(3, || end_while_another_touches(true));
+}
+
+#[test]
+fn memory_used_while_another_may_touch_it_is_caught() {
+    let complaint = rejected(3, || end_while_another_touches(false));
+    assert!(complaint.contains("Causality violation"), "{complaint}");
+}
+
+#[test]
+fn without_the_fences_one_begins_to_touch_unseen() {
+    let complaint = without_fences(|| rejected(3, || end_while_another_touches(true)));
+    assert!(complaint.contains("Causality violation") || complaint.contains("left == right"), "{complaint}");
 }

@@ -198,7 +198,11 @@ impl Transport for LocalEnd {
 
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
-        self.shared.roll.touch(self.rank, on)
+        let goes_on = self.shared.roll.touch(self.rank, on);
+        if !on && self.shared.roll.ended() {
+            self.shared.bells.ring_others(self.rank); // who ended it may wait for that
+        }
+        goes_on
     }
 
     fn is_touching(&self, peer: usize) -> bool {

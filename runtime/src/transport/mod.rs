@@ -222,7 +222,8 @@ pub trait Transport {
     /// End the world for all ranks; the first cause is the one that everybody sees.
     fn end(&mut self, cause: Cause);
 
-    /// I enter the superstep of this word: whoever waits for me in vain can see that I am elsewhere.
+    /// I enter the superstep of this word: whoever waits for me in vain can see that I am elsewhere. Nobody is woken for
+    /// it: who sleeps sees it when it looks again, within a second.
     fn announce(&mut self, word: u64);
 
     /// The word of the superstep that `peer` entered last; 0 before the first.

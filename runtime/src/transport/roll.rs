@@ -1,7 +1,7 @@
 //! Who has left, whether the world was ended, and where each rank is: looked at after a fruitless look only.
 
 use super::{Cause, Loss, Lost};
-use crate::sync::{AtomicBool, AtomicU64, Line, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Line, Mutex, Ordering, fence, lock};
 
 /// The roll of one world.
 pub(super) struct Roll {
@@ -47,7 +47,12 @@ impl Roll {
     /// End the world, unless it has ended.
     pub(super) fn end(&self, cause: Cause) {
         lock(&self.words).ended.get_or_insert(cause);
-        self.ended.store(true, Ordering::SeqCst);
+        self.ended.store(true, Ordering::Release);
+        fence(Ordering::SeqCst); // pairs with the one in `touch`
+    }
+
+    pub(super) fn ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// `rank` has entered the superstep of `word`. Release: whoever sees it sees all that the rank sent before.
@@ -62,16 +67,21 @@ impl Roll {
         self.at[rank].0.load(Ordering::Acquire)
     }
 
-    /// `rank` begins or ends to touch memory of others; whether the world goes on, where it begins. SeqCst: either this
-    /// rank sees that the world was ended, or whoever ended it sees that this rank touches.
+    /// `rank` begins or ends to touch memory of others; whether the world goes on, where it begins. By the fence, either
+    /// this rank sees that the world was ended, or whoever ended it sees that this rank touches.
+    #[inline]
     pub(super) fn touch(&self, rank: usize, on: bool) -> bool {
-        self.touching[rank].0.store(on, Ordering::SeqCst);
-        !on || !self.ended.load(Ordering::SeqCst)
+        self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`
+        if on {
+            fence(Ordering::SeqCst); // pairs with the one in `end`
+        }
+        !on || !self.ended()
     }
 
-    /// Whether `rank` may be touching memory of others.
+    /// Whether `rank` may be touching memory of others: not once it has left, even by unwinding. Acquire: where it has
+    /// ceased, its accesses lie before.
     pub(super) fn touches(&self, rank: usize) -> bool {
-        self.touching[rank].0.load(Ordering::SeqCst)
+        self.touching[rank].0.load(Ordering::Acquire) && !self.gone(rank)
     }
 
     /// Whether `rank` has left, or was cut off. Acquire: all that it sent can now be seen.
@@ -83,7 +93,7 @@ impl Roll {
     /// Why nothing more can come from `rank`, if so: the world was ended, or it has left.
     #[inline]
     pub(super) fn lost(&self, rank: usize) -> Option<Lost> {
-        if self.ended.load(Ordering::Acquire) || self.gone(rank) { self.why(rank) } else { None }
+        if self.ended() || self.gone(rank) { self.why(rank) } else { None }
     }
 
     #[cold]

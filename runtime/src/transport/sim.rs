@@ -56,7 +56,7 @@ struct Shared {
 #[derive(Default)]
 struct Link {
     bytes: VecDeque<u8>,
-    /// The sender has more than there was room for.
+    /// The sender has more than there was room for when it last tried.
     starved: bool,
 }
 
@@ -223,7 +223,7 @@ impl SimEnd {
         let available = link.bytes.len();
         let n = if all { available } else { inbound.piece(available, &self.shared.config) };
         let taken = inbound.take(&mut link.bytes, n);
-        let starved = n > 0 && std::mem::take(&mut link.starved);
+        let starved = n > 0 && link.starved; // until the sender says otherwise: `drained` reads it
         drop(link);
         if let Err(what) = taken {
             self.end(Cause { rank: from, what });

@@ -1,0 +1,197 @@
+//! Changes of needed names that the slice would not repeat.
+
+use crate::collect::Reason;
+use crate::names::{
+    Effect, bound_by, changes_inside, effect, in_tokens, macro_arguments, name_of, root_of, strip, text_of,
+};
+use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
+use crate::slice::Need;
+use crate::uniform::is_compound;
+use quote::ToTokens;
+use std::collections::{BTreeMap, BTreeSet};
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{Expr, Macro, Pat, Type};
+
+/// A needed name is changed only in ways that the slice repeats: by assignments and by the standard collections' own
+/// methods. Anything else is unknown.
+pub fn unknown_changes(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Result<(), Reason> {
+    let mut mutable = Mutable(BTreeSet::new());
+    for param in &superstep.params {
+        mutable.visit_pat(&param.pat);
+        if let (Type::Reference(reference), Some(name)) = (strip_type(&param.ty), &param.name)
+            && is_mut(reference)
+            && matches!(param.kind, ParamKind::Argument)
+        {
+            mutable.0.insert(name.to_string());
+        }
+    }
+    let references: BTreeSet<String> = superstep
+        .arguments()
+        .filter(|param| matches!(strip_type(&param.ty), Type::Reference(reference) if is_mut(reference)))
+        .filter_map(|param| param.name.as_ref().map(ToString::to_string))
+        .collect();
+    mutable.visit_block(&superstep.body);
+    let mut changes = Changes {
+        needs,
+        mutable: &mutable.0,
+        references: &references,
+        inside: false,
+        iterated: false,
+        found: None,
+    };
+    changes.visit_block(&superstep.body);
+    changes.found.map_or(Ok(()), Err)
+}
+
+/// Names that may be changed.
+struct Mutable(BTreeSet<String>);
+
+impl<'a> Visit<'a> for Mutable {
+    fn visit_pat(&mut self, pat: &'a Pat) {
+        self.0.extend(bound_by(pat).into_iter().filter(|b| b.mutable).map(|b| b.name.to_string()));
+    }
+}
+
+struct Changes<'s> {
+    needs: &'s BTreeMap<String, Need>,
+    mutable: &'s BTreeSet<String>,
+    /// Arguments that are `&mut` themselves: handing one on lets it be changed.
+    references: &'s BTreeSet<String>,
+    /// In a closure or a macro, where the slice does not look.
+    inside: bool,
+    /// In the head of a `for` loop.
+    iterated: bool,
+    found: Option<Reason>,
+}
+
+impl Changes<'_> {
+    fn need(&self, place: &Expr) -> Option<(String, Need)> {
+        let root = root_of(place)?.to_string();
+        self.needs.get(&root).map(|need| (root, *need))
+    }
+
+    fn change(&mut self, at: &impl ToTokens, name: &str) {
+        if self.found.is_none() {
+            let why = format!(
+                "may change `{name}` in a way that cannot be followed, and `{name}` decides where operations go"
+            );
+            self.found = Some(Reason::new(at, why));
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Changes<'_> {
+    fn visit_expr_reference(&mut self, reference: &'a syn::ExprReference) {
+        if reference.mutability.is_some()
+            && let Some((name, need)) = self.need(&reference.expr)
+        {
+            let elements = self.iterated || matches!(strip(&reference.expr), Expr::Index(_));
+            if need == Need::Value || !elements {
+                self.change(reference, &name);
+            }
+        }
+        visit::visit_expr_reference(self, reference);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
+        if let Some((name, need)) = self.need(&call.receiver) {
+            let mutable = self.mutable.contains(&name);
+            let unknown = match effect(&call.method) {
+                Effect::Pure => false,
+                Effect::Mutate => mutable && self.inside,
+                Effect::Rearrange => mutable && self.inside && need == Need::Value,
+                Effect::IterateMut => mutable && need == Need::Value,
+                Effect::Unknown => mutable,
+            };
+            if unknown || (!mutable && changes_inside(&call.method)) {
+                self.change(call, &name);
+            }
+        }
+        for arg in &call.args {
+            self.handed_on(arg, call);
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
+        for arg in &call.args {
+            self.handed_on(arg, call);
+        }
+        visit::visit_expr_call(self, call);
+    }
+
+    fn visit_expr_assign(&mut self, assign: &'a syn::ExprAssign) {
+        if self.inside
+            && let Some((name, Need::Value)) = self.need(&assign.left)
+        {
+            self.change(assign, &name);
+        }
+        visit::visit_expr_assign(self, assign);
+    }
+
+    fn visit_expr_binary(&mut self, binary: &'a syn::ExprBinary) {
+        if self.inside
+            && is_compound(&binary.op)
+            && let Some((name, Need::Value)) = self.need(&binary.left)
+        {
+            self.change(binary, &name);
+        }
+        visit::visit_expr_binary(self, binary);
+    }
+
+    fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {
+        let outside = std::mem::replace(&mut self.inside, true);
+        visit::visit_expr_closure(self, closure);
+        self.inside = outside;
+    }
+
+    fn visit_expr_for_loop(&mut self, each: &'a syn::ExprForLoop) {
+        let outside = std::mem::replace(&mut self.iterated, true);
+        self.visit_expr(&each.expr);
+        self.iterated = outside;
+        self.visit_block(&each.body);
+    }
+
+    fn visit_macro(&mut self, mac: &'a Macro) {
+        match macro_arguments(mac) {
+            Some(arguments) => {
+                let mut inner = Changes {
+                    needs: self.needs,
+                    mutable: self.mutable,
+                    references: self.references,
+                    inside: true,
+                    iterated: false,
+                    found: None,
+                };
+                arguments.iter().for_each(|arg| inner.visit_expr(arg));
+                if inner.found.is_some() && self.found.is_none() {
+                    self.found =
+                        inner.found.map(|reason| Reason { span: mac.span(), text: text_of(mac), ..reason });
+                }
+            }
+            None => {
+                let mut names = BTreeSet::new();
+                in_tokens(mac.tokens.clone(), &mut names);
+                if let Some(name) =
+                    names.iter().find(|name| self.mutable.contains(*name) && self.needs.contains_key(*name))
+                {
+                    self.change(mac, name);
+                }
+            }
+        }
+    }
+
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+impl Changes<'_> {
+    fn handed_on(&mut self, arg: &Expr, call: &impl ToTokens) {
+        if let Some(name) = name_of(arg).map(ToString::to_string)
+            && self.references.contains(&name)
+            && self.needs.contains_key(&name)
+        {
+            self.change(call, &name);
+        }
+    }
+}

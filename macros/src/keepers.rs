@@ -1,0 +1,144 @@
+//! What in an expression has to stay in the slice: operations, ways out, and changes of what is needed.
+
+use crate::collect::is_err;
+use crate::names::{Effect, effect, macro_arguments, name_of, root_of};
+use crate::slice::{Need, Slicer};
+use crate::uniform::is_compound;
+use syn::visit::{self, Visit};
+use syn::{Expr, Macro};
+
+/// What in an expression has to stay.
+#[derive(Default, Clone, Copy)]
+pub struct Found {
+    /// An operation or a fence.
+    pub operation: bool,
+    /// A way out of it, but for errors.
+    pub jump: bool,
+    /// A change of something needed, or a macro that may be one.
+    pub changes: bool,
+    /// An operation on the right of `&&` or `||`.
+    pub in_short_circuit: bool,
+}
+
+impl Found {
+    /// Whether any of it.
+    pub fn any(self) -> bool {
+        self.operation || self.jump || self.changes
+    }
+}
+
+/// Looks for it.
+pub struct Keepers<'s, 'n> {
+    slicer: &'s Slicer<'n>,
+    found: Found,
+    /// Labels of the loops inside the expression that are being visited.
+    loops: Vec<Option<String>>,
+    closure: bool,
+}
+
+impl<'s, 'n> Keepers<'s, 'n> {
+    /// What in `expr` has to stay.
+    pub fn of(slicer: &'s Slicer<'n>, expr: &Expr) -> Found {
+        let mut keepers = Keepers { slicer, found: Found::default(), loops: Vec::new(), closure: false };
+        keepers.visit_expr(expr);
+        keepers.found
+    }
+
+    fn jump(&mut self, label: Option<&syn::Lifetime>) {
+        let inside = match label {
+            None => !self.loops.is_empty(),
+            Some(label) => self.loops.iter().flatten().any(|inner| label.ident == inner),
+        };
+        self.found.jump |= !inside && !self.closure;
+    }
+
+    fn changed(&mut self, place: &Expr, shape_too: bool) {
+        if let Some(root) = root_of(place) {
+            let need = self.slicer.needed(root);
+            self.found.changes |= need == Some(Need::Value) || (shape_too && need.is_some());
+        }
+    }
+
+    fn in_loop(&mut self, label: &Option<syn::Label>, visit: impl FnOnce(&mut Self)) {
+        self.loops.push(label.as_ref().map(|label| label.name.ident.to_string()));
+        visit(self);
+        self.loops.pop();
+    }
+}
+
+impl<'a> Visit<'a> for Keepers<'_, '_> {
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        let scope = self.slicer.scope;
+        if scope.chain(expr).is_some() || scope.fence(expr).is_some() {
+            self.found.operation = true;
+        }
+        visit::visit_expr(self, expr);
+    }
+
+    fn visit_expr_binary(&mut self, binary: &'a syn::ExprBinary) {
+        if is_compound(&binary.op) {
+            self.changed(&binary.left, name_of(&binary.left).is_some());
+        }
+        if matches!(binary.op, syn::BinOp::And(_) | syn::BinOp::Or(_)) {
+            let right = Keepers::of(self.slicer, &binary.right);
+            self.found.in_short_circuit |= right.operation;
+        }
+        visit::visit_expr_binary(self, binary);
+    }
+
+    fn visit_expr_assign(&mut self, assign: &'a syn::ExprAssign) {
+        self.changed(&assign.left, name_of(&assign.left).is_some());
+        visit::visit_expr_assign(self, assign);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
+        match effect(&call.method) {
+            Effect::Mutate => self.changed(&call.receiver, true),
+            Effect::Rearrange => self.changed(&call.receiver, false),
+            Effect::Pure | Effect::IterateMut | Effect::Unknown => {}
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
+        self.found.jump |= !self.closure && (self.slicer.errors || !jump.expr.as_deref().is_some_and(is_err));
+        visit::visit_expr_return(self, jump);
+    }
+
+    fn visit_expr_break(&mut self, jump: &'a syn::ExprBreak) {
+        self.jump(jump.label.as_ref());
+        visit::visit_expr_break(self, jump);
+    }
+
+    fn visit_expr_continue(&mut self, jump: &'a syn::ExprContinue) {
+        self.jump(jump.label.as_ref());
+    }
+
+    fn visit_expr_for_loop(&mut self, each: &'a syn::ExprForLoop) {
+        self.visit_expr(&each.expr);
+        self.in_loop(&each.label, |keepers| keepers.visit_block(&each.body));
+    }
+
+    fn visit_expr_while(&mut self, again: &'a syn::ExprWhile) {
+        self.in_loop(&again.label, |keepers| {
+            keepers.visit_expr(&again.cond);
+            keepers.visit_block(&again.body);
+        });
+    }
+
+    fn visit_expr_loop(&mut self, endless: &'a syn::ExprLoop) {
+        self.in_loop(&endless.label, |keepers| keepers.visit_block(&endless.body));
+    }
+
+    fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {
+        let outside = std::mem::replace(&mut self.closure, true);
+        visit::visit_expr_closure(self, closure);
+        self.closure = outside;
+    }
+
+    fn visit_macro(&mut self, mac: &'a Macro) {
+        self.found.changes |= macro_arguments(mac).is_none();
+    }
+
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}

@@ -1,0 +1,442 @@
+//! Ranks that are not in step: apart as far as their neighbours let them, in different supersteps, with swapped windows,
+//! gone early; and values that are leaked on the way. Never wrong bits, never a hang, never without bound.
+
+use fencepost::transport::SimConfig;
+use fencepost::{
+    Block, Class, Error, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks,
+    superstep,
+};
+use std::hint::black_box;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn sim(seed: u64) -> TransportKind {
+    TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
+}
+
+/// `local`, and `sim` with two seeds.
+fn transports() -> [TransportKind; 3] {
+    [TransportKind::Local, sim(1), sim(2)]
+}
+
+/// A generator of numbers, the same on every rank.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Some work, so that ranks are not in step: how much depends on the rank and on the step.
+fn work(rank: usize, step: u64) {
+    let much = Dice(rank as u64 * 7919 + step / 50).below(4) == 0;
+    let mut sum = 0;
+    for i in 0..if much { 3000 } else { 30 } {
+        sum = black_box(sum + i);
+    }
+}
+
+const LAST: usize = 8;
+
+/// The first half to the right neighbour's second half; the last rank puts to nobody.
+#[superstep(prepared = Shift)]
+fn shift(u: &mut Window<u64>) -> Result<()> {
+    let right = if u.rank() + 1 < u.size() { Some(u.rank() + 1) } else { None };
+    u.put(0..LAST / 2).to(right, LAST / 2..LAST)?;
+    Ok(())
+}
+
+/// And back.
+#[superstep]
+fn shift_left(u: &mut Window<u64>) -> Result<()> {
+    let left = u.rank().checked_sub(1);
+    u.put(0..LAST / 2).to(left, LAST / 2..LAST)?;
+    Ok(())
+}
+
+/// Each rank gets from the next but one.
+#[superstep(prepared = Look)]
+fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    let other = (u.rank() + 2) % u.size();
+    v.get(1..3).from(other, 0..2)?;
+    u.put(v.section(0..1)).to((u.rank() + 1) % u.size(), LAST - 1)?;
+    Ok(())
+}
+
+/// What rank 0 sends in step `step`.
+fn sent(step: u64) -> [u64; LAST / 2] {
+    std::array::from_fn(|i| step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i as u64)
+}
+
+/// A chain: what rank 0 sends in step k is at rank r after step k + r - 1, and went through all ranks between.
+///
+/// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. How far each rank is is
+/// told to the others beside the library, so that the lead can be measured as it happens: a rank that has finished step k has
+/// packed it into a buffer that its reader had released of step k - copies.
+#[test]
+fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
+    const RANKS: usize = 5;
+    const STEPS: u64 = 3000;
+    for transport in transports() {
+        for mode in Mode::ALL {
+            let placement = match transport {
+                TransportKind::Local => Placement::Together,
+                TransportKind::Sim(_) => Placement::Apart,
+            };
+            let options = Options { mode, ..Options::default() };
+            let compiled = shift::compile(RANKS as u32, |_| Ok(())).unwrap();
+            let compiled = compiled.with(placement, &Machine::default(), &options).unwrap();
+            let buffers =
+                compiled.schedules()[0].classes.values().flat_map(|program| program.buffers.values());
+            let copies = u64::from(buffers.map(|buffer| buffer.copies).max().unwrap_or(0));
+            let done: Vec<AtomicU64> = (0..RANKS).map(|_| AtomicU64::new(0)).collect();
+            let leads: Vec<u64> = ranks(RANKS)
+                .transport(transport.clone())
+                .mode(mode)
+                .run(|world| {
+                    let rank = world.rank();
+                    let mut u = world.window::<u64>(LAST)?;
+                    let mut shift = shift::prepare(world)?;
+                    let mut lead = 0;
+                    for step in 0..STEPS {
+                        work(rank, step);
+                        if rank == 0 {
+                            u[..LAST / 2].copy_from_slice(&sent(step));
+                        }
+                        shift.run(&mut u)?;
+                        let here = rank as u64;
+                        if rank > 0 {
+                            let expected = (step + 1).checked_sub(here).map(sent).unwrap_or_default();
+                            assert_eq!(u[LAST / 2..], expected, "rank {rank}, step {step}");
+                            u.copy_within(LAST / 2.., 0);
+                        }
+                        done[rank].store(step + 1, Ordering::SeqCst);
+                        if let Some(next) = done.get(rank + 1) {
+                            lead = lead.max((step + 1).saturating_sub(next.load(Ordering::SeqCst)));
+                        }
+                    }
+                    Ok(lead)
+                })
+                .unwrap();
+            for (rank, &lead) in leads.iter().enumerate() {
+                assert!(lead <= copies + 1, "rank {rank} was {lead} ahead, with {copies} copies: {mode}");
+            }
+        }
+    }
+}
+
+/// What this rank's step of a script is: prepared, or dynamic; to the right, to the left, or from the next but one.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Right { prepared: bool },
+    Left { prepared: bool },
+    Look { prepared: bool },
+    Swap,
+}
+
+fn script(seed: u64, steps: usize) -> Vec<Step> {
+    let mut dice = Dice(seed);
+    let mut step = || {
+        let prepared = dice.below(3) > 0;
+        match dice.below(4) {
+            0 => Step::Right { prepared },
+            1 => Step::Left { prepared },
+            2 => Step::Look { prepared },
+            _ => Step::Swap,
+        }
+    };
+    (0..steps).map(|_| step()).collect()
+}
+
+/// The same by plain loops: `[rank]`, `u` and `v`.
+fn by_hand(script: &[Step], ranks: usize) -> Vec<[[u64; LAST]; 2]> {
+    let mut all: Vec<[[u64; LAST]; 2]> = (0..ranks).map(first).collect();
+    for (number, step) in script.iter().enumerate() {
+        let before = all.clone();
+        for rank in 0..ranks {
+            let half = LAST / 2;
+            match step {
+                Step::Right { .. } if rank > 0 => {
+                    all[rank][0][half..].copy_from_slice(&before[rank - 1][0][..half]);
+                }
+                Step::Left { .. } if rank + 1 < ranks => {
+                    all[rank][0][half..].copy_from_slice(&before[rank + 1][0][..half]);
+                }
+                Step::Look { .. } => {
+                    all[rank][1][1..3].copy_from_slice(&before[(rank + 2) % ranks][1][..2]);
+                    all[rank][0][LAST - 1] = before[(rank + ranks - 1) % ranks][1][0];
+                }
+                Step::Swap => all[rank].swap(0, 1),
+                _ => {}
+            }
+            stir(&mut all[rank][0], number);
+        }
+    }
+    all
+}
+
+fn first(rank: usize) -> [[u64; LAST]; 2] {
+    [0, 1].map(|window| std::array::from_fn(|i| (rank * 100 + window * 10 + i) as u64))
+}
+
+/// What every rank stores between supersteps.
+fn stir(u: &mut [u64], number: usize) {
+    u[0] = u[0].wrapping_mul(31).wrapping_add(u[LAST - 1]) ^ number as u64;
+    u[1] ^= u[LAST / 2];
+}
+
+#[test]
+fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
+    const RANKS: usize = 4;
+    for (seed, transport) in (0..12).flat_map(|seed| transports().map(|transport| (seed, transport))) {
+        let script = script(seed, 120);
+        let expected = by_hand(&script, RANKS);
+        let found: Vec<[[u64; LAST]; 2]> = ranks(RANKS)
+            .transport(transport.clone())
+            .mode(Mode::ALL[seed as usize % 5])
+            .run(|world| {
+                let (mut u, mut v) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
+                let [first_u, first_v] = first(world.rank());
+                u.copy_from_slice(&first_u);
+                v.copy_from_slice(&first_v);
+                let (mut right, mut left) = (shift::prepare(world)?, shift_left::prepare(world)?);
+                let mut looking = look::prepare(world)?;
+                for (number, step) in script.iter().enumerate() {
+                    work(world.rank(), number as u64 * 50);
+                    match step {
+                        Step::Right { prepared: true } => right.run(&mut u)?,
+                        Step::Right { prepared: false } => shift(&mut u)?,
+                        Step::Left { prepared: true } => left.run(&mut u)?,
+                        Step::Left { prepared: false } => shift_left(&mut u)?,
+                        Step::Look { prepared: true } => looking.run(&mut u, &mut v)?,
+                        Step::Look { prepared: false } => look(&mut u, &mut v)?,
+                        // Every rank, so the programs are run on the other window.
+                        Step::Swap => std::mem::swap(&mut u, &mut v),
+                    }
+                    stir(&mut u, number);
+                }
+                let copy = |window: &Window<u64>| std::array::from_fn(|i| window[i]);
+                Ok([copy(&u), copy(&v)])
+            })
+            .unwrap();
+        assert_eq!(found, expected, "seed {seed}, {transport:?}");
+    }
+}
+
+/// What each rank's program ended with.
+fn ends(
+    transport: &TransportKind,
+    size: usize,
+    program: impl Fn(&World) -> Result<()> + Sync,
+) -> Vec<Option<Error>> {
+    let ends: Vec<Mutex<Option<Error>>> = (0..size).map(|_| Mutex::new(None)).collect();
+    let _ = ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+        let result = program(world);
+        if let Err(error) = &result {
+            *ends[world.rank()].lock().unwrap() = Some(Error::new(error.class(), error.to_string()));
+        }
+        result
+    });
+    ends.into_iter().map(|end| end.into_inner().unwrap()).collect()
+}
+
+/// Each rank of three puts to both others: nobody leaves it without having heard of all.
+#[superstep(prepared = Around)]
+fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    for by in 1..3 {
+        u.put(v.section(0..2)).to((u.rank() + by) % u.size(), 2 * by..2 * by + 2)?;
+    }
+    Ok(())
+}
+
+/// All that a rank of these tests has.
+struct All<'w> {
+    world: &'w World,
+    u: Window<u64>,
+    v: Window<u64>,
+    right: Shift,
+    around: Around,
+}
+
+impl<'w> All<'w> {
+    fn new(world: &'w World) -> Result<Self> {
+        let (u, v) = (world.window(LAST)?, world.window(LAST)?);
+        let (right, around) = (shift::prepare(world)?, around::prepare(world)?);
+        Ok(Self { world, u, v, right, around })
+    }
+}
+
+/// A step of rank 1, which differs from that of all others, theirs, and what names the two calls.
+type Differing =
+    (&'static str, fn(&mut All<'_>) -> Result<()>, fn(&mut All<'_>) -> Result<()>, [&'static str; 2]);
+
+const DIFFERENT: [Differing; 6] = [
+    (
+        "swapped windows, prepared",
+        |all| all.around.run(&mut all.v, &mut all.u),
+        |all| all.around.run(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 1, 0"],
+    ),
+    (
+        "swapped windows, dynamic",
+        |all| around(&mut all.v, &mut all.u),
+        |all| around(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 1, 0"],
+    ),
+    (
+        "two prepared supersteps",
+        |all| all.right.run(&mut all.v),
+        |all| all.around.run(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 1"],
+    ),
+    (
+        "prepared and not",
+        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| around(&mut all.u, &mut all.v),
+        ["superstep around", "the call at"],
+    ),
+    (
+        "a fence and a prepared superstep",
+        |all| all.u.fence(),
+        |all| all.around.run(&mut all.u, &mut all.v),
+        ["of window 0, 1", "of window 0"],
+    ),
+    (
+        "a prepared superstep and a barrier",
+        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.world.barrier(),
+        ["superstep around", "tests/skew.rs"],
+    ),
+];
+
+#[test]
+fn ranks_in_different_supersteps_are_all_told_of_both() {
+    const RANKS: usize = 3;
+    let seeds = (0..8).map(sim).chain([TransportKind::Local, TransportKind::Local]);
+    for (transport, (what, of_one, of_others, both)) in
+        seeds.flat_map(|transport| DIFFERENT.map(|differing| (transport.clone(), differing)))
+    {
+        let told = ends(&transport, RANKS, |world| {
+            let mut all = All::new(world)?;
+            // Some that go well, so that ranks are not in step when they come to the one that does not.
+            for step in 0..4 {
+                all.u.fill((10 * world.rank()) as u64 + step);
+                all.v.fill((10 * world.rank()) as u64 + step);
+                work(world.rank(), step * 50);
+                all.around.run(&mut all.u, &mut all.v)?;
+            }
+            let rank = world.rank() as u64;
+            all.u.fill(100 + rank);
+            all.v.fill(200 + rank);
+            let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
+            // Old elements, or those that some rank had when it came here; nothing else, and nothing torn.
+            for window in [&all.u, &all.v] {
+                let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
+                assert!(window.iter().all(known), "{what}: {:?}", &window[..]);
+            }
+            result.and_then(|()| world.barrier())
+        });
+        for rank in 0..RANKS {
+            let error = told[rank].as_ref().expect("every rank is told");
+            assert_eq!(error.class(), Class::RmaSync, "{what} on {transport:?}: {error}");
+            let named = both.iter().all(|one| error.message().contains(one));
+            assert!(named, "{what} on {transport:?}: {error}: names {both:?}");
+        }
+    }
+}
+
+/// Each rank of a chain does its part and is gone before the next one begins, however it lets go of what it had.
+#[test]
+fn what_a_rank_sent_arrives_after_it_has_gone() {
+    const RANKS: usize = 4;
+    let ways: [(&str, fn(Window<u64>, Shift)); 4] = [
+        ("drops both", |u, shift| drop((u, shift))),
+        ("drops the window first", |u, shift| {
+            drop(u);
+            drop(shift);
+        }),
+        ("forgets both", |u, shift| std::mem::forget((u, shift))),
+        ("forgets the plan", |u, shift| {
+            std::mem::forget(shift);
+            drop(u);
+        }),
+    ];
+    for (transport, (what, let_go)) in
+        transports().into_iter().flat_map(|transport| ways.map(|way| (transport.clone(), way)))
+    {
+        for mode in [Mode::Aggregated, Mode::Auto, Mode::Direct] {
+            let gone = AtomicU64::new(0);
+            let seen: Vec<u64> = ranks(RANKS)
+                .transport(transport.clone())
+                .mode(mode)
+                .run(|world| {
+                    let rank = world.rank();
+                    let mut u = world.window::<u64>(LAST)?;
+                    let mut shift = shift::prepare(world)?;
+                    // Packed: each waits, beside the library, until those before it have let go of everything.
+                    while mode == Mode::Aggregated && gone.load(Ordering::SeqCst) < rank as u64 {
+                        std::thread::yield_now();
+                    }
+                    u[..LAST / 2].fill(rank as u64 + 1000);
+                    shift.run(&mut u)?;
+                    let seen = u[LAST - 1];
+                    let_go(u, shift);
+                    gone.fetch_add(1, Ordering::SeqCst);
+                    Ok(seen)
+                })
+                .unwrap_or_else(|error| panic!("{what}, {mode}, {transport:?}: {error}"));
+            let expected = [0, 1000, 1001, 1002];
+            assert_eq!(seen, expected, "{what}, {mode}, {transport:?}");
+        }
+    }
+}
+
+/// What `failures.rs` does not leak: what is compiled, prepared and loaded, in a world that goes on.
+#[test]
+fn forgetting_what_was_prepared_leaves_the_world_usable() {
+    for transport in transports() {
+        let _: Vec<()> = ranks(3)
+            .transport(transport)
+            .run(|world| {
+                let block = Block::new(world, [8, 6])?.halo(1)?;
+                let mut u = world.window::<f64>(block.len())?;
+                u.fill(world.rank() as f64 + 1.0);
+                for _ in 0..5 {
+                    let mut halo = exchange::prepare(world, &block)?;
+                    halo.run(&mut u)?;
+                    std::mem::forget(halo);
+                    std::mem::forget(exchange::compile(3, |rank| Block::at(rank, 3, [8, 6])?.halo(1))?);
+                }
+                let (mut v, mut w) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
+                let mut looking = look::prepare(world)?;
+                looking.run(&mut v, &mut w)?;
+                // A window that plans have run on; the next has another number, and the plan takes it.
+                std::mem::forget(w);
+                let mut w = world.window::<u64>(LAST)?;
+                w.fill(world.rank() as u64 + 7);
+                looking.run(&mut v, &mut w)?;
+                assert_eq!(w[1], ((world.rank() + 2) % 3) as u64 + 7);
+                assert_eq!(v[LAST - 1], ((world.rank() + 2) % 3) as u64 + 7);
+                let part = world.split(Some((world.rank() % 2) as u32), 0)?;
+                if let Some(part) = part {
+                    let mut x = part.window::<u64>(LAST)?;
+                    shift::prepare(&part)?.run(&mut x)?;
+                    std::mem::forget(x);
+                    std::mem::forget(part);
+                }
+                world.barrier()
+            })
+            .unwrap();
+    }
+}
+
+/// Fill this block's halo from the blocks around it.
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}

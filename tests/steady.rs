@@ -1,0 +1,359 @@
+//! Steady state: what an unchanged superstep sends and allocates once it has run before.
+//!
+//! Allocations are counted at this program's allocator, by thread, so by rank; frames where the transport takes them over
+//! ([`World::meter`]). On `sim` a rank's thread also carries its ends of the links, whose queues may still grow when the
+//! seed piles up more bytes than ever before: there, less than one allocation in ten epochs is allowed, where one that
+//! belongs to the epoch would make at least one an epoch.
+
+use fencepost::transport::{Count, Meter, SimConfig};
+use fencepost::{
+    Block, Datatype, EpochKind, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count() {
+    // A thread that is ending counts no more.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's.
+        unsafe { System.realloc(at, layout, size) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Kinds of frames, as the meter counts them.
+const DATA: u32 = 1;
+const REPLY: u32 = 2;
+const ENTRY: u32 = 8;
+const PAYLOAD: u32 = 9;
+const DONE: u32 = 10;
+
+/// What this rank allocates while `f` runs.
+fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let before = ALLOCATIONS.get();
+    f()?;
+    Ok(ALLOCATIONS.get() - before)
+}
+
+fn sim(seed: u64) -> TransportKind {
+    TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
+}
+
+/// How many allocations `epochs` epochs may make, that were run before.
+fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
+    match transport {
+        TransportKind::Local => 0,
+        TransportKind::Sim(_) => epochs / 10,
+    }
+}
+
+fn difference(before: &Meter, after: &Meter, kind: u32) -> Count {
+    let (before, after) = (before.of(kind), after.of(kind));
+    Count { frames: after.frames - before.frames, bytes: after.bytes - before.bytes }
+}
+
+#[test]
+fn the_counter_counts() {
+    let counted = allocations(|| {
+        drop(std::hint::black_box(vec![1_u8; 100]));
+        Ok(())
+    });
+    assert_eq!(counted.unwrap(), 1);
+}
+
+/// Everything that an epoch can hold but tickets, which are the caller's to allocate.
+struct Everything {
+    column: Datatype,
+    scattered: Datatype,
+    values: Vec<f64>,
+}
+
+impl Everything {
+    fn new() -> Self {
+        Self {
+            column: Datatype::nest(1, &[(8, 8)], 1),
+            scattered: Datatype::elements([5, 60, 2, 33, 34, 35, 7, 11]),
+            values: (0..8).map(f64::from).collect(),
+        }
+    }
+
+    fn call(&self, u: &Window<f64>, v: &Window<u32>, w: &Window<f64>, round: usize) -> Result<()> {
+        let (rank, size) = (u.rank(), u.size());
+        let right = (rank + 1) % size;
+        for i in 0..40 {
+            u.put([(round * i) as f64]).to(i % size, i)?;
+            v.accumulate([i as u32], Op::Sum).to((i + rank) % size, i % 7)?;
+        }
+        u.put(&self.values).to(right, &self.column)?;
+        u.put(&self.scattered).to(right, 48..56)?;
+        u.accumulate(w.section(&self.column), Op::Max).to(right, &self.scattered)?;
+        w.get(0..8).from(right, &self.scattered)?;
+        w.get(u.section(16..17)).from(right, 3)?;
+        w.get(20..21).from(rank, 3)?;
+        v.put([1]).to(None, 0)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_unchanged_dynamic_epoch_does_not_allocate() {
+    const EPOCHS: u64 = 400;
+    for transport in [TransportKind::Local, sim(3)] {
+        let counts: Vec<[u64; 3]> = ranks(3)
+            .transport(transport.clone())
+            .run(|world| {
+                let (mut u, mut v, mut w) = (world.window(64)?, world.window(7)?, world.window(64)?);
+                let calls = Everything::new();
+                let mut several = |epochs: u64| {
+                    (0..epochs).try_for_each(|epoch| {
+                        calls.call(&u, &v, &w, epoch as usize)?;
+                        world.fence((&mut u, &mut v, &mut w))
+                    })
+                };
+                several(EPOCHS)?;
+                let several = allocations(|| several(EPOCHS))?;
+                let mut single = |epochs: u64| {
+                    (0..epochs).try_for_each(|_| {
+                        u.put([1.0]).to(world.size() - 1, 2)?;
+                        u.get(0..1).from(world.size() - 1, 2)?;
+                        u.fence()
+                    })
+                };
+                single(EPOCHS)?;
+                let single = allocations(|| single(EPOCHS))?;
+                let mut seen = [0.0; 4];
+                let mut scoped = |epochs: u64| {
+                    (0..epochs).try_for_each(|_| {
+                        u.epoch(|epoch| epoch.get_into(&mut seen).from(0, 4..8))?;
+                        world.barrier()
+                    })
+                };
+                scoped(EPOCHS)?;
+                let scoped = allocations(|| scoped(EPOCHS))?;
+                Ok([several, single, scoped])
+            })
+            .unwrap();
+        for counts in &counts {
+            let allowed = allowed(&transport, EPOCHS);
+            assert!(counts.iter().all(|count| *count <= allowed), "{transport:?}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_replayed_epoch_sends_values_and_no_descriptions() {
+    let _: Vec<()> = ranks(3)
+        .transport(sim(5))
+        .run(|world| {
+            let mut u = world.window::<u64>(32)?;
+            let rank = world.rank();
+            let others: Vec<usize> = (0..3).filter(|&other| other != rank).collect();
+            let mut sent = Vec::new();
+            for round in 0..5 {
+                let (before, described) = (world.meter(), world.traffic().described);
+                for i in 0..10 {
+                    u.put([i * round]).to(others[i as usize % 2], i as usize)?;
+                }
+                u.put(&[round; 6]).to(others[0], 20..26)?;
+                u.get(30..32).from((rank + 1) % 3, 10..12)?;
+                u.fence()?;
+                let after = world.meter();
+                assert_eq!(after.exchanges, before.exchanges + 1, "one synchronisation of the world");
+                sent.push([DATA, REPLY].map(|kind| difference(&before, &after, kind)));
+                let first = round == 0;
+                assert_eq!(world.traffic().described == described, !first);
+                let kind = if first { EpochKind::Dynamic } else { EpochKind::Replayed };
+                assert_eq!(world.last_epoch(), kind, "rank {rank}, round {round}");
+            }
+            // A frame to each: a head of 16 bytes, eight for each record (11 calls that put), and six elements of one put.
+            let data = Count { frames: 2, bytes: 2 * 16 + 11 * 8 + 6 * 8 };
+            assert!(sent[0][0].bytes > data.bytes + 11 * 8, "the first describes: {sent:?}");
+            for sent in &sent[1..] {
+                // The answer to one get of two elements.
+                assert_eq!(sent[..], [data, Count { frames: 1, bytes: 16 }]);
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// What rank 0 calls besides what all ranks call.
+type Extra = fn(&Window<u32>) -> Result<()>;
+
+fn to_rank_2(u: &Window<u32>) -> Result<()> {
+    u.put([7]).to(2, 5)
+}
+
+#[test]
+fn a_changed_pattern_is_noticed_on_every_rank() {
+    // Each line is a pattern of rank 0, all of them different; every one follows every other.
+    let patterns: [(&str, Extra); 9] = [
+        ("nothing more", |_| Ok(())),
+        ("rank 2 gains a sender", to_rank_2),
+        ("another element", |u| u.put([7]).to(2, 6)),
+        ("another target", |u| u.put([7]).to(3, 5)),
+        ("an operator", |u| u.accumulate([7], Op::Sum).to(2, 5)),
+        ("another operator", |u| u.accumulate([7], Op::Max).to(2, 5)),
+        ("twice", |u| to_rank_2(u).and_then(|()| to_rank_2(u))),
+        ("a datatype", |u| u.put(&[7, 8]).to(2, Datatype::elements([4, 2]))),
+        ("a get", |u| u.get(0..1).from(2, 5)),
+    ];
+    let _: Vec<()> = ranks(4)
+        .transport(sim(9))
+        .run(|world| {
+            let mut u = world.window::<u32>(8)?;
+            // Lines are remembered apart, so all fences are on one.
+            let mut epoch = |extra: Extra, values: u32| {
+                u.put([values]).to((world.rank() + 1) % 4, 0)?;
+                if world.rank() == 0 {
+                    extra(&u)?;
+                }
+                u.fence()
+            };
+            for (before, first) in patterns {
+                for (after, second) in patterns {
+                    for round in 0..2 {
+                        epoch(first, round)?;
+                    }
+                    assert_eq!(world.last_epoch(), EpochKind::Replayed, "{before}, twice");
+                    epoch(second, 7)?;
+                    let expected = if before == after { EpochKind::Replayed } else { EpochKind::Dynamic };
+                    assert_eq!(world.last_epoch(), expected, "rank {}: {after} after {before}", world.rank());
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+#[superstep]
+fn mixed(u: &mut Window<f64>, v: &mut Window<f64>, values: &[f64]) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put(values).to(right, 0)?;
+    u.accumulate(v.section(0..2), Op::Sum).to(right, 6..8)?;
+    v.get(4..6).from(right, 2..4)?;
+    u.put(&[values[0]]).to(right, 5)?;
+    Ok(())
+}
+
+/// What one rank's program sends: entries, data and done frames.
+fn planned(schedule: &fencepost_planner::ir::schedule::Schedule, rank: usize) -> [Count; 3] {
+    use fencepost_planner::ir::schedule::Instruction;
+    let mut counts = [Count::default(); 3];
+    for instruction in &schedule.classes[schedule.class_of[rank]].instructions {
+        let (which, bytes) = match instruction {
+            Instruction::Expose { .. } => (0, 0),
+            Instruction::Send { bytes, .. } => (1, *bytes),
+            Instruction::Done { .. } => (2, 0),
+            _ => continue,
+        };
+        counts[which].frames += 1;
+        counts[which].bytes += bytes;
+    }
+    counts
+}
+
+#[test]
+fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
+    for (transport, placement) in [(TransportKind::Local, Placement::Together), (sim(1), Placement::Apart)] {
+        let compiled = exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap();
+        let compiled = compiled.with(placement, &Default::default(), &Default::default()).unwrap();
+        let _: Vec<()> = ranks(6)
+            .transport(transport)
+            .run(|world| {
+                let block = Block::new(world, [12, 9])?.halo(1)?;
+                let mut u = world.window::<f64>(block.len())?;
+                let mut halo = exchange::prepare(world, &block)?;
+                let planned = planned(&compiled.schedules()[0], world.rank());
+                assert!(planned[1].frames > 0 || planned[0].frames > 0, "it moves something");
+                let start = world.meter();
+                for round in 1..=5 {
+                    halo.run(&mut u)?;
+                    let now = world.meter();
+                    for (kind, planned) in [ENTRY, PAYLOAD, DONE].into_iter().zip(planned) {
+                        let expected = Count { frames: round * planned.frames, bytes: round * planned.bytes };
+                        assert_eq!(difference(&start, &now, kind), expected, "frames of kind {kind}");
+                    }
+                    let all: u64 = planned.iter().map(|count| count.frames).sum();
+                    assert_eq!(now.total().frames - start.total().frames, round * all, "no other frames");
+                    assert_eq!((now.exchanges, now.settles), (start.exchanges, start.settles), "no letters");
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+fn prepared_halo(world: &World, runs: u64) -> Result<u64> {
+    let block = Block::new(world, [12, 9])?.halo(1)?;
+    let mut u = world.window::<f64>(block.len())?;
+    let mut halo = exchange::prepare(world, &block)?;
+    let mut some = |runs| (0..runs).try_for_each(|_| halo.run(&mut u));
+    some(runs)?;
+    allocations(|| some(runs))
+}
+
+fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
+    let (mut u, mut v) = (world.window::<f64>(8)?, world.window::<f64>(8)?);
+    let mut values = [1.0, 2.0, 3.0];
+    let mut prepared = mixed::prepare(world, &values)?;
+    let mut some = |runs| {
+        (0..runs).try_for_each(|_| {
+            values[0] += 1.0;
+            prepared.run(&mut u, &mut v, &values)
+        })
+    };
+    some(runs)?;
+    allocations(|| some(runs))
+}
+
+#[test]
+fn a_prepared_superstep_does_not_allocate() {
+    const RUNS: u64 = 400;
+    for transport in [TransportKind::Local, sim(2)] {
+        for (what, program) in
+            [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
+        {
+            let counts: Vec<u64> =
+                ranks(4).transport(transport.clone()).run(|world| program(world, RUNS)).unwrap();
+            let allowed = allowed(&transport, RUNS);
+            assert!(counts.iter().all(|count| *count <= allowed), "{what} on {transport:?}: {counts:?}");
+        }
+    }
+}
