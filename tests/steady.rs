@@ -193,8 +193,8 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
                 let kind = if first { EpochKind::Dynamic } else { EpochKind::Replayed };
                 assert_eq!(world.last_epoch(), kind, "rank {rank}, round {round}");
             }
-            // A frame to each: a head of 16 bytes, eight for each record (11 calls that put), and six elements of one put.
-            let data = Count { frames: 2, bytes: 2 * 16 + 11 * 8 + 6 * 8 };
+            // A frame to each: a head of 24 bytes, eight for each record (11 calls that put), and six elements of one put.
+            let data = Count { frames: 2, bytes: 2 * 24 + 11 * 8 + 6 * 8 };
             assert!(sent[0][0].bytes > data.bytes + 11 * 8, "the first describes: {sent:?}");
             for sent in &sent[1..] {
                 // The answer to one get of two elements.

@@ -330,7 +330,11 @@ pub fn prepare(
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
     }
     let (machine, placement) = (Machine::default(), prepared::placement(world));
-    let options = Options { mode: world.mode.get(), ..Options::default() };
+    let options = if world.plans.get() {
+        Options { mode: world.mode.get(), ..Options::default() }
+    } else {
+        Options { mode: Mode::Aggressive, coalesce: false, ..Options::default() }
+    };
     let epochs = patterns.into_iter().map(|interned| {
         let patterns = interned.into_patterns(superstep.name, table.clone());
         let schedule = schedule(&patterns, placement, &machine, &options);
