@@ -339,7 +339,9 @@ fn read_sections(outbox: &mut Outbox, windows: &[&WindowCore], call: &Call, worl
             .checked_mul(size)
             .filter(|&bytes| outbox.bytes.try_reserve(bytes.saturating_add(8)).is_ok())
             .map(|bytes| outbox.room(bytes))
-            .ok_or_else(|| call.error(world, Class::Size, "there is no memory for all that this epoch puts"))?;
+            .ok_or_else(|| {
+                call.error(world, Class::Size, "there is no memory for all that this epoch puts")
+            })?;
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
         // else writes it before this rank's letter is out.
         unsafe { kernel::pack(source.region.base(), &section, size, outbox.bytes[at..].as_mut_ptr()) };
@@ -757,7 +759,8 @@ impl Fence<'_> {
                     wire::discard(self.endpoint, from, frames)?;
                 }
                 if speaks(flags) {
-                    let text = String::from_utf8_lossy(&take_bytes(self.endpoint, from, kind::EXPLAIN)?).into_owned();
+                    let text = String::from_utf8_lossy(&take_bytes(self.endpoint, from, kind::EXPLAIN)?)
+                        .into_owned();
                     others.push((from, flags & FAILED != 0, text));
                 }
             }

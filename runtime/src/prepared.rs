@@ -197,7 +197,8 @@ impl Ready {
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         let asked = executable.pattern().operations.len();
         let result = result.and_then(|()| {
-            if !windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key)) {
+            if !windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key))
+            {
                 let message = "the body moved other windows into the places of those that it began with";
                 return Err(call.error(&self.world, Class::Win, message));
             }

@@ -277,7 +277,9 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         && description
             .gets
             .iter()
-            .try_fold(0usize, |sum, get| get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes)))
+            .try_fold(0usize, |sum, get| {
+                get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
+            })
             .is_some_and(|bytes| isize::try_from(bytes).is_ok());
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
@@ -301,7 +303,9 @@ pub(crate) fn answer(
                     let at = wire.frame.len();
                     wire.frame.try_reserve(get.size() * size).map_err(|_| Lost {
                         rank: to,
-                        how: crate::transport::Loss::Ended("it asked for more than there is memory for".into()),
+                        how: crate::transport::Loss::Ended(
+                            "it asked for more than there is memory for".into(),
+                        ),
                     })?;
                     wire.frame.resize(at + get.size() * size, 0);
                     // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.

@@ -158,8 +158,9 @@ impl World {
             core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
         }
         let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
-        let all =
-            core.meet(&call, |_| mine.to_vec()).inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
+        let all = core
+            .meet(&call, |_| mine.to_vec())
+            .inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
         core.made.set(number + 1);
         let regions = core.registry.take((core.id, attempt));
         let mut peers = Vec::with_capacity(core.size);
