@@ -1,4 +1,49 @@
 //! Fencepost compiles communication schedules for bulk-synchronous programs.
+//!
+//! A program is a number of *ranks* that each hold a part of some *windows*. A *superstep* is local work, then puts,
+//! gets and accumulates, then one *fence*: between two fences nothing moves as far as anybody can see, and after the
+//! fence everything has. What an epoch means is written once, in `planner/README.md`, and holds bit for bit in every mode
+//! and on every transport.
+//!
+//! # A first superstep
+//!
+//! ```
+//! use fencepost::prelude::*;
+//!
+//! /// Tell the next rank who is before it.
+//! #[superstep]
+//! fn greet(u: &mut Window<u64>, next: usize) -> Result<()> {
+//!     u.put(0..1).to(next, 1)?; // my element 0 into element 1 of the next rank
+//!     Ok(())
+//! } // a superstep ends in a fence
+//!
+//! fn main() -> Result<()> {
+//!     fencepost::ranks(3).run(|world| {
+//!         let mut u = world.window::<u64>(2)?;
+//!         u[0] = world.rank() as u64;
+//!         greet(&mut u, (world.rank() + 1) % world.size())?;
+//!         assert_eq!(u[1], (world.rank() as u64 + 2) % 3);
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! # The tour
+//!
+//! - **Enter a world**: [`run`] and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
+//! - **A window** derefs to a slice of its local part; [`Window::put`], [`Window::accumulate`], [`Window::get`] and
+//!   [`Window::fetch`] say what the next [`Window::fence`] does. Without any attribute they are scheduled at run time.
+//! - **Which elements** is a [`Datatype`]; for blocks of a grid, [`Block`] has them all: halos, faces, edges and corners.
+//! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable: `name::compile(ranks, |rank| ..)` with no world at all,
+//!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
+//! - **A [`Mode`]** is how bytes travel; `auto` chooses by the [`Machine`] model, and the result has the same bits in each.
+//! - **An [`Error`]** has MPI's [`Class`], says what was given and what was allowed, where, and what [`State`] is left.
+//!
+//! # The map
+//!
+//! This package re-exports three: `fencepost-macros` reads syntax and writes calls; `fencepost-planner` is a pure function from
+//! patterns to a verified schedule; `fencepost-runtime` has worlds, windows, transports and the executor.
+//! `ARCHITECTURE.md` says where each rule is kept.
 
 extern crate self as fencepost;
 

@@ -9,7 +9,7 @@ use crate::fence::Call;
 use crate::kernel;
 use crate::world::World;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::element::Op;
+use fencepost_planner::element::{ElementKind, Op};
 use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
@@ -20,12 +20,11 @@ impl World {
     /// `RANK` for a root that is no rank; `SIZE` where ranks give different lengths; else as [`World::barrier`].
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
-        let call = collective("World::broadcast", 1, root, elements.len());
+        let call = collective::<T>("World::broadcast", 1, root, elements.len());
         self.check_root(root, &call)?;
         let all =
             self.core().meet(&call, |_| if self.rank() == root { bytes(elements) } else { Vec::new() })?;
-        bytemuck::cast_slice_mut(elements).copy_from_slice(&all[root]);
-        Ok(())
+        fill(elements, gathered(&all[root..=root]).pop(), &call, self)
     }
 
     /// Combine everybody's `elements`, element by element; only `root` gets the result.
@@ -34,7 +33,7 @@ impl World {
     /// `OP` for an operator that the element type does not have; else as [`broadcast`](Self::broadcast).
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
-        let call = collective("World::reduce", 2 + 16 * op as u64, root, elements.len());
+        let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
         self.check_root(root, &call)?;
         self.check_op::<T>(op, &call)?;
         let all = self.core().meet(&call, |to| if to == root { bytes(elements) } else { Vec::new() })?;
@@ -47,11 +46,10 @@ impl World {
     /// As [`reduce`](Self::reduce).
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
-        let call = collective("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
+        let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
         self.check_op::<T>(op, &call)?;
         let all = self.core().meet(&call, |_| bytes(elements))?;
-        elements.copy_from_slice(&tree(&gathered(&all), op));
-        Ok(())
+        fill(elements, Some(tree(&gathered(&all), op)), &call, self)
     }
 
     /// Combine the `elements` of ranks 0 to this one, left to right, in place.
@@ -60,14 +58,14 @@ impl World {
     /// As [`reduce`](Self::reduce).
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
-        let call = collective("World::scan", 4 + 16 * op as u64, 0, elements.len());
+        let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
         self.check_op::<T>(op, &call)?;
         let me = self.rank();
         let all = self.core().meet(&call, |to| if to >= me { bytes(elements) } else { Vec::new() })?;
         let parts = gathered::<T>(&all[..=me]);
         let (first, rest) =
             parts.split_first().ok_or_else(|| Error::new(Class::Intern, "a scan of nobody"))?;
-        elements.copy_from_slice(first);
+        fill(elements, Some(first.clone()), &call, self)?;
         rest.iter().for_each(|part| combine(elements, part, op));
         Ok(())
     }
@@ -78,7 +76,7 @@ impl World {
     /// As [`broadcast`](Self::broadcast).
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
-        let call = collective("World::gather", 5, root, 0);
+        let call = collective::<T>("World::gather", 5, root, 0);
         self.check_root(root, &call)?;
         let all = self.core().meet(&call, |to| if to == root { bytes(elements) } else { Vec::new() })?;
         Ok((self.rank() == root).then(|| gathered(&all)))
@@ -90,7 +88,7 @@ impl World {
     /// As [`World::barrier`].
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
-        let call = collective("World::allgather", 6, 0, 0);
+        let call = collective::<T>("World::allgather", 6, 0, 0);
         Ok(gathered(&self.core().meet(&call, |_| bytes(elements))?))
     }
 
@@ -100,7 +98,7 @@ impl World {
     /// `SIZE` where there is not one list a rank; else as [`World::barrier`].
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
-        let call = collective("World::all_to_all", 7, 0, 0);
+        let call = collective::<T>("World::all_to_all", 7, 0, 0);
         if elements.len() != self.size() {
             let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
             return Err(call.error(self.core(), Class::Size, message));
@@ -125,13 +123,30 @@ impl World {
     }
 }
 
-/// Ranks that ask for different roots, operators or lengths are in different calls.
+/// Ranks that ask for different element types, roots, operators or lengths are in different calls.
 #[track_caller]
-fn collective(name: &'static str, code: u64, root: usize, len: usize) -> Call {
-    let hash = [code, root as u64, len as u64]
+fn collective<T: Element>(name: &'static str, code: u64, root: usize, len: usize) -> Call {
+    let element = element_type::<T>();
+    let kind = match element.kind {
+        ElementKind::Opaque => 0,
+        ElementKind::Scalar(scalar) => 1 + scalar as u64,
+        ElementKind::ValueAt(value, index) => (1 + value as u64) << 8 | (1 + index as u64) << 16,
+    };
+    let hash = [code, root as u64, len as u64, u64::from(element.size) << 24 | kind]
         .iter()
         .fold(0xc0_11ec, |hash: u64, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
     Call { hash, name: Some(name), site: Location::caller() }
+}
+
+/// `elements` become `result`, which has as many unless lengths that differ look alike in a word.
+fn fill<T: Element>(elements: &mut [T], result: Option<Vec<T>>, call: &Call, world: &World) -> Result<()> {
+    match result.filter(|result| result.len() == elements.len()) {
+        Some(result) => {
+            elements.copy_from_slice(&result);
+            Ok(())
+        }
+        None => Err(call.error(world.core(), Class::Size, "ranks gave different lengths")),
+    }
 }
 
 fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {

@@ -107,7 +107,7 @@ impl Executable {
         }
         let program = &schedule.classes[schedule.class_of[rank]];
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
-        let (starts, locals) = resolve.locals();
+        let (starts, locals) = resolve.locals()?;
         let mut buffers = Vec::new();
         for buffer in program.buffers.values() {
             let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
@@ -504,18 +504,22 @@ impl Resolve<'_> {
     }
 
     /// Where each operation's own elements begin, and how many bytes they are together.
-    fn locals(&self) -> (Vec<usize>, usize) {
+    fn locals(&self) -> Result<(Vec<usize>, usize)> {
         let mut at = 0usize;
         let starts = self.program.pattern.operations.values().map(|operation| {
             let start = at;
             if operation.local == Local::Buffer {
                 let size = self.schedule.windows[operation.window].size as usize;
-                at = (at + operation.remote.size() * size).next_multiple_of(16);
+                let bytes = operation.remote.size().checked_mul(size);
+                at = bytes
+                    .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
+                    .filter(|&end| isize::try_from(end).is_ok())
+                    .ok_or_else(|| Error::new(Class::Size, "the calls bring more than any memory holds"))?;
             }
-            start
+            Ok(start)
         });
-        let starts = starts.collect();
-        (starts, at)
+        let starts = starts.collect::<Result<_>>()?;
+        Ok((starts, at))
     }
 
     fn part(&self, part: &Part, starts: &[usize]) -> Result<Where> {

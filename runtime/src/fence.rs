@@ -316,6 +316,15 @@ fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()
                 find(windows, *key).ok_or_else(|| call.not_in_fence(world, *key, request.site))?;
             }
         }
+        let pending = &mut *window.pending.borrow_mut();
+        let size = window.element.size as usize;
+        let bytes = pending.gets.iter().try_fold(0usize, |sum, get| {
+            pending.count(get).checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
+        });
+        pending.staged.clear();
+        if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
+            return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));
+        }
     }
     Ok(())
 }
@@ -325,7 +334,14 @@ fn read_sections(outbox: &mut Outbox, windows: &[&WindowCore], call: &Call, worl
         let WideSource::Section(key, section) = outbox.wide[index].source.clone() else { continue };
         let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, call.site)) };
         let size = source.element.size as usize;
-        let at = outbox.room(section.size() * size);
+        let at = section
+            .size()
+            .checked_mul(size)
+            .filter(|&bytes| outbox.bytes.try_reserve(bytes.saturating_add(8)).is_ok())
+            .map(|bytes| outbox.room(bytes))
+            .ok_or_else(|| {
+                call.error(world, Class::Size, "there is no memory for all that this epoch puts")
+            })?;
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
         // else writes it before this rank's letter is out.
         unsafe { kernel::pack(source.region.base(), &section, size, outbox.bytes[at..].as_mut_ptr()) };
@@ -371,13 +387,23 @@ pub(crate) fn meet(world: &WorldCore, call: &Call) -> Result<()> {
     Fence { world, windows: &[], call, endpoint: &mut world.endpoint.borrow_mut(), frames: 1 }.run(None)
 }
 
-/// The payload of the next frame from `from`.
-pub(crate) fn take_bytes(endpoint: &mut Endpoint, from: usize) -> Result<Vec<u8>, crate::transport::Lost> {
+/// The payload of the next frame from `from`, which must be of this kind.
+pub(crate) fn take_bytes(
+    endpoint: &mut Endpoint,
+    from: usize,
+    kind: u32,
+) -> Result<Vec<u8>, crate::transport::Lost> {
     let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
     // SAFETY: readable until released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+    let good = frame.header.kind == kind;
     endpoint.release(from);
-    Ok(bytes)
+    if good {
+        Ok(bytes)
+    } else {
+        let how = crate::transport::Loss::Ended("it sent a frame of another kind than this call has".into());
+        Err(crate::transport::Lost { rank: from, how })
+    }
 }
 
 impl Fence<'_> {
@@ -432,7 +458,7 @@ impl Fence<'_> {
                 }
                 let letter = self.endpoint.letter(to);
                 letter.count = frames;
-                letter.address = frames as usize;
+                letter.address = self.frames + frames as usize;
             }
         }
         for to in 0..self.world.size {
@@ -501,6 +527,9 @@ impl Fence<'_> {
                 continue;
             }
             let count = self.endpoint.read(from).ok().flatten().map_or(0, |letter| letter.count);
+            if count as usize > self.windows.len() {
+                return Err(self.world.corrupt(self.endpoint, from, self.call));
+            }
             for _ in 0..count {
                 wire::receive(self.world, self.endpoint, self.windows, from, word, self.call)?;
             }
@@ -730,7 +759,8 @@ impl Fence<'_> {
                     wire::discard(self.endpoint, from, frames)?;
                 }
                 if speaks(flags) {
-                    let text = String::from_utf8_lossy(&take_bytes(self.endpoint, from)?).into_owned();
+                    let text = String::from_utf8_lossy(&take_bytes(self.endpoint, from, kind::EXPLAIN)?)
+                        .into_owned();
                     others.push((from, flags & FAILED != 0, text));
                 }
             }

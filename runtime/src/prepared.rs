@@ -4,7 +4,7 @@ use crate::execute::{Executable, takes_slice};
 use crate::fence::Call;
 use crate::pending::Into as Landing;
 use crate::window::WindowCore;
-use crate::world::WorldCore;
+use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern, Patterns};
@@ -180,10 +180,16 @@ impl Ready {
         }
     }
 
-    /// The body has ended.
-    pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call, result: Result<()>) -> Result<()> {
+    /// The body has ended. `entered` are the windows that it began with; it may have moved others into their places.
+    pub(crate) fn end(
+        &self,
+        windows: &[&WindowCore],
+        entered: &Held,
+        call: &Call,
+        result: Result<()>,
+    ) -> Result<()> {
         self.world.matched.borrow_mut().clear();
-        for window in windows {
+        for window in entered.iter().flatten() {
             *window.matching.borrow_mut() = None;
             window.turn(window.set.get(), !window.closed.get());
         }
@@ -191,6 +197,12 @@ impl Ready {
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         let asked = executable.pattern().operations.len();
         let result = result.and_then(|()| {
+            if !windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key))
+            {
+                let message = "the body moved other windows into the places of those that it began with";
+                return Err(call.error(&self.world, Class::Win, message));
+            }
+            executable.check(windows, call, &self.world)?;
             if self.calls.get() == asked {
                 return Ok(());
             }

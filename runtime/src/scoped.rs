@@ -44,6 +44,11 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         let remote = place.into().datatype(self.into.len());
         core.sizes(self.into.len(), remote.size(), site)?;
         core.check(target, &remote, site)?;
+        if core.closed.get() {
+            let message =
+                "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
+            return Err(core.error(fencepost_planner::Class::Assert, message.into(), site));
+        }
         if !remote.is_empty() {
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();

@@ -387,7 +387,7 @@ impl Scope {
 
     fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
         if let Some(ready) = &self.bound {
-            return ready.end(windows, &self.call, failed.map_or(Ok(()), Err));
+            return ready.end(windows, &self.windows, &self.call, failed.map_or(Ok(()), Err));
         }
         if failed.is_none() && self.superstep.fences {
             return self.nothing_open(windows);

@@ -178,7 +178,14 @@ impl<T: Element> Window<T> {
             return Ok(ticket);
         }
         let Some(target) = target.into() else {
-            ticket.slot().fill(&vec![0; remote.size() * size_of::<T>()]);
+            let mut bytes = Vec::new();
+            let len = remote.size().checked_mul(size_of::<T>());
+            let Some(len) = len.filter(|&len| bytes.try_reserve_exact(len).is_ok()) else {
+                let message = format!("there is no memory for {} elements", remote.size());
+                return Err(self.core.error(Class::Size, message, site));
+            };
+            bytes.resize(len, 0);
+            ticket.slot().fill(&bytes);
             return Ok(ticket);
         };
         self.core.check(target, &remote, site)?;
@@ -328,11 +335,19 @@ impl WindowCore {
                 site,
             ));
         }
-        let len = if key == self.key {
-            self.peers[self.world.rank].len
+        let (len, element) = if key == self.key {
+            (self.peers[self.world.rank].len, self.element)
         } else {
-            self.world.own_len(key).unwrap_or(0)
+            self.world.own(key).unwrap_or((0, self.element))
         };
+        // A `Section` or `Source` of the user's own may name any window.
+        if element != self.element {
+            return Err(self.error(
+                Class::Type,
+                format!("the section is of a window of {element:?}, and this one has {:?}", self.element),
+                site,
+            ));
+        }
         if !section.is_empty() && (section.low() < 0 || section.high() > len as i64) {
             return Err(self.error(
                 Class::Disp,

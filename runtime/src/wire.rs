@@ -197,6 +197,9 @@ pub(crate) fn receive(
 /// Check a frame and keep it until it is applied. `None` for one that cannot be.
 fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
     let wire = &mut *window.wire.borrow_mut();
+    if !wire.arrived[from].is_empty() {
+        return None; // one frame an epoch: a second one could change what the first was checked against
+    }
     let (head, rest) = payload.split_at_checked(16)?;
     let (slot, same) = (head[0] as usize, head[1] == 1);
     let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
@@ -269,7 +272,15 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
         inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
     });
-    let gets = description.gets.iter().all(inside);
+    // Few bytes can ask for very much, since a datatype may name an element many times.
+    let gets = description.gets.iter().all(inside)
+        && description
+            .gets
+            .iter()
+            .try_fold(0usize, |sum, get| {
+                get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
+            })
+            .is_some_and(|bytes| isize::try_from(bytes).is_ok());
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
 
@@ -290,6 +301,12 @@ pub(crate) fn answer(
                 for get in &wire.got[to].slots[arrived.slot].1.gets {
                     asked = true;
                     let at = wire.frame.len();
+                    wire.frame.try_reserve(get.size() * size).map_err(|_| Lost {
+                        rank: to,
+                        how: crate::transport::Loss::Ended(
+                            "it asked for more than there is memory for".into(),
+                        ),
+                    })?;
                     wire.frame.resize(at + get.size() * size, 0);
                     // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
                     unsafe { kernel::pack(window.region.base(), get, size, wire.frame[at..].as_mut_ptr()) };

@@ -65,8 +65,8 @@ pub(crate) struct WorldCore {
     number: Cell<u32>,
     /// Collective calls that made something so far.
     made: Cell<u32>,
-    /// Length of this rank's part of each window that lives.
-    windows: RefCell<BTreeMap<u32, usize>>,
+    /// Length and element type of this rank's part of each window that lives.
+    windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
     /// Why the world has ended.
     dead: RefCell<Option<String>>,
     /// Payloads that others may still read, by whom and as which frame.
@@ -148,19 +148,21 @@ impl World {
         let site = Location::caller();
         let core = &self.core;
         let element = element_type::<T>();
-        let number = core.made.get();
-        core.made.set(number + 1);
+        // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
+        let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
         let key = WindowKey { world: core.id, window: number };
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let region = bytes.and_then(|bytes| Region::new(bytes, core.size)).map(Arc::new);
         let mine = Description { len: len as u64, element, made: region.is_some() }.to_bytes();
         if let Some(region) = &region {
-            core.registry.give((core.id, number), core.rank, core.size, region.clone());
+            core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
         }
         let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
-        let all =
-            core.meet(&call, |_| mine.to_vec()).inspect_err(|_| core.registry.withdraw((core.id, number)))?;
-        let regions = core.registry.take((core.id, number));
+        let all = core
+            .meet(&call, |_| mine.to_vec())
+            .inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
+        core.made.set(number + 1);
+        let regions = core.registry.take((core.id, attempt));
         let mut peers = Vec::with_capacity(core.size);
         for (rank, bytes) in all.iter().enumerate() {
             let error =
@@ -191,10 +193,13 @@ impl World {
             }
             let reached = core.endpoint.borrow().reaches(rank) || rank == core.rank;
             let region = if reached { regions.get(rank).cloned().flatten() } else { None };
+            if reached && region.is_none() {
+                return error(Class::Intern, format!("rank {rank}'s part of the window was not handed over"));
+            }
             peers.push(Peer { len: description.len as usize, region });
         }
         let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
-        core.windows.borrow_mut().insert(number, len);
+        core.windows.borrow_mut().insert(number, (len, element));
         Ok(Window::new(WindowCore {
             key,
             element,
@@ -254,8 +259,7 @@ impl World {
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
         let core = &self.core;
-        let number = core.made.get();
-        core.made.set(number + 1);
+        let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
         let call = Call {
             hash: 0x5b ^ u64::from(number) << 8,
             name: Some("World::split"),
@@ -265,6 +269,7 @@ impl World {
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());
         let all = core.meet(&call, |_| mine.to_vec())?;
+        core.made.set(number + 1);
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (rank, bytes) in all.iter().enumerate() {
             let Some((theirs, key)) = bytes.split_first_chunk::<8>() else { continue };
@@ -275,13 +280,13 @@ impl World {
         members.sort_unstable();
         if members.first().is_some_and(|&(_, first)| first == core.rank) {
             let ends = core.kind.ends(members.len());
-            core.registry.give_ends((core.id, number), members.iter().map(|&(_, rank)| rank).zip(ends));
+            core.registry.give_ends((core.id, attempt), members.iter().map(|&(_, rank)| rank).zip(ends));
         }
         fence::fence(core, &[], &call, None)?;
         if colour.is_none() {
             return Ok(None);
         }
-        let Some((id, endpoint)) = core.registry.take_end((core.id, number), core.rank) else {
+        let Some((id, endpoint)) = core.registry.take_end((core.id, attempt), core.rank) else {
             return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
@@ -418,7 +423,8 @@ impl WorldCore {
         self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
     }
 
-    pub(crate) fn own_len(&self, key: WindowKey) -> Option<usize> {
+    /// Length and element type of this rank's part of a window that lives.
+    pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
         self.windows.borrow().get(&key.window).copied()
     }
 
@@ -483,7 +489,7 @@ impl WorldCore {
                 all.push(give(from));
                 continue;
             }
-            all.push(fence::take_bytes(endpoint, from).map_err(|lost| self.lost(&lost, call))?);
+            all.push(fence::take_bytes(endpoint, from, kind::SETUP).map_err(|lost| self.lost(&lost, call))?);
         }
         Ok(all)
     }

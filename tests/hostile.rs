@@ -1,0 +1,322 @@
+//! Safe code that does what it should not, on any rank: each ends in errors or values, on every transport, never in a hang.
+
+use fencepost::prelude::*;
+use fencepost::transport::SimConfig;
+use fencepost::{Assertions, Given, Ranks, Section, Source, TransportKind, WindowKey, World, ranks};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+fn worlds(size: usize) -> Vec<Ranks> {
+    let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
+    [TransportKind::Local, sim(3), sim(4)].into_iter().map(|t| ranks(size).transport(t)).collect()
+}
+
+/// Each rank shifts its elements to the right.
+#[superstep]
+fn shift(u: &mut Window<u64>, by: usize) -> Result<()> {
+    let to = (u.rank() + by) % u.size();
+    u.put(0..2).to(to, 2)
+}
+
+/// The same to the left, in another superstep.
+#[superstep]
+fn pull(u: &mut Window<u64>, by: usize) -> Result<()> {
+    let from = (u.rank() + by) % u.size();
+    u.get(0..2).from(from, 2)
+}
+
+/// A body that is matched call by call, and may panic on the way.
+#[superstep]
+fn matched(u: &mut Window<u64>, v: &mut Window<u64>, values: &[u64], #[uniform] deed: u32) -> Result<()> {
+    let to = (u.rank() + 1) % u.size();
+    u.put(values).to(to, 6)?;
+    if deed == 1 {
+        panic!("half way");
+    }
+    v.put(values).to(to, 0)
+}
+
+type Do = fn(&World, &mut Window<u64>) -> Result<()>;
+
+fn fence(_: &World, u: &mut Window<u64>) -> Result<()> {
+    u.put([1]).to(0, 0)?;
+    u.fence()
+}
+fn barrier(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.barrier()
+}
+fn window(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.window::<u8>(3).map(drop)
+}
+fn split(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.split(Some(0), 0).map(drop)
+}
+fn broadcast(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.broadcast(0, &mut [1u32; 4])
+}
+fn broadcast_wide(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.broadcast(0, &mut [1u64; 4])
+}
+fn gather(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.gather(0, &[1u8, 2]).map(drop)
+}
+fn gather_signed(world: &World, _: &mut Window<u64>) -> Result<()> {
+    world.gather(0, &[1i8, 2]).map(drop)
+}
+fn plain(_: &World, u: &mut Window<u64>) -> Result<()> {
+    shift(u, 1)
+}
+fn plain_get(_: &World, u: &mut Window<u64>) -> Result<()> {
+    pull(u, 1)
+}
+fn preparing(world: &World, _: &mut Window<u64>) -> Result<()> {
+    shift::prepare(world, 1).map(drop)
+}
+fn failing(_: &World, u: &mut Window<u64>) -> Result<()> {
+    u.epoch(|_| Err(Error::new(Class::Other, "enough")))
+}
+fn early(_: &World, _: &mut Window<u64>) -> Result<()> {
+    Ok(())
+}
+
+/// All but `early` leave the world usable.
+const CALLS: [Do; 12] = [
+    fence,
+    barrier,
+    window,
+    split,
+    broadcast,
+    broadcast_wide,
+    gather,
+    gather_signed,
+    plain,
+    plain_get,
+    preparing,
+    failing,
+];
+
+#[test]
+fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<()> {
+    for size in [2, 3] {
+        for world in worlds(size) {
+            world.run::<(), ()>(|world| {
+                let mut u = world.window::<u64>(4)?;
+                for a in 0..CALLS.len() {
+                    for b in (0..CALLS.len()).filter(|&b| b != a) {
+                        let mine = if world.rank() == 0 { a } else { b };
+                        let error = CALLS[mine](world, &mut u).expect_err("the other is elsewhere");
+                        assert!(!error.world_ended(), "{a} and {b}: {error}");
+                        // All that can be made can still be made, and moves what it should.
+                        let mut v = world.window::<u64>(1)?;
+                        v.put([world.rank() as u64 + 5]).to((world.rank() + 1) % size, 0)?;
+                        world.fence((&mut u, &mut v))?;
+                        assert_eq!(v[0], ((world.rank() + size - 1) % size) as u64 + 5);
+                        assert_eq!(
+                            world.allgather(&[world.rank()])?,
+                            (0..size).map(|r| vec![r]).collect::<Vec<_>>()
+                        );
+                        let half = world.split(Some(0), 0)?.expect("a colour was given");
+                        half.barrier()?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn prepared_runs_against_everything_else_are_errors_on_all() {
+    for size in [2, 3] {
+        for world in worlds(size) {
+            for first in [0, 1] {
+                for other in 0..CALLS.len() + 2 {
+                    let errors = Mutex::new(0);
+                    let result = world.run::<(), ()>(|world| {
+                        let mut u = world.window::<u64>(4)?;
+                        let mut a = shift::prepare(world, 1)?;
+                        let mut b = pull::prepare(world, 1)?;
+                        let mut go = |which: usize| match which {
+                            0 => a.run(&mut u),
+                            1 => b.run(&mut u),
+                            _ => unreachable!(),
+                        };
+                        let result = if world.rank() == 0 {
+                            go(first)
+                        } else if other == CALLS.len() {
+                            go(1 - first)
+                        } else if other == CALLS.len() + 1 {
+                            Ok(())
+                        } else {
+                            CALLS[other](world, &mut u)
+                        };
+                        *errors.lock().unwrap() += u32::from(result.is_err());
+                        result
+                    });
+                    assert!(result.is_err(), "{size} ranks, {first} against {other}");
+                    let least = if other == CALLS.len() + 1 { 1 } else { size as u32 };
+                    assert!(*errors.lock().unwrap() >= least.min(2), "{size} ranks, {first} against {other}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn three_ranks_in_three_calls_are_all_told() -> Result<()> {
+    for world in worlds(3) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u64>(4)?;
+            for shift in 0..CALLS.len() {
+                let mine = (shift + [0, 1, 3][world.rank()]) % CALLS.len();
+                CALLS[mine](world, &mut u).expect_err("the others are elsewhere");
+            }
+            world.barrier()
+        })?;
+        let early = world.run::<(), ()>(|world| {
+            let mut u = world.window::<u64>(4)?;
+            [early as Do, window, plain][world.rank()](world, &mut u)
+        });
+        assert_eq!(early.expect_err("rank 0 left").class(), Class::ProcFailed);
+    }
+    Ok(())
+}
+
+/// A source and a destination that name a window which they were not made from.
+struct Forged(WindowKey, Datatype);
+impl Source<u64> for Forged {
+    fn given(&self) -> Given<'_, u64> {
+        Given::Section(Some(self.0), self.1.clone())
+    }
+}
+impl Section<u64> for Forged {
+    fn section(&self) -> (Option<WindowKey>, Datatype) {
+        (Some(self.0), self.1.clone())
+    }
+}
+
+#[test]
+fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u64>(4)?;
+            let mut bytes = world.window::<u8>(4)?;
+            // Keys can be read off what is public, and made.
+            let Given::Section(Some(key), _) = bytes.section(0..4).given() else {
+                panic!("a section has a key")
+            };
+            let peer = 1 - world.rank();
+            assert_eq!(
+                u.get(Forged(key, Datatype::run(0..4))).from(peer, 0..4).unwrap_err().class(),
+                Class::Type
+            );
+            assert_eq!(
+                u.put(Forged(key, Datatype::run(0..4))).to(peer, 0..4).unwrap_err().class(),
+                Class::Type
+            );
+            let none = WindowKey { window: 77, ..key };
+            assert_eq!(
+                u.get(Forged(none, Datatype::run(0..4))).from(peer, 0..4).unwrap_err().class(),
+                Class::Disp
+            );
+            world.fence((&mut u, &mut bytes))
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_element_named_beyond_all_memory_is_a_size_error_on_all() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u64>(4)?;
+            let peer = 1 - world.rank();
+            // 2^61 times 8 bytes are 2^64.
+            for count in [1usize << 61, 1 << 60] {
+                let often = Datatype::run(0..1).repeat(count).every(0);
+                for twice in [1, 2] {
+                    for _ in 0..twice {
+                        u.get(&often).from(peer, &often)?;
+                    }
+                    let error = u.fence().expect_err("nobody has such memory");
+                    assert!(matches!(error.class(), Class::Size | Class::RmaSync), "{error}");
+                }
+                u.put(&often).to(peer, &often)?;
+                let error = u.fence().expect_err("nobody has such memory");
+                assert!(matches!(error.class(), Class::Size | Class::RmaSync), "{error}");
+                assert_eq!(u.fetch(None, &often).expect_err("nobody has such memory").class(), Class::Size);
+                if world.rank() == 0 {
+                    drop(u.fetch(peer, &often)?);
+                }
+                u.fence().expect_err("rank 0 has no such memory");
+            }
+            assert_eq!(world.window::<u64>(usize::MAX).unwrap_err().class(), Class::Size);
+            assert_eq!(world.window::<u64>(1 << 59).unwrap_err().class(), Class::Size);
+            let mut none = world.window::<u64>(0)?;
+            none.put(&[] as &[u64]).to(peer, 0)?;
+            assert_eq!(none.put([1]).to(peer, 0).unwrap_err().class(), Class::Disp);
+            world.fence((&mut u, &mut none))
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_body_that_panics_half_way_is_left_by_all_also_where_the_panic_is_caught() {
+    for world in worlds(2) {
+        for prepare in [false, true] {
+            let result = world.run::<(), ()>(|world| {
+                let (mut u, mut v) = (world.window::<u64>(8)?, world.window::<u64>(8)?);
+                let deed = 1;
+                let caught = catch_unwind(AssertUnwindSafe(|| {
+                    if prepare {
+                        let mut prepared = matched::prepare(world, &[1, 2], 0)?;
+                        prepared.run(&mut u, &mut v, &[1, 2], deed)
+                    } else {
+                        matched(&mut u, &mut v, &[1, 2], deed)
+                    }
+                }));
+                assert!(caught.is_err());
+                assert_eq!((u[6], v[0]), (0, 0));
+                // Nothing of the superstep is left behind.
+                u.put([9]).to(1 - world.rank(), 1)?;
+                let fenced = u.fence();
+                assert_eq!(fenced.is_ok(), !prepare, "{fenced:?}");
+                assert_eq!(u[1], if prepare { 0 } else { 9 });
+                fenced
+            });
+            assert_eq!(result.is_ok(), !prepare);
+        }
+    }
+}
+
+#[test]
+fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u64>(2)?;
+            let peer = 1 - world.rank();
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let mut short = vec![0; 2];
+                u.epoch(|epoch| -> Result<()> {
+                    epoch.get_into(&mut short).from(peer, 0..2)?;
+                    epoch.put([4]).to(peer, 0)?;
+                    // Collective calls are no part of the epoch.
+                    world.barrier()?;
+                    drop(world.window::<u8>(1)?);
+                    panic!("out")
+                })
+            }));
+            assert!(caught.is_err());
+            u.fence()?;
+            assert_eq!(u[..], [0, 0]);
+            u.fence_with(Assertions::NOSUCCEED)?;
+            let mut seen = [0];
+            let refused = u.epoch(|epoch| epoch.get_into(&mut seen).from(peer, 0));
+            assert!(refused.is_err());
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
