@@ -343,6 +343,33 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
     allocations(|| some(runs))
 }
 
+/// A superstep that is not prepared, compared with its pattern in its first epoch only.
+#[test]
+fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
+    const EPOCHS: u64 = 400;
+    for transport in [TransportKind::Local, sim(4)] {
+        let counts: Vec<u64> = ranks(4)
+            .transport(transport.clone())
+            .check(false)
+            .run(|world| {
+                let block = Block::new(world, [12, 9])?.halo(1)?;
+                let mut u = world.window::<f64>(block.len())?;
+                let (mut v, mut w) = (world.window::<f64>(8)?, world.window::<f64>(8)?);
+                let mut some = |epochs| {
+                    (0..epochs).try_for_each(|_| {
+                        exchange(&mut u, &block)?;
+                        mixed(&mut v, &mut w, &[1.0, 2.0, 3.0])
+                    })
+                };
+                some(EPOCHS)?;
+                allocations(|| some(EPOCHS))
+            })
+            .unwrap();
+        let allowed = allowed(&transport, EPOCHS);
+        assert!(counts.iter().all(|count| *count <= allowed), "{transport:?}: {counts:?}");
+    }
+}
+
 #[test]
 fn a_prepared_superstep_does_not_allocate() {
     const RUNS: u64 = 400;
