@@ -26,7 +26,7 @@ use crate::wire;
 use crate::world::{Traffic, WorldCore};
 use crate::{element_type, kernel};
 use fencepost_planner::element::Op;
-use fencepost_planner::ir::pattern::Kind;
+use fencepost_planner::ir::pattern::{Kind, Order};
 use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
@@ -254,7 +254,11 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
-    let call = &world.supersteps.call(call);
+    let mut call = world.supersteps.call(call);
+    if !windows.is_empty() {
+        call = world.ordered(&call);
+    }
+    let call = &call;
     let failed = match failed {
         Some(error) => Some(error),
         None => {
@@ -737,7 +741,10 @@ impl Fence<'_> {
     fn explain(&mut self, word: u64, failed: Option<Error>, all: &Letters) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
-        let own = self.call.describe(self.windows);
+        let mut own = self.call.describe(self.windows);
+        if self.world.order.get() == Order::Relaxed && !self.windows.is_empty() {
+            own.push_str(" in relaxed order");
+        }
         let mine = match &failed {
             Some(error) => format!("{own} failed with: {error}"),
             None => own.clone(),

@@ -16,7 +16,7 @@ use crate::window::{Lane, Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
-use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ pub(crate) struct WorldCore {
     pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
     pub(crate) sequence: Cell<u64>,
     pub(crate) mode: Cell<Mode>,
+    /// Whether order is kept in epochs from here on.
+    pub(crate) order: Cell<Order>,
     /// Whether anything is planned; else every operation is a message of its own.
     pub(crate) plans: Cell<bool>,
     pub(crate) traffic: Cell<Traffic>,
@@ -118,6 +120,7 @@ impl World {
             matched: RefCell::default(),
             sequence: Cell::new(0),
             mode: Cell::new(mode),
+            order: Cell::default(),
             plans: Cell::new(true),
             traffic: Cell::default(),
             changed: Cell::new(true),
@@ -249,6 +252,17 @@ impl World {
         windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
     }
 
+    /// Whether order is kept in the epochs that end, and the supersteps that are prepared, from here on. All ranks say
+    /// the same: a fence or a `prepare` where they differ is `RMA_SYNC` on all.
+    ///
+    /// With [`Order::Relaxed`] each element takes each of its operations exactly once, in some order; schedules may use
+    /// that, and what is not compiled keeps the canonical order, which is one of those allowed. A prepared superstep
+    /// keeps the order that it was prepared for. A world begins with [`Order::Canonical`], or that of the one it was
+    /// split from.
+    pub fn set_order(&self, order: Order) {
+        self.core.order.set(order);
+    }
+
     /// Wait until every rank has come here.
     ///
     /// # Errors
@@ -303,6 +317,7 @@ impl World {
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
         world.core.plans.set(core.plans.get());
+        world.core.order.set(core.order.get());
         Ok(Some(world))
     }
 
@@ -392,6 +407,14 @@ impl WorldCore {
         let number = self.number.get().wrapping_add(1);
         self.number.set(number);
         u64::from(number) << 32 | u64::from(hash)
+    }
+
+    /// A call that ends or prepares an epoch, in the order that holds now.
+    pub(crate) fn ordered(&self, call: &Call) -> Call {
+        match self.order.get() {
+            Order::Canonical => *call,
+            Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
+        }
     }
 
     /// How many supersteps there were so far.

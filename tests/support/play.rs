@@ -3,7 +3,7 @@
 use super::program::{Epoch, Outcome, Program, first_bytes, slice_of};
 use fencepost::__private::{Prepared, Superstep, adopt, enter};
 use fencepost::{
-    AnyWindow, Datatype, Element, EpochKind, Mode, Ticket, TransportKind, ValueAt, Window, World,
+    AnyWindow, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window, World,
 };
 use fencepost_planner::Verified;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
@@ -25,6 +25,8 @@ pub struct Way {
     /// Windows prefer this mode and operations those that they were drawn with; without, nobody asks for any. What is
     /// put into a window that the next fences leave out is then called before them.
     pub asks: Option<Mode>,
+    /// Whether order is kept.
+    pub order: Order,
 }
 
 type Opaque = [u16; 3];
@@ -197,6 +199,7 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
         each!(window, w => bytemuck::cast_slice_mut(w).copy_from_slice(&first));
         each!(window, w => w.set_mode(way.asks.unwrap_or_default()));
     }
+    world.set_order(way.order);
     let mut brought = BTreeMap::new();
     let mut called = BTreeSet::new();
     let mut prepared: Vec<Option<Prepared>> = Vec::new();
