@@ -5,6 +5,8 @@
 //! a failure prints the smallest one that still fails. Each of its epochs is run twice in a row with other values: the
 //! second is a replay of the first.
 
+#![expect(clippy::print_stdout, reason = "the number of epochs is part of the result")]
+
 mod support;
 
 use fencepost::transport::SimConfig;

@@ -8,6 +8,8 @@
 //! and kinds. Every rank walks the same enumeration, stores the first values, issues its own operations, fences, and
 //! compares what it then has with what the reference leaves there.
 
+#![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
+
 mod support;
 
 use fencepost::transport::SimConfig;
@@ -257,6 +259,9 @@ fn runs(len: usize) -> Vec<Datatype> {
     (0..len).flat_map(|low| (low + 1..=len).map(move |high| Datatype::run(low..high))).collect()
 }
 
+/// Runs every program of a space, of those every so-manyth, and says how many that were.
+type Run = fn(&Space, TransportKind, usize) -> usize;
+
 #[test]
 fn every_program_of_a_small_space_does_what_the_reference_does() {
     let one = [Datatype::run(0..1)];
@@ -277,7 +282,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
     let located = [Kind::Put, Kind::Get, acc(Op::MinLoc), acc(Op::MaxLoc), acc(Op::Replace)];
 
     let letters = |kinds, remotes, sections| Letters { kinds, remotes, sections, nobody: true };
-    let spaces: [(&str, Space, fn(&Space, TransportKind, usize) -> usize); 6] = [
+    let spaces: [(&str, Space, Run); 6] = [
         ("sections and overlaps, f64", Space::new(2, 1, 2, 2, &letters(&near, &pair, &pair)), run::<f64>),
         ("every operator, i32", Space::new(3, 1, 1, 2, &letters(&every_kind, &one, &one)), run::<i32>),
         ("two windows, f32", Space::new(2, 2, 1, 2, &letters(&near, &one, &one)), run::<f32>),

@@ -220,6 +220,7 @@ fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()>
 
 /// Everything that a user can hold may be leaked.
 #[test]
+#[expect(clippy::forget_non_drop, reason = "what is leaked may come to own something")]
 fn forgetting_any_value_is_sound_and_hangs_nobody() -> Result<()> {
     for world in worlds(2) {
         world.run::<(), ()>(|world| {

@@ -439,8 +439,8 @@ unsafe fn copy(
     match (from, to) {
         (Where::Window(a, w, source), Where::Window(b, v, target)) => {
             let (from, to) = (base(windows, *a, *w), base(windows, *b, *v));
-            // SAFETY: the caller's.
             match op {
+                // SAFETY: the caller's.
                 None => unsafe { kernel::copy(from, source, to, target, size) },
                 // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, source, to, target) },
@@ -473,8 +473,8 @@ unsafe fn unpack(
     match to {
         Where::Window(owner, window, datatype) => {
             let base = base(windows, *owner, *window);
-            // SAFETY: the caller's.
             match op {
+                // SAFETY: the caller's.
                 None => unsafe { kernel::unpack(from, base, datatype, size) },
                 // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.
                 Some(op) => unsafe { kernel::combine(op, element, base, datatype, from) },

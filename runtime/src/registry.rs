@@ -14,11 +14,16 @@ pub(crate) fn new_world() -> u64 {
     WORLDS.fetch_add(1, Ordering::Relaxed)
 }
 
+/// By world and window.
+type Regions = BTreeMap<(u64, u32), Shared<Arc<Region>>>;
+/// By world, collective call and rank: the new world's number and an end of it.
+type Ends = BTreeMap<(u64, u32, usize), (u64, Endpoint)>;
+
 /// Shared by all ranks of one `run`.
 #[derive(Default)]
 pub(crate) struct Registry {
-    regions: Mutex<BTreeMap<(u64, u32), Shared<Arc<Region>>>>,
-    ends: Mutex<BTreeMap<(u64, u32, usize), (u64, Endpoint)>>,
+    regions: Mutex<Regions>,
+    ends: Mutex<Ends>,
     attic: Mutex<Vec<Vec<u8>>>,
     boards: Mutex<BTreeMap<u64, Arc<Board>>>,
 }

@@ -177,7 +177,7 @@ impl RawOperation {
             }
         };
         let others: Vec<usize> = fenced.iter().copied().filter(|&w| windows[w] == element).collect();
-        let local = if self.local[0] % 3 == 0 {
+        let local = if self.local[0].is_multiple_of(3) {
             Local::Buffer
         } else {
             let section_of = others[self.local[1] as usize % others.len()];
@@ -256,7 +256,7 @@ fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
         Scalar::F64 => {
             let special =
                 [f64::NAN, -f64::NAN, f64::INFINITY, -0.0, 0.0, 1e308, f64::from_bits(0xfff0_dead_beef_0001)];
-            let value = if raw % 11 == 0 {
+            let value = if raw.is_multiple_of(11) {
                 special[raw as usize / 11 % 7]
             } else {
                 (raw % 2001) as f64 / 7.0 - 140.0
@@ -266,7 +266,7 @@ fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
         Scalar::F32 => {
             let special =
                 [f32::NAN, -f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1e38, f32::from_bits(0xff80_beef)];
-            let value = if raw % 11 == 0 {
+            let value = if raw.is_multiple_of(11) {
                 special[raw as usize / 11 % 7]
             } else {
                 (raw % 2001) as f32 / 7.0 - 140.0
@@ -274,7 +274,7 @@ fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
             bytes.extend_from_slice(&value.to_ne_bytes());
         }
         other => {
-            let raw = if raw % 5 == 0 { raw } else { raw % 3 };
+            let raw = if raw.is_multiple_of(5) { raw } else { raw % 3 };
             bytes.extend_from_slice(&raw.to_ne_bytes()[..other.size() as usize]);
         }
     };
