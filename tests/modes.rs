@@ -129,6 +129,31 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
     })
 }
 
+/// Ranks leave a failed fence one after another: what the first of them send then is the next epoch's.
+#[test]
+fn what_leaves_after_a_failed_fence_is_not_dropped_with_it() -> Result<()> {
+    for seed in 0..20 {
+        let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
+        ranks(4).transport(sim).mode(Mode::Aggressive).run::<(), ()>(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % 4);
+            let mut u = world.window::<u32>(2)?;
+            for round in 0..20 {
+                let failed = u.epoch(|epoch| {
+                    epoch.put([1000]).to(next, 1)?;
+                    if me == round % 4 { Err(Error::new(Class::Other, "no")) } else { Ok(()) }
+                });
+                assert!(failed.is_err());
+                u.accumulate([1], Op::Sum).to(next, 0)?;
+                u.accumulate([1], Op::Sum).to((me + 2) % 4, 0)?;
+                u.fence()?;
+                assert_eq!(u[..], [2 * (round as u32 + 1), 0]);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_window_that_is_dropped_takes_with_it_what_was_sent_for_it() -> Result<()> {
     apart(2, Mode::Aggressive).run::<(), ()>(|world| {
