@@ -127,6 +127,7 @@ fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<
 }
 
 #[test]
+#[expect(clippy::needless_range_loop, reason = "numbers past the calls are prepared runs")]
 fn prepared_runs_against_everything_else_are_errors_on_all() {
     let calls = CALLS.len() + 2;
     for size in [2, 3] {
