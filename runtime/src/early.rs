@@ -1,7 +1,7 @@
 //! Operations that leave before their fence, to ranks whose memory is not reached.
 //!
 //! They come among the frames of other fences, windows and schedules, so whoever looks for a frame looks through
-//! [`WorldCore::poll`], which stages them by window. The frame that the sender posts at the fence says how many of them
+//! `WorldCore::poll`, which stages them by window. The frame that the sender posts at the fence says how many of them
 //! belong to the epoch; those of epochs that it has given up are dropped.
 
 use crate::fence::kind;
