@@ -131,7 +131,7 @@ fn prepared_runs_against_everything_else_are_errors_on_all() {
     for size in [2, 3] {
         for world in worlds(size) {
             for first in [0, 1] {
-                for other in 0..CALLS.len() + 2 {
+                for other in 0..=CALLS.len() + 1 {
                     let errors = Mutex::new(0);
                     let result = world.run::<(), ()>(|world| {
                         let mut u = world.window::<u64>(4)?;

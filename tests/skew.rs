@@ -338,8 +338,9 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
             }
             result.and_then(|()| world.barrier())
         });
-        for rank in 0..RANKS {
-            let error = told[rank].as_ref().expect("every rank is told");
+        assert_eq!(told.len(), RANKS);
+        for error in &told {
+            let error = error.as_ref().expect("every rank is told");
             assert_eq!(error.class(), Class::RmaSync, "{what} on {transport:?}: {error}");
             let named = both.iter().all(|one| error.message().contains(one));
             assert!(named, "{what} on {transport:?}: {error}: names {both:?}");
@@ -351,7 +352,8 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
 #[test]
 fn what_a_rank_sent_arrives_after_it_has_gone() {
     const RANKS: usize = 4;
-    let ways: [(&str, fn(Window<u64>, Shift)); 4] = [
+    type LetGo = fn(Window<u64>, Shift);
+    let ways: [(&str, LetGo); 4] = [
         ("drops both", |u, shift| drop((u, shift))),
         ("drops the window first", |u, shift| {
             drop(u);
