@@ -1,4 +1,4 @@
-//! Random programs, each on both transports, prepared in every mode, replayed and dynamic, equal to the reference
+//! Random programs, each on both transports, prepared in every mode, replayed and dynamic in every mode, equal to the reference
 //! interpreter bit for bit.
 //!
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
@@ -24,8 +24,14 @@ fn ways(
     seed: u64,
     sim: bool,
 ) -> Result<Vec<Way>, TestCaseError> {
-    let mut ways =
-        vec![Way { name: "dynamic".into(), prepared: Vec::new(), replays: sim && program.ranks > 1 }];
+    let mut ways = vec![Way { name: "dynamic".into(), replays: sim && program.ranks > 1, ..Way::default() }];
+    let asks = [Mode::Aggressive, Mode::Pipelined, Mode::ALL[seed as usize % 5]];
+    let asks = if sim { &asks[..] } else { &asks[2..] };
+    ways.extend(asks.iter().map(|&mode| Way {
+        name: format!("dynamic, {mode}"),
+        asks: Some(mode),
+        ..Way::default()
+    }));
     let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
     // Many small frames, and what the passes may leave out.
     let odd = Options {
@@ -50,7 +56,7 @@ fn ways(
             let schedule = Arc::new(schedule);
             prepared.extend([Some(schedule.clone()), Some(schedule)]);
         }
-        ways.push(Way { name, prepared, replays: false });
+        ways.push(Way { name, prepared, ..Way::default() });
     }
     Ok(ways)
 }

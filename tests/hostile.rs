@@ -127,11 +127,13 @@ fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<
 }
 
 #[test]
+#[expect(clippy::needless_range_loop, reason = "numbers past the calls are prepared runs")]
 fn prepared_runs_against_everything_else_are_errors_on_all() {
+    let calls = CALLS.len() + 2;
     for size in [2, 3] {
         for world in worlds(size) {
             for first in [0, 1] {
-                for other in 0..=CALLS.len() + 1 {
+                for other in 0..calls {
                     let errors = Mutex::new(0);
                     let result = world.run::<(), ()>(|world| {
                         let mut u = world.window::<u64>(4)?;

@@ -193,8 +193,8 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
                 let kind = if first { EpochKind::Dynamic } else { EpochKind::Replayed };
                 assert_eq!(world.last_epoch(), kind, "rank {rank}, round {round}");
             }
-            // A frame to each: a head of 16 bytes, eight for each record (11 calls that put), and six elements of one put.
-            let data = Count { frames: 2, bytes: 2 * 16 + 11 * 8 + 6 * 8 };
+            // A frame to each: a head of 24 bytes, eight for each record (11 calls that put), and six elements of one put.
+            let data = Count { frames: 2, bytes: 2 * 24 + 11 * 8 + 6 * 8 };
             assert!(sent[0][0].bytes > data.bytes + 11 * 8, "the first describes: {sent:?}");
             for sent in &sent[1..] {
                 // The answer to one get of two elements.
@@ -341,6 +341,33 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
     };
     some(runs)?;
     allocations(|| some(runs))
+}
+
+/// A superstep that is not prepared, compared with its pattern in its first epoch only.
+#[test]
+fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
+    const EPOCHS: u64 = 400;
+    for transport in [TransportKind::Local, sim(4)] {
+        let counts: Vec<u64> = ranks(4)
+            .transport(transport.clone())
+            .check(false)
+            .run(|world| {
+                let block = Block::new(world, [12, 9])?.halo(1)?;
+                let mut u = world.window::<f64>(block.len())?;
+                let (mut v, mut w) = (world.window::<f64>(8)?, world.window::<f64>(8)?);
+                let mut some = |epochs| {
+                    (0..epochs).try_for_each(|_| {
+                        exchange(&mut u, &block)?;
+                        mixed(&mut v, &mut w, &[1.0, 2.0, 3.0])
+                    })
+                };
+                some(EPOCHS)?;
+                allocations(|| some(EPOCHS))
+            })
+            .unwrap();
+        let allowed = allowed(&transport, EPOCHS);
+        assert!(counts.iter().all(|count| *count <= allowed), "{transport:?}: {counts:?}");
+    }
 }
 
 #[test]

@@ -411,7 +411,7 @@ fn helped(u: &mut Window<u32>) -> Result<()> {
 #[superstep]
 fn helped_and_fenced(mut u: &mut Window<u32>) -> Result<()> {
     put_one(u)?;
-    u = { u };
+    u = &mut *u;
     u.fence()
 }
 

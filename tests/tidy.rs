@@ -83,7 +83,10 @@ fn unargued(source: &str) -> Vec<usize> {
     let missing = |at: usize| {
         let line = lines[at];
         (line.contains("unsafe {") || line.contains("unsafe impl")) && !above(at, "SAFETY:", 8)
-            || line.contains("unsafe fn ") && !above(at, "# Safety", 16) && !above(at, "SAFETY:", 8)
+            || line.starts_with("pub")
+                && line.contains("unsafe fn ")
+                && !above(at, "# Safety", 16)
+                && !above(at, "SAFETY:", 8)
     };
     (0..lines.len()).filter(|&at| code(lines[at]) && missing(at)).map(|at| at + 1).collect()
 }

@@ -120,6 +120,17 @@ impl Compiled {
         self.with(placement, &Machine::default(), &options)
     }
 
+    /// Compile the same calls for epochs that keep order or do not; see [`World::set_order`].
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn in_order(&self, order: Order) -> Result<Self> {
+        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
+        let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
+        let (machine, options) = (Machine::default(), Options::default());
+        Self::new(self.name, patterns.collect(), placement, &machine, &options)
+    }
+
     /// What the schedules are predicted to take on the built-in machine, one after another.
     pub fn predicted(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
@@ -301,7 +312,7 @@ pub fn prepare(
     record: impl FnOnce(&Recording) -> Result<()>,
 ) -> Result<Prepared> {
     let world = world.core();
-    let call = call(superstep);
+    let call = world.ordered(&call(superstep));
     let own = own(superstep, world, windows, replays, record);
     let message =
         own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
@@ -330,9 +341,14 @@ pub fn prepare(
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
     }
     let (machine, placement) = (Machine::default(), prepared::placement(world));
-    let options = Options { mode: world.mode.get(), ..Options::default() };
+    let options = if world.plans.get() {
+        Options { mode: world.mode.get(), ..Options::default() }
+    } else {
+        Options { mode: Mode::Aggressive, coalesce: false, ..Options::default() }
+    };
     let epochs = patterns.into_iter().map(|interned| {
-        let patterns = interned.into_patterns(superstep.name, table.clone());
+        let mut patterns = interned.into_patterns(superstep.name, table.clone());
+        patterns.order = world.order.get();
         let schedule = schedule(&patterns, placement, &machine, &options);
         prepared::agree(world, schedule.map(Arc::new), &call).map(Rc::new)
     });

@@ -298,7 +298,7 @@ impl Executable {
                     world.count_sent(*bytes, 0);
                 }
                 Step::Await(peer, frame) => {
-                    let arrival = wait_for(endpoint, word, *peer, |endpoint| endpoint.poll(*peer))?;
+                    let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
                     let good = arrival.header.word == word
                         && match frame {
                             Frame::Entry => arrival.header.kind == kind::ENTRY,

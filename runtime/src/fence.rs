@@ -26,7 +26,7 @@ use crate::wire;
 use crate::world::{Traffic, WorldCore};
 use crate::{element_type, kernel};
 use fencepost_planner::element::Op;
-use fencepost_planner::ir::pattern::Kind;
+use fencepost_planner::ir::pattern::{Kind, Order};
 use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
@@ -50,6 +50,8 @@ pub(crate) mod kind {
     pub(crate) const EXPLAIN: u32 = 3;
     /// Setting up windows and worlds.
     pub(crate) const SETUP: u32 = 4;
+    /// Operations for one window that left before its fence; `extra` is the window.
+    pub(crate) const EARLY: u32 = 5;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
     /// Compiled supersteps.
@@ -252,7 +254,11 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
-    let call = &world.supersteps.call(call);
+    let mut call = world.supersteps.call(call);
+    if !windows.is_empty() {
+        call = world.ordered(&call);
+    }
+    let call = &call;
     let failed = match failed {
         Some(error) => Some(error),
         None => {
@@ -389,11 +395,12 @@ pub(crate) fn meet(world: &WorldCore, call: &Call) -> Result<()> {
 
 /// The payload of the next frame from `from`, which must be of this kind.
 pub(crate) fn take_bytes(
+    world: &WorldCore,
     endpoint: &mut Endpoint,
     from: usize,
     kind: u32,
 ) -> Result<Vec<u8>, crate::transport::Lost> {
-    let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
+    let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
     // SAFETY: readable until released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
     let good = frame.header.kind == kind;
@@ -412,7 +419,7 @@ impl Fence<'_> {
         let flags = self.publish(word, failed.is_some())?;
         let all = self.read_letters(word, flags)?;
         if all.disagreement != Disagreement::No {
-            return Err(self.explain(failed, &all));
+            return Err(self.explain(word, failed, &all));
         }
         if self.windows.is_empty() {
             return Ok(());
@@ -731,10 +738,13 @@ impl Fence<'_> {
     }
 
     /// All ranks have seen that something is wrong: tell each other what, and give the error.
-    fn explain(&mut self, failed: Option<Error>, all: &Letters) -> Error {
+    fn explain(&mut self, word: u64, failed: Option<Error>, all: &Letters) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
-        let own = self.call.describe(self.windows);
+        let mut own = self.call.describe(self.windows);
+        if self.world.order.get() == Order::Relaxed && !self.windows.is_empty() {
+            own.push_str(" in relaxed order");
+        }
         let mine = match &failed {
             Some(error) => format!("{own} failed with: {error}"),
             None => own.clone(),
@@ -756,12 +766,18 @@ impl Fence<'_> {
                 let (flags, frames) =
                     self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
                 if frames != INLINE {
-                    wire::discard(self.endpoint, from, frames)?;
+                    wire::discard(self.world, self.endpoint, from, frames)?;
                 }
                 if speaks(flags) {
-                    let text = String::from_utf8_lossy(&take_bytes(self.endpoint, from, kind::EXPLAIN)?)
-                        .into_owned();
+                    let text =
+                        String::from_utf8_lossy(&take_bytes(self.world, self.endpoint, from, kind::EXPLAIN)?)
+                            .into_owned();
                     others.push((from, flags & FAILED != 0, text));
+                }
+                if !words && !self.endpoint.reaches(from) {
+                    // What left early for these windows has come before the letter: look, and drop it.
+                    self.world.poll(self.endpoint, from)?;
+                    self.windows.iter().for_each(|window| self.world.drop_early(from, window, word));
                 }
             }
             Ok(())
@@ -814,8 +830,10 @@ impl WindowCore {
             // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.
             unsafe { &mut *self.region.outbox(set, target) }.clear();
         }
-        let pending = &mut *self.pending.borrow_mut();
-        pending.clear();
+        self.pending.borrow_mut().clear();
+        if self.apart {
+            self.wire.borrow_mut().settled();
+        }
     }
 
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
@@ -837,6 +855,7 @@ impl WindowCore {
     /// Whether operations wait for this window's fence.
     pub(crate) fn is_pending(&self) -> bool {
         !self.pending.borrow().gets.is_empty()
+            || self.wire.borrow().has_left()
             // SAFETY: the set being filled is touched by its owner only.
             || (0..self.world.size).any(|target| !unsafe { &*self.region.outbox(self.set.get(), target) }.is_empty())
     }

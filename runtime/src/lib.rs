@@ -7,7 +7,8 @@ mod assertions;
 mod board;
 pub mod call;
 mod collective;
-pub mod element;
+pub mod early;
+mod element;
 mod execute;
 mod fence;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use crate::window::WindowCore;
 use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Kind, Local, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::verify::{Verified, verify};
@@ -75,6 +75,10 @@ pub(crate) fn agree(
 ) -> Result<Ready> {
     let mine = mine.and_then(|schedule| {
         suits(schedule.placement, world)?;
+        if schedule.order == Order::Relaxed && world.order.get() == Order::Canonical {
+            let message = "the plan does not keep the order of operations, and this world does: call `World::set_order(Order::Relaxed)` first, or compile it in canonical order";
+            return Err(Error::new(Class::Plan, message));
+        }
         Executable::bind(schedule, world)
     });
     let word = match &mine {

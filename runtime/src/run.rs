@@ -35,18 +35,29 @@ pub struct Ranks {
     transport: TransportKind,
     mode: Mode,
     check: bool,
+    plan: bool,
 }
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
 ///
-/// Transport and mode are as the environment says (`FENCEPOST_TRANSPORT=local|sim`, `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct`) unless set.
+/// It reads no environment: threads that share memory, mode auto, calls compared in debug builds, unless set here.
 pub fn ranks(size: usize) -> Ranks {
-    Ranks { size, transport: TransportKind::Local, mode: Mode::Auto, check: cfg!(debug_assertions) }
+    Ranks {
+        size,
+        transport: TransportKind::Local,
+        mode: Mode::Auto,
+        check: cfg!(debug_assertions),
+        plan: true,
+    }
 }
 
 /// Run `program` on every rank of a world: as many ranks as `FENCEPOST_RANKS` says, or as there are cores.
 ///
 /// Gives the value of each rank of this process, collected as the caller likes: `Result<()>`, `Result<Vec<_>>`.
+///
+/// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim`,
+/// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
+/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark|log|mpi` ([`Ranks::check`]).
 ///
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
@@ -82,7 +93,17 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
             ));
         }
     };
-    ranks(size).transport(transport).mode(mode).check(check).run(program)
+    let plan = match std::env::var("FENCEPOST_PLAN").as_deref() {
+        Err(_) | Ok("on") => true,
+        Ok("off") => false,
+        Ok(other) => {
+            return Err(Error::new(
+                Class::Arg,
+                format!("FENCEPOST_PLAN is `{other}`: it may be `on` or `off`"),
+            ));
+        }
+    };
+    ranks(size).transport(transport).mode(mode).plan(plan).check(check).run(program)
 }
 
 /// How one rank ended.
@@ -102,6 +123,15 @@ impl Ranks {
     /// The mode that operations without one of their own prefer.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Whether anything is planned. Without, every operation is a message of its own: supersteps that are prepared here
+    /// are compiled aggressive and nothing is joined, and in epochs that are not compiled every operation is aggressive
+    /// whatever it asks for. Plans that are loaded stay what they are, and where memory is reached, epochs that are not
+    /// compiled have no messages. It is there to compare with. [`run`] asks `FENCEPOST_PLAN=on|off`.
+    pub fn plan(mut self, plan: bool) -> Self {
+        self.plan = plan;
         self
     }
 
@@ -184,6 +214,7 @@ impl Ranks {
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
         world.core().supersteps.check(self.check);
+        world.core().plans.set(self.plan);
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);

@@ -111,6 +111,11 @@ impl Supersteps {
         self.check.get()
     }
 
+    /// Whether the calls that are being made will be compared before anything moves.
+    pub(crate) fn comparing(&self) -> bool {
+        self.running.borrow().last().is_some_and(|running| running.claim.is_some())
+    }
+
     /// Keep whether a fence failed.
     pub(crate) fn fenced(&self, failed: bool) {
         self.failed.set(failed);

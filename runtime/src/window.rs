@@ -63,6 +63,8 @@ pub struct WindowCore {
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
+    /// Whether there are ranks whose memory is not reached: what is for them may leave before the fence.
+    pub(crate) apart: bool,
     /// What travelled to and from ranks whose memory is not reached.
     pub(crate) wire: RefCell<Wire>,
 }
@@ -125,6 +127,14 @@ impl<T: Element> Window<T> {
     }
 
     /// Let operations that name no mode of their own prefer this one.
+    ///
+    /// In an epoch that is not compiled, and where memory is not reached, an *aggressive* operation whose source is a
+    /// slice leaves at the call, and *pipelined* ones leave in frames of about the chunk that the machine model gives,
+    /// each as soon as it is full; the target stages them until its fence. What was collected before for the same
+    /// target leaves with them, since order is kept; and a section, which is read at the fence, holds back all that is
+    /// put after it. Everything else, gets too, leaves in one frame at the fence. Where memory is reached nothing leaves
+    /// at all, since the target reads the origin's outbox: every preference is *aggregated* there. While calls are
+    /// compared with a superstep's pattern nothing leaves early either.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.mode.set(mode);
     }
@@ -253,7 +263,9 @@ impl WindowCore {
         self.set.set(set);
         self.short.set(short);
         for (target, (lane, peer)) in self.lanes.iter().zip(&self.peers).enumerate() {
-            lane.below.set(if short { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
+            // What may leave early goes the long way.
+            let open = short && peer.region.is_some();
+            lane.below.set(if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
             lane.outbox.set(self.region.outbox(set, target));
             lane.memory.set(peer.region.as_ref().map_or(std::ptr::null(), |region| region.base()));
         }
@@ -418,6 +430,15 @@ impl WindowCore {
         Error::new(class, message).on_rank(self.world.rank as u32).at(site)
     }
 
+    /// Collect a put or an accumulate of one small element, all of it checked.
+    fn send_one(&self, kind: Kind, value: &[u8], target: usize, at: usize, site: &'static Location<'static>) {
+        let mut bits = [0u8; 8];
+        bits[..value.len()].copy_from_slice(value);
+        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
+    }
+
     /// Collect a put or an accumulate that is more than one small element.
     #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn send_wide(
@@ -463,7 +484,15 @@ impl WindowCore {
 }
 
 impl<T: Element> Window<T> {
-    /// What is more than one small element, or is matched with a plan: kept out of the loops that calls stand in, where the
+    /// Where an operation on one element goes, if a record says all of it.
+    fn small(&self, kind: Kind, target: usize, place: &Place) -> Option<usize> {
+        let (Place::At(at), Some(peer)) = (place, self.core.peers.get(target)) else { return None };
+        let fits = size_of::<T>() <= 8 && *at < peer.len.min(DISPLACEMENTS as usize);
+        let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(element_type::<T>()));
+        (fits && takes).then_some(*at)
+    }
+
+    /// What is more than one small element, may leave before the fence, or is matched with a plan: kept out of the loops that calls stand in, where the
     /// short way then takes a few instructions.
     #[cold]
     #[inline(never)]
@@ -473,6 +502,7 @@ impl<T: Element> Window<T> {
         given: Given<'_, T>,
         target: Option<usize>,
         place: Place,
+        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         if !self.core.short.get() {
@@ -490,14 +520,22 @@ impl<T: Element> Window<T> {
         let Some(target) = target else { return Ok(()) };
         match given {
             Given::Slice(values) => {
+                let small = if values.len() == 1 { self.small(kind, target, &place) } else { None };
+                if let Some(at) = small {
+                    self.core.send_one(kind, bytemuck::cast_slice(values), target, at, site);
+                    self.core.hurry(target, mode);
+                    return Ok(());
+                }
                 let bytes = bytemuck::cast_slice(values);
-                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)
+                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)?;
             }
             Given::Section(window, section) => {
                 let count = section.size();
-                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)
+                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)?;
             }
         }
+        self.core.hurry(target, mode);
+        Ok(())
     }
 }
 
@@ -512,7 +550,6 @@ impl<T: Element> Collect<T> for Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        let _ = mode;
         // Each is taken apart and, off the short way, put together again: what is only known by value stays in registers.
         match (given, place) {
             (Given::Slice(values), Place::At(at)) => {
@@ -530,9 +567,9 @@ impl<T: Element> Collect<T> for Window<T> {
                     outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
                     return Ok(());
                 }
-                self.send_more(kind, Given::Slice(values), target, Place::At(at), site)
+                self.send_more(kind, Given::Slice(values), target, Place::At(at), mode, site)
             }
-            (given, place) => self.send_more(kind, given, target, place, site),
+            (given, place) => self.send_more(kind, given, target, place, mode, site),
         }
     }
 

@@ -23,8 +23,31 @@ pub(crate) struct Wire {
     arrived: Vec<Vec<Arrived>>,
     /// Room for values, to be filled again.
     spare: Vec<Vec<u8>>,
+    /// What has left early for each rank.
+    pub(crate) left: Vec<Left>,
+    /// Epochs so far, given up ones too: what left early in one is never taken for another's.
+    generation: u32,
     frame: Vec<u8>,
 }
+
+/// What has left early for a rank.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Left {
+    /// In this epoch.
+    pub(crate) frames: u32,
+    /// Bytes in them.
+    pub(crate) bytes: u64,
+    /// Whether anything has since the last fence that went through: the target has to be told what became of it.
+    open: bool,
+}
+
+/// Bytes before a frame's description:
+///
+/// ```text
+/// 0  slot, 1 whether it is remembered, 4 records (u32), 8 bytes of description (u64)
+/// 16 the epoch among the sender's (u32), 20 how many frames of it left early (u32)
+/// ```
+const HEAD: usize = 24;
 
 /// What was sent for the epochs that one line ends.
 #[derive(Default)]
@@ -33,6 +56,8 @@ struct Sendings {
     description: Vec<u8>,
     /// Whether the last of these epochs had any operations.
     any: bool,
+    /// Whether some of them had left early.
+    early: bool,
 }
 
 struct Memory<D> {
@@ -54,11 +79,19 @@ struct Description {
     gets: Vec<Datatype>,
 }
 
-/// The elements of operations that a slot describes.
+/// The elements of operations that are described.
 struct Arrived {
-    slot: usize,
+    described: Described,
     values: Vec<u8>,
     records: usize,
+}
+
+/// Where the description of what arrived is.
+enum Described {
+    /// Remembered, in this slot.
+    Slot(usize),
+    /// Its own.
+    Own(Description),
 }
 
 impl Wire {
@@ -68,6 +101,8 @@ impl Wire {
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
+            left: vec![Left::default(); ranks],
+            generation: 0,
             frame: Vec::new(),
         }
     }
@@ -80,6 +115,19 @@ impl Wire {
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
             self.spare.push(emptied(arrived.values));
         }
+        self.generation = self.generation.wrapping_add(1);
+        self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
+    }
+
+    /// After an epoch that went through.
+    pub(crate) fn settled(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.left.fill(Left::default());
+    }
+
+    /// Whether operations of this epoch have left already.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.iter().any(|left| left.frames > 0)
     }
 }
 
@@ -106,27 +154,14 @@ pub(crate) fn send(
     let gets = || pending.gets.iter().filter(|get| get.target as usize == to);
     let wire = &mut *window.wire.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
-    if outbox.is_empty() && gets().next().is_none() {
+    let left = wire.left[to];
+    if outbox.is_empty() && gets().next().is_none() && !left.open {
         let sendings = wire.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
         let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
         return Ok(Sent { frames: false, changed });
     }
     let frame = &mut wire.frame;
-    frame.clear();
-    frame.extend_from_slice(&[0; 16]);
-    frame.extend_from_slice(&(outbox.records.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&(outbox.wide.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&(gets().count() as u32).to_le_bytes());
-    frame.extend_from_slice(&[0; 4]);
-    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.head.to_le_bytes()));
-    for wide in &outbox.wide {
-        let WideSource::Bytes(at) = wide.source else {
-            return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
-        };
-        frame.push(wide.code as u8);
-        frame.extend_from_slice(&(at as u64).to_le_bytes());
-        wide.remote.encode(frame);
-    }
+    describe(frame, outbox, gets().count())?;
     gets().for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
 
@@ -134,7 +169,7 @@ pub(crate) fn send(
     let memory = &mut wire.sent[to];
     let slot = memory.slots.iter().position(|(other, _)| *other == key);
     let (slot, same) = match slot {
-        Some(slot) if memory.slots[slot].1.description == frame[16..described] => (slot, true),
+        Some(slot) if memory.slots[slot].1.description == frame[HEAD..described] => (slot, true),
         Some(slot) => (slot, false),
         None if memory.slots.len() < SLOTS => {
             memory.slots.push((key, Sendings::default()));
@@ -147,21 +182,20 @@ pub(crate) fn send(
         }
     };
     let sendings = &mut memory.slots[slot].1;
-    let changed = !same || !std::mem::replace(&mut sendings.any, true);
+    let changed = !same || !std::mem::replace(&mut sendings.any, true) || left.frames > 0 || sendings.early;
+    sendings.early = left.frames > 0;
     if same {
-        frame.truncate(16);
+        frame.truncate(HEAD);
     } else {
         sendings.any = true;
         sendings.description.clear();
-        sendings.description.extend_from_slice(&frame[16..described]);
+        sendings.description.extend_from_slice(&frame[HEAD..described]);
     }
-    let described = frame.len() - 16;
     frame[0] = slot as u8;
     frame[1] = u8::from(same);
-    frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
-    frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
-    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.value.to_le_bytes()));
-    frame.extend_from_slice(&outbox.bytes);
+    frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
+    frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
+    let described = fill(frame, outbox);
     let head = header(word, kind::DATA, window.key.window);
     // SAFETY: a transport that does not reach `to` copies the payload.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
@@ -169,6 +203,63 @@ pub(crate) fn send(
     world.posted(to);
     world.count_sent(frame.len(), described);
     Ok(Sent { frames: true, changed })
+}
+
+/// Begin a frame: room for its head, and the description of what is in the outbox; that of `gets` gets is to follow.
+fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Result<()> {
+    frame.clear();
+    frame.extend_from_slice(&[0; HEAD]);
+    frame.extend_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(outbox.wide.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(gets as u32).to_le_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.head.to_le_bytes()));
+    for wide in &outbox.wide {
+        let WideSource::Bytes(at) = wide.source else {
+            return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
+        };
+        frame.push(wide.code as u8);
+        frame.extend_from_slice(&(at as u64).to_le_bytes());
+        wide.remote.encode(frame);
+    }
+    Ok(())
+}
+
+/// End a frame: the elements, and how much there is of what. Gives the bytes of the description.
+fn fill(frame: &mut Vec<u8>, outbox: &Outbox) -> usize {
+    let described = frame.len() - HEAD;
+    frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
+    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.value.to_le_bytes()));
+    frame.extend_from_slice(&outbox.bytes);
+    described
+}
+
+/// Send `to` what is in its outbox, before the fence.
+///
+/// # Errors
+/// It was not posted: `to` has left, or the world was ended. The fence finds that out too, so the caller need not say so.
+pub(crate) fn send_early(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    window: &WindowCore,
+    to: usize,
+    outbox: &Outbox,
+) -> Result<()> {
+    let wire = &mut *window.wire.borrow_mut();
+    let frame = &mut wire.frame;
+    describe(frame, outbox, 0)?;
+    frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
+    let described = fill(frame, outbox);
+    let head = header(u64::from(world.number()) << 32, kind::EARLY, window.key.window);
+    // SAFETY: a transport that does not reach `to` copies the payload.
+    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+        .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
+    world.posted(to);
+    world.count_sent(frame.len(), described);
+    let left = &mut wire.left[to];
+    *left = Left { frames: left.frames + 1, bytes: left.bytes + frame.len() as u64, open: true };
+    Ok(())
 }
 
 /// Take in one frame of operations from `from`.
@@ -180,13 +271,14 @@ pub(crate) fn receive(
     word: u64,
     call: &Call,
 ) -> Result<()> {
-    let frame = wait(endpoint, |endpoint| endpoint.poll(from)).map_err(|lost| world.lost(&lost, call))?;
+    let frame =
+        wait(endpoint, |endpoint| world.poll(endpoint, from)).map_err(|lost| world.lost(&lost, call))?;
     // SAFETY: a frame is readable until it is released, below.
     let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let window = windows.iter().find(|window| window.key.window == frame.header.extra);
     let taken = match window {
         Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
-            take(window, from, payload)
+            take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
         }
         _ => None,
     };
@@ -200,11 +292,7 @@ fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
     if !wire.arrived[from].is_empty() {
         return None; // one frame an epoch: a second one could change what the first was checked against
     }
-    let (head, rest) = payload.split_at_checked(16)?;
-    let (slot, same) = (head[0] as usize, head[1] == 1);
-    let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
-    let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
-    let (description, values) = rest.split_at_checked(described)?;
+    let Parts { slot, same, records, description, values } = parts(payload)?;
     let memory = &mut wire.got[from];
     if same {
         memory.slots.get(slot)?;
@@ -221,8 +309,46 @@ fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
     check(window, description, records, values.len())?;
     let mut kept = wire.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
-    wire.arrived[from].push(Arrived { slot, values: kept, records });
+    wire.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
     Some(())
+}
+
+/// A frame, taken apart.
+struct Parts<'a> {
+    slot: usize,
+    same: bool,
+    records: usize,
+    description: &'a [u8],
+    values: &'a [u8],
+}
+
+fn parts(payload: &[u8]) -> Option<Parts<'_>> {
+    let (head, rest) = payload.split_at_checked(HEAD)?;
+    let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
+    let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
+    let (description, values) = rest.split_at_checked(described)?;
+    Some(Parts { slot: head[0] as usize, same: head[1] == 1, records, description, values })
+}
+
+/// Take in what left early, now that the frame of the fence says which of it counts; the rest was given up.
+fn take_early(world: &WorldCore, window: &WindowCore, from: usize, word: u64, fence: &[u8]) -> Option<()> {
+    let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
+    let epoch = fence.get(16..20)?;
+    let staged = world.staged.borrow_mut().take(from, window.key.window, word);
+    let mut arrived = Vec::new();
+    for payload in staged.into_iter().filter(|payload| payload.get(16..20) == Some(epoch)) {
+        let Parts { records, description, values, .. } = parts(&payload)?;
+        let mut own = Description::default();
+        read_description(&mut own, description)?;
+        check(window, &own, records, values.len())?;
+        if !own.gets.is_empty() {
+            return None;
+        }
+        arrived.push(Arrived { described: Described::Own(own), values: values.to_vec(), records });
+    }
+    let all = arrived.len() == left as usize;
+    window.wire.borrow_mut().arrived[from].splice(0..0, arrived);
+    all.then_some(())
 }
 
 fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
@@ -298,7 +424,8 @@ pub(crate) fn answer(
             wire.frame.clear();
             let mut asked = false;
             for arrived in &wire.arrived[to] {
-                for get in &wire.got[to].slots[arrived.slot].1.gets {
+                let Described::Slot(slot) = arrived.described else { continue };
+                for get in &wire.got[to].slots[slot].1.gets {
                     asked = true;
                     let at = wire.frame.len();
                     wire.frame.try_reserve(get.size() * size).map_err(|_| Lost {
@@ -338,7 +465,7 @@ pub(crate) fn take_answers(
             if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
                 continue;
             }
-            let frame = wait(endpoint, |endpoint| endpoint.poll(from))?;
+            let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
             // SAFETY: readable until released, below.
             let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
             let expected: usize = pending
@@ -378,7 +505,10 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
     let wire = &mut *window.wire.borrow_mut();
     let Wire { got, arrived, spare, .. } = wire;
     for arrived in arrived[origin].drain(..) {
-        let description = &got[origin].slots[arrived.slot].1;
+        let description = match &arrived.described {
+            Described::Slot(slot) => &got[origin].slots[*slot].1,
+            Described::Own(own) => own,
+        };
         let (values, bytes) = arrived.values.split_at(arrived.records * 8);
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
         unsafe {
@@ -394,9 +524,14 @@ fn emptied(mut values: Vec<u8>) -> Vec<u8> {
 }
 
 /// Drop the frames of an epoch that failed.
-pub(crate) fn discard(endpoint: &mut Endpoint, from: usize, frames: usize) -> Result<(), Lost> {
+pub(crate) fn discard(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    frames: usize,
+) -> Result<(), Lost> {
     for _ in 0..frames {
-        wait(endpoint, |endpoint| endpoint.poll(from))?;
+        wait(endpoint, |endpoint| world.poll(endpoint, from))?;
         endpoint.release(from);
     }
     Ok(())

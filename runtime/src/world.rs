@@ -3,6 +3,7 @@
 use crate::assertions::Assertions;
 use crate::board::Board;
 use crate::call::WindowKey;
+use crate::early::Staged;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
 use crate::pending::Pending;
@@ -15,7 +16,7 @@ use crate::window::{Lane, Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
-use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -67,6 +68,8 @@ pub(crate) struct WorldCore {
     made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
     windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    /// Operations that came before their fence.
+    pub(crate) staged: RefCell<Staged>,
     /// Why the world has ended.
     dead: RefCell<Option<String>>,
     /// Payloads that others may still read, by whom and as which frame.
@@ -77,6 +80,10 @@ pub(crate) struct WorldCore {
     pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
     pub(crate) sequence: Cell<u64>,
     pub(crate) mode: Cell<Mode>,
+    /// Whether order is kept in epochs from here on.
+    pub(crate) order: Cell<Order>,
+    /// Whether anything is planned; else every operation is a message of its own.
+    pub(crate) plans: Cell<bool>,
     pub(crate) traffic: Cell<Traffic>,
     /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time.
     pub(crate) changed: Cell<bool>,
@@ -106,12 +113,15 @@ impl World {
             number: Cell::new(0),
             made: Cell::new(0),
             windows: RefCell::default(),
+            staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),
             sequence: Cell::new(0),
             mode: Cell::new(mode),
+            order: Cell::default(),
+            plans: Cell::new(true),
             traffic: Cell::default(),
             changed: Cell::new(true),
             supersteps: Supersteps::default(),
@@ -158,6 +168,9 @@ impl World {
             core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
         }
         let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
+        // Known from here on: those who leave this call sooner may send it operations at once.
+        core.windows.borrow_mut().insert(number, (len, element));
+        let unmade = Unmade(core, number);
         let all = core
             .meet(&call, |_| mine.to_vec())
             .inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
@@ -199,7 +212,7 @@ impl World {
             peers.push(Peer { len: description.len as usize, region });
         }
         let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
-        core.windows.borrow_mut().insert(number, (len, element));
+        std::mem::forget(unmade);
         Ok(Window::new(WindowCore {
             key,
             element,
@@ -214,6 +227,7 @@ impl World {
             lanes: (0..core.size).map(|_| Lane::default()).collect(),
             closed: Cell::new(false),
             matching: RefCell::new(None),
+            apart: !core.reaches_all,
             wire: RefCell::new(Wire::new(core.size)),
         }))
     }
@@ -236,6 +250,17 @@ impl World {
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
         windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
+    }
+
+    /// Whether order is kept in the epochs that end, and the supersteps that are prepared, from here on. All ranks say
+    /// the same: a fence or a `prepare` where they differ is `RMA_SYNC` on all.
+    ///
+    /// With [`Order::Relaxed`] each element takes each of its operations exactly once, in some order; schedules may use
+    /// that, and what is not compiled keeps the canonical order, which is one of those allowed. A prepared superstep
+    /// keeps the order that it was prepared for. A world begins with [`Order::Canonical`], or that of the one it was
+    /// split from.
+    pub fn set_order(&self, order: Order) {
+        self.core.order.set(order);
     }
 
     /// Wait until every rank has come here.
@@ -291,6 +316,8 @@ impl World {
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
+        world.core.plans.set(core.plans.get());
+        world.core.order.set(core.order.get());
         Ok(Some(world))
     }
 
@@ -320,6 +347,15 @@ impl grid::Place for World {
     }
     fn size(&self) -> usize {
         self.core.size
+    }
+}
+
+/// A window that has not come to be is forgotten.
+struct Unmade<'w>(&'w WorldCore, u32);
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        self.0.forget_window(WindowKey { world: self.0.id, window: self.1 });
     }
 }
 
@@ -373,6 +409,19 @@ impl WorldCore {
         u64::from(number) << 32 | u64::from(hash)
     }
 
+    /// A call that ends or prepares an epoch, in the order that holds now.
+    pub(crate) fn ordered(&self, call: &Call) -> Call {
+        match self.order.get() {
+            Order::Canonical => *call,
+            Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
+        }
+    }
+
+    /// How many supersteps there were so far.
+    pub(crate) fn number(&self) -> u32 {
+        self.number.get()
+    }
+
     /// The next get's place among all of this rank.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequence.set(self.sequence.get() + 1);
@@ -424,12 +473,18 @@ impl WorldCore {
     }
 
     /// Length and element type of this rank's part of a window that lives.
+    /// Whether this rank has the window, or is in the call that makes it.
+    pub(crate) fn has_window(&self, window: u32) -> bool {
+        self.windows.borrow().contains_key(&window)
+    }
+
     pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
         self.windows.borrow().get(&key.window).copied()
     }
 
     pub(crate) fn forget_window(&self, key: WindowKey) {
         self.windows.borrow_mut().remove(&key.window);
+        self.staged.borrow_mut().forget(key.window);
     }
 
     pub(crate) fn count_sent(&self, bytes: usize, described: usize) {
@@ -489,7 +544,10 @@ impl WorldCore {
                 all.push(give(from));
                 continue;
             }
-            all.push(fence::take_bytes(endpoint, from, kind::SETUP).map_err(|lost| self.lost(&lost, call))?);
+            all.push(
+                fence::take_bytes(self, endpoint, from, kind::SETUP)
+                    .map_err(|lost| self.lost(&lost, call))?,
+            );
         }
         Ok(all)
     }

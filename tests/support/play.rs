@@ -2,13 +2,15 @@
 
 use super::program::{Epoch, Outcome, Program, first_bytes, slice_of};
 use fencepost::__private::{Prepared, Superstep, adopt, enter};
-use fencepost::{AnyWindow, Datatype, Element, EpochKind, Ticket, TransportKind, ValueAt, Window, World};
+use fencepost::{
+    AnyWindow, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window, World,
+};
 use fencepost_planner::Verified;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ids::Id;
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
 use fencepost_planner::ir::schedule::Schedule;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How to play a program.
@@ -20,6 +22,11 @@ pub struct Way {
     pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
     /// Every epoch stands twice in a row, and where ranks only exchange messages the second is replayed.
     pub replays: bool,
+    /// Windows prefer this mode and operations those that they were drawn with; without, nobody asks for any. What is
+    /// put into a window that the next fences leave out is then called before them.
+    pub asks: Option<Mode>,
+    /// Whether order is kept.
+    pub order: Order,
 }
 
 type Opaque = [u16; 3];
@@ -118,10 +125,14 @@ pub fn issue<T: Element>(
         },
         (Kind::Put, Some(section)) => window.put(section).mode(operation.mode).to(target, remote)?,
         (Kind::Accumulate(op), None) => match one {
-            Some(at) => window.accumulate([elements::<T>(slice)[0]], op).to(target, at)?,
-            None => window.accumulate(&elements::<T>(slice), op).to(target, remote)?,
+            Some(at) => {
+                window.accumulate([elements::<T>(slice)[0]], op).mode(operation.mode).to(target, at)?
+            }
+            None => window.accumulate(&elements::<T>(slice), op).mode(operation.mode).to(target, remote)?,
         },
-        (Kind::Accumulate(op), Some(section)) => window.accumulate(section, op).to(target, remote)?,
+        (Kind::Accumulate(op), Some(section)) => {
+            window.accumulate(section, op).mode(operation.mode).to(target, remote)?
+        }
         (Kind::Get, Some(section)) => window.get(section).from(target, remote)?,
         (Kind::Get, None) => return window.fetch(target, remote).map(Some),
     }
@@ -186,8 +197,11 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
     for (w, window) in windows.iter_mut().enumerate() {
         let first = first_bytes(me, w, program.windows[w], program.lens[me][w]);
         each!(window, w => bytemuck::cast_slice_mut(w).copy_from_slice(&first));
+        each!(window, w => w.set_mode(way.asks.unwrap_or_default()));
     }
+    world.set_order(way.order);
     let mut brought = BTreeMap::new();
+    let mut called = BTreeSet::new();
     let mut prepared: Vec<Option<Prepared>> = Vec::new();
     for e in 0..program.epochs.len() {
         // Equal schedules in a row are one prepared superstep, run again.
@@ -210,7 +224,7 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
             }
             None => None,
         };
-        let tickets = call(program, e, me, windows)?;
+        let tickets = call(program, e, me, windows, way, &mut called)?;
         match scope {
             Some((_bound, scope)) => {
                 let exchanges = world.meter().exchanges;
@@ -237,10 +251,32 @@ fn fenced<'w>(windows: &'w mut [Any], epoch: &Epoch) -> Vec<&'w mut dyn AnyWindo
     windows.map(|(_, window)| window.erased()).collect()
 }
 
-/// Make this rank's calls of epoch `e`.
-fn call(program: &Program, e: usize, me: usize, windows: &[Any]) -> fencepost::Result<Vec<(u32, AnyTicket)>> {
+/// Make this rank's calls of epoch `e`, and those of later ones that may be made before its fence.
+fn call(
+    program: &Program,
+    e: usize,
+    me: usize,
+    windows: &[Any],
+    way: &Way,
+    called: &mut BTreeSet<(usize, usize)>,
+) -> fencepost::Result<Vec<(u32, AnyTicket)>> {
     let mut tickets = Vec::new();
-    for (i, operation) in program.epochs[e].operations[me].iter().enumerate() {
+    let mut all: Vec<(usize, usize)> = (0..program.epochs[e].operations[me].len()).map(|i| (e, i)).collect();
+    if way.asks.is_some() {
+        for w in 0..windows.len() {
+            let open = program.epochs[e..].iter().take_while(|epoch| !epoch.fenced.contains(&w)).count();
+            // Gets stay where they are: they land in program order whatever windows they are from.
+            if let Some(later) = program.epochs.get(e + open) {
+                let puts = later.operations[me].iter().enumerate();
+                let puts = puts.filter(|(_, o)| o.window.index() == w && o.kind != Kind::Get);
+                all.extend(puts.filter(|_| open > 0).map(|(i, _)| (e + open, i)));
+            }
+        }
+    }
+    for (e, i) in all.into_iter().filter(|call| called.insert(*call)) {
+        let operation = &program.epochs[e].operations[me][i];
+        let silent = Operation { mode: Mode::Auto, ..operation.clone() };
+        let operation = if way.asks.is_some() { operation } else { &silent };
         let target = operation.target.map(|delta| (me as i64 + delta.0) as usize);
         let slice = slice_of(e, me, i, program.windows[operation.window.index()], operation.remote.size());
         let ticket = issue_any!(windows, operation, target, &slice, F64 I32 U8 Pair F32 Opaque);

@@ -292,32 +292,41 @@ fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
 }
 
 impl Program {
-    /// What the law says.
-    pub fn reference(&self) -> Outcome {
+    /// The windows as they begin.
+    pub fn first(&self) -> reference::World {
         let memory = (0..self.ranks).map(|rank| {
             (0..self.windows.len())
                 .map(|w| first_bytes(rank, w, self.windows[w], self.lens[rank][w]))
                 .collect::<Table<WindowId, _>>()
         });
-        let mut world =
-            reference::World { element: self.windows.iter().copied().collect(), memory: memory.collect() };
+        reference::World { element: self.windows.iter().copied().collect(), memory: memory.collect() }
+    }
+
+    /// Epoch `e` as the reference has it.
+    pub fn law(&self, e: usize) -> reference::Epoch {
+        let epoch = &self.epochs[e];
+        let mut law = reference::Epoch::default();
+        for (rank, operations) in epoch.operations.iter().enumerate() {
+            let mut sources = BTreeMap::new();
+            for (i, operation) in operations.iter().enumerate() {
+                if operation.local == Local::Buffer && operation.kind != Kind::Get {
+                    let element = self.windows[operation.window.index()];
+                    sources
+                        .insert(OperationId::new(i), slice_of(e, rank, i, element, operation.remote.size()));
+                }
+            }
+            law.patterns.push(Pattern { operations: operations.iter().cloned().collect() });
+            law.sources.push(sources);
+        }
+        law
+    }
+
+    /// What the law says.
+    pub fn reference(&self) -> Outcome {
+        let mut world = self.first();
         let mut tickets = vec![BTreeMap::new(); self.ranks];
         for (e, epoch) in self.epochs.iter().enumerate() {
-            let mut law = reference::Epoch::default();
-            for (rank, operations) in epoch.operations.iter().enumerate() {
-                let mut sources = BTreeMap::new();
-                for (i, operation) in operations.iter().enumerate() {
-                    if operation.local == Local::Buffer && operation.kind != Kind::Get {
-                        let element = self.windows[operation.window.index()];
-                        sources.insert(
-                            OperationId::new(i),
-                            slice_of(e, rank, i, element, operation.remote.size()),
-                        );
-                    }
-                }
-                law.patterns.push(Pattern { operations: operations.iter().cloned().collect() });
-                law.sources.push(sources);
-            }
+            let law = self.law(e);
             let landed = reference::run(&mut world, &law).expect("the generator makes programs that fit");
             for (rank, landed) in landed.into_iter().enumerate() {
                 for (operation, bytes) in landed {

@@ -3,6 +3,7 @@
 use super::canonical::{self, REACH, check, fold};
 use super::form::{Datatype, Piece};
 use crate::error::{Class, Error, Result};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// `count` copies of a datatype: [an extent apart](Datatype::from), or [at a step of one's own](Repeat::every).
@@ -40,7 +41,7 @@ impl Repeat {
         check(of.low(), &[(count, step)], 1)?;
         check(of.high() - 1, &[(count, step)], 1)?;
         check(0, &[(count, 0)], size)?;
-        canonical::repeat(of.pieces().to_vec(), count, step).map(Datatype::from_canonical)
+        canonical::repeat(of.pieces().into(), count, step).map(Datatype::from_canonical)
     }
 
     /// The copies an extent apart.
@@ -203,7 +204,7 @@ impl Datatype {
         let shifted = |piece: &Piece| Piece { offset: piece.offset + by, ..piece.clone() };
         Ok(match self.pieces() {
             [piece] => Self::from_piece(shifted(piece)),
-            pieces => Self::from_canonical(pieces.iter().map(shifted).collect()),
+            pieces => Self::from_canonical(pieces.iter().map(shifted).collect::<Vec<_>>()),
         })
     }
 
@@ -239,7 +240,7 @@ impl Datatype {
         }
         check(0, &[(shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n)), 1)], 1)?;
         let (mut stride, mut offset) = (1, 0);
-        let mut dims = Vec::with_capacity(shape.len());
+        let mut dims: SmallVec<[(usize, i64); 4]> = SmallVec::new();
         for ((&shape, &start), &len) in shape.iter().zip(start).zip(len).rev() {
             dims.push((len, stride));
             offset += start as i64 * stride;

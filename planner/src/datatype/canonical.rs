@@ -17,13 +17,16 @@ pub const MOST_PIECES: usize = 1 << 24;
 /// Displacements are from `-REACH` to below `REACH`.
 pub(super) const REACH: i64 = 1 << 62;
 
+/// A list in the making: nearly always of a single piece, which needs no allocation.
+pub(super) type Pieces = SmallVec<[Piece; 1]>;
+
 /// The canonical form of a nest. Zero counts give none.
-pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Vec<Piece>> {
+pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pieces> {
     if run == 0 || dims.iter().any(|&(count, _)| count == 0) {
-        return Ok(Vec::new());
+        return Ok(Pieces::new());
     }
     check(offset, dims, run)?;
-    let mut list = vec![Piece::contiguous(offset, run)];
+    let mut list = Pieces::from_iter([Piece::contiguous(offset, run)]);
     for &(count, stride) in dims.iter().rev().filter(|(count, _)| *count > 1) {
         list = repeat(list, count, stride)?;
     }
@@ -59,7 +62,7 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
 }
 
 /// The canonical form of `count` (at least 2) copies of a canonical list, `stride` apart, all within the limits.
-pub(super) fn repeat(mut list: Vec<Piece>, count: usize, stride: i64) -> Result<Vec<Piece>> {
+pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Pieces> {
     if let [piece] = &mut list[..] {
         let next = Piece { offset: piece.offset + stride, ..piece.clone() };
         let depth = piece.dims.len();
@@ -90,7 +93,7 @@ pub(super) fn repeat(mut list: Vec<Piece>, count: usize, stride: i64) -> Result<
                 }
                 joined.dims.insert(0, Dim { count, stride });
                 joined = part(joined.offset, count - 1, &joined.dims, joined.run);
-                return fold(vec![first, joined, last]);
+                return fold(vec![first, joined, last]).map(Pieces::from_vec);
             }
             Some(_) => {}
         }
@@ -104,7 +107,7 @@ pub(super) fn repeat(mut list: Vec<Piece>, count: usize, stride: i64) -> Result<
     let copies = (0..count as i64).flat_map(|i| {
         list.iter().map(move |piece| Piece { offset: piece.offset + i * stride, ..piece.clone() })
     });
-    fold(copies.collect())
+    fold(copies.collect()).map(Pieces::from_vec)
 }
 
 /// The canonical form of a list of sound pieces within the limits.

@@ -1,5 +1,6 @@
 //! The form of a datatype, and what can be asked of it without visiting its elements.
 
+use super::canonical::Pieces;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,7 +92,8 @@ impl Datatype {
     }
 
     /// From pieces in canonical form, within the limits.
-    pub(super) fn from_canonical(mut pieces: Vec<Piece>) -> Self {
+    pub(super) fn from_canonical(pieces: impl Into<Pieces>) -> Self {
+        let mut pieces = pieces.into();
         match pieces.len() {
             0 => Self::empty(),
             1 => Self::from_piece(pieces.remove(0)),
@@ -99,7 +101,7 @@ impl Datatype {
                 size: pieces.iter().map(Piece::size).sum(),
                 low: pieces.iter().map(Piece::low).min().unwrap_or(0),
                 high: pieces.iter().map(Piece::high).max().unwrap_or(0),
-                form: Form::Many(pieces.into()),
+                form: Form::Many(pieces.into_vec().into()),
             },
         }
     }

@@ -1,0 +1,114 @@
+//! Operations that leave before their fence, to ranks whose memory is not reached.
+//!
+//! They come among the frames of other fences, windows and schedules, so whoever looks for a frame looks through
+//! `WorldCore::poll`, which stages them by window. The frame that the sender posts at the fence says how many of them
+//! belong to the epoch; those of epochs that it has given up are dropped.
+
+use crate::fence::kind;
+use crate::transport::{Endpoint, Frame, Lost, Transport};
+use crate::window::WindowCore;
+use crate::wire;
+use crate::world::WorldCore;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::Machine;
+
+/// What came before its fence, by sender, in the order sent.
+pub(crate) struct Staged {
+    from: Vec<Vec<Early>>,
+}
+
+struct Early {
+    window: u32,
+    /// Supersteps that the sender had been in when it sent it.
+    number: u32,
+    payload: Vec<u8>,
+}
+
+impl Early {
+    /// Whether it was sent before the sender entered the fence of this word.
+    fn before(&self, word: u64) -> bool {
+        ((word >> 32) as u32).wrapping_sub(self.number) as i32 > 0
+    }
+}
+
+impl Staged {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self { from: (0..ranks).map(|_| Vec::new()).collect() }
+    }
+
+    /// What `from` sent for this window before the fence of this word.
+    pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
+        let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
+        taken.map(|early| early.payload).collect()
+    }
+
+    /// The window is gone.
+    pub(crate) fn forget(&mut self, window: u32) {
+        self.from.iter_mut().for_each(|all| all.retain(|early| early.window != window));
+    }
+}
+
+impl WorldCore {
+    /// The oldest frame from `from` that was not released and is due now, as [`Transport::poll`] has it: what left
+    /// early is staged on the way, or dropped where its window is no more.
+    ///
+    /// # Errors
+    /// As [`Transport::poll`].
+    #[inline]
+    pub(crate) fn poll(&self, endpoint: &mut Endpoint, from: usize) -> Result<Option<Frame>, Lost> {
+        loop {
+            match endpoint.poll(from)? {
+                Some(frame) if frame.header.kind == kind::EARLY => self.stage(endpoint, from, frame),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    #[cold]
+    fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) {
+        let (window, number) = (frame.header.extra, (frame.header.word >> 32) as u32);
+        if self.has_window(window) {
+            // SAFETY: a frame is readable until it is released, below.
+            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+            self.staged.borrow_mut().from[from].push(Early { window, number, payload });
+        }
+        endpoint.release(from);
+    }
+
+    /// The fence of this word has failed: what `from` sent for this window before it is dropped.
+    pub(crate) fn drop_early(&self, from: usize, window: &WindowCore, word: u64) {
+        drop(self.staged.borrow_mut().take(from, window.key.window, word));
+    }
+}
+
+impl WindowCore {
+    /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
+    /// section before it has still to be read.
+    pub(crate) fn hurry(&self, target: usize, mode: Mode) {
+        let world = &self.world;
+        let mode = match mode {
+            _ if !world.plans.get() => Mode::Aggressive,
+            Mode::Auto => self.mode.get(),
+            mode => mode,
+        };
+        if !matches!(mode, Mode::Aggressive | Mode::Pipelined) || target == world.rank {
+            return;
+        }
+        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
+        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
+            return;
+        }
+        if mode == Mode::Pipelined {
+            let bytes = (size_of_val(&outbox.records[..]) + outbox.bytes.len()) as u64;
+            let before = self.wire.borrow().left[target].bytes;
+            if bytes < Machine::default().chunk(false, before + bytes) {
+                return;
+            }
+        }
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        if !endpoint.reaches(target) && wire::send_early(world, endpoint, self, target, outbox).is_ok() {
+            outbox.clear();
+        }
+    }
+}

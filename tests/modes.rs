@@ -1,0 +1,221 @@
+//! What the modes do in epochs that are not compiled, between ranks that only exchange messages: what leaves when, and
+//! that nothing but the traffic shows it.
+
+use fencepost::transport::SimConfig;
+use fencepost::{Class, Error, Mode, Op, Ranks, Result, TransportKind, World, ranks};
+
+fn apart(size: usize, mode: Mode) -> Ranks {
+    ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
+}
+
+/// Frames that this rank has sent in dynamic epochs so far.
+fn frames(world: &World) -> u64 {
+    world.traffic().messages
+}
+
+#[test]
+fn an_aggressive_operation_leaves_at_its_call_and_is_not_seen_before_the_fence() -> Result<()> {
+    apart(3, Mode::Auto).run::<(), ()>(|world| {
+        let (me, next) = (world.rank(), (world.rank() + 1) % 3);
+        let mut u = world.window::<u32>(4)?;
+        let before = frames(world);
+        for at in 0..4 {
+            u.put([me as u32 + 10]).mode(Mode::Aggressive).to(next, at)?;
+            assert_eq!(frames(world) - before, at as u64 + 1);
+        }
+        world.barrier()?;
+        assert_eq!(u[..], [0; 4], "staged until the fence");
+        u.fence()?;
+        assert_eq!(u[..], [(me as u32 + 2) % 3 + 10; 4]);
+        Ok(())
+    })
+}
+
+#[test]
+fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() -> Result<()> {
+    for (mode, least, most) in [(Mode::Pipelined, 3, 60), (Mode::Aggregated, 0, 0), (Mode::Auto, 0, 0)] {
+        apart(2, mode).run::<(), ()>(|world| {
+            const N: usize = 20_000;
+            let peer = 1 - world.rank();
+            let mut u = world.window::<u64>(N)?;
+            let before = frames(world);
+            for at in 0..N {
+                u.put([at as u64 + 3]).to(peer, at)?;
+            }
+            let early = frames(world) - before;
+            assert!((least..=most).contains(&early), "{mode}: {early} frames before the fence");
+            u.fence()?;
+            assert!(u.iter().enumerate().all(|(at, value)| *value == at as u64 + 3));
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
+    apart(2, Mode::Aggressive).run::<(), ()>(|world| {
+        let peer = 1 - world.rank();
+        let mut u = world.window::<u32>(4)?;
+        u[3] = 5;
+        let before = frames(world);
+        u.put([1]).to(peer, 0)?;
+        assert_eq!(frames(world) - before, 1);
+        u.put(u.section(3..4)).to(peer, 0..1)?;
+        u.accumulate([2], Op::Sum).to(peer, 0)?;
+        u.put([9, 8]).to(peer, 1..3)?;
+        assert_eq!(frames(world) - before, 1, "the section is read at the fence");
+        u[3] = 6;
+        u.fence()?;
+        assert_eq!(u[..], [8, 9, 8, 6]);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_left_early_waits_for_the_fence_of_its_own_window() -> Result<()> {
+    apart(3, Mode::Aggressive).run::<(), ()>(|world| {
+        let (me, next) = (world.rank() as u32, (world.rank() + 1) % 3);
+        let from = (me + 2) % 3;
+        let mut u = world.window::<u32>(2)?;
+        let mut v = world.window::<u32>(2)?;
+        for round in 0..5 {
+            v.accumulate([round], Op::Sum).to(next, 0)?;
+            u.put([round + me]).to(next, 0)?;
+            let asked = u.fetch(next, 1)?;
+            u.fence()?;
+            assert_eq!((u[0], v[0]), (round + from, 0));
+            assert_eq!(asked.take().ok(), Some(vec![0]));
+            // Collective calls, new windows and other exchanges pass what is staged.
+            let mut w = world.window::<u16>(1)?;
+            w.put([7]).to(next, 0)?;
+            assert_eq!(world.allgather(&[me])?, [[0], [1], [2]]);
+            w.fence()?;
+            assert_eq!(w[0], 7);
+        }
+        world.fence((&mut u, &mut v))?;
+        assert_eq!(v[..], [10, 0]);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
+    apart(3, Mode::Aggressive).run::<(), ()>(|world| {
+        let next = (world.rank() + 1) % 3;
+        let mut u = world.window::<u32>(2)?;
+        let mut v = world.window::<u32>(2)?;
+        for bad in 0..3 {
+            // A rank's epoch fails: all drop what left.
+            let failed = u.epoch(|epoch| {
+                epoch.put([100]).to(next, 0)?;
+                if world.rank() == bad { Err(Error::new(Class::Other, "no")) } else { Ok(()) }
+            });
+            assert!(failed.is_err());
+            u.fence()?;
+            assert_eq!(u[..], [0, 0]);
+            // Ranks fence different windows: what each fenced is given up, and what it did not fence is not.
+            u.put([1]).to(next, 0)?;
+            v.put([2]).to(next, 0)?;
+            let error = if world.rank() == bad { u.fence() } else { v.fence() }.expect_err("ranks differ");
+            assert_eq!(error.class(), Class::RmaSync);
+            world.fence((&mut u, &mut v))?;
+            let from_bad = (bad + 1) % 3 == world.rank();
+            assert_eq!((u[0], v[0]), if from_bad { (0, 2) } else { (1, 0) });
+            (u[0], v[0]) = (0, 0);
+            world.barrier()?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_window_that_is_dropped_takes_with_it_what_was_sent_for_it() -> Result<()> {
+    apart(2, Mode::Aggressive).run::<(), ()>(|world| {
+        let peer = 1 - world.rank();
+        for round in 0..4 {
+            let u = world.window::<u32>(1)?;
+            let mut v = world.window::<u32>(1)?;
+            if world.rank() == round % 2 {
+                drop(u);
+            } else {
+                (0..3).try_for_each(|_| u.put([9]).to(peer, 0))?;
+            }
+            v.put([round as u32]).to(peer, 0)?;
+            v.fence()?;
+            assert_eq!(v[0], round as u32);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn without_plans_every_operation_is_a_message() -> Result<()> {
+    apart(2, Mode::Aggregated).plan(false).run::<(), ()>(|world| {
+        let peer = 1 - world.rank();
+        let mut u = world.window::<u8>(5)?;
+        let before = frames(world);
+        for at in 0..5 {
+            u.put([1]).mode(Mode::Pipelined).to(peer, at)?;
+        }
+        assert_eq!(frames(world) - before, 5);
+        u.fence()?;
+        assert_eq!(u[..], [1; 5]);
+        Ok(())
+    })
+}
+
+#[test]
+fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
+    for mode in Mode::ALL {
+        ranks(2).mode(mode).run::<(), ()>(|world| {
+            let mut u = world.window::<u8>(5)?;
+            u.put([1]).to(1 - world.rank(), 3)?;
+            u.put([4, 5]).mode(Mode::Aggressive).to(1 - world.rank(), 0..2)?;
+            u.fence()?;
+            assert_eq!(u[..], [4, 5, 0, 1, 0]);
+            assert_eq!(frames(world), 0);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Not a test of its own: what `run` makes of the environment that the test below gives it.
+/// In whatever environment: the next test runs it in several.
+#[test]
+#[expect(clippy::print_stdout, reason = "the next test reads it")]
+fn in_an_environment() {
+    let result: Result<Vec<u64>> = fencepost::run(|world| {
+        let mut u = world.window::<u8>(2)?;
+        let to = (world.rank() + 1) % world.size();
+        u.put([1]).to(to, 0)?;
+        u.put([1]).to(to, 1)?;
+        u.fence()?;
+        Ok(frames(world))
+    });
+    match result {
+        Ok(frames) => println!("\nframes {frames:?}"),
+        Err(error) => println!("\nerror {error}"),
+    }
+}
+
+#[test]
+fn run_reads_its_environment_strictly() {
+    let said = |plan: &str| {
+        let program = std::env::current_exe().unwrap();
+        let output = std::process::Command::new(program)
+            .args(["--exact", "in_an_environment", "--nocapture"])
+            .envs([("FENCEPOST_RANKS", "2"), ("FENCEPOST_TRANSPORT", "sim"), ("FENCEPOST_PLAN", plan)])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(said("on").contains("frames [1, 1]"), "{}", said("on"));
+    // The last one says how many there were.
+    assert!(said("off").contains("frames [3, 3]"), "{}", said("off"));
+    for other in ["OFF", "", "0"] {
+        let said = said(other);
+        assert!(said.contains("error") && said.contains("`on` or `off`"), "{said}");
+    }
+}
