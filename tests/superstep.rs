@@ -1,7 +1,5 @@
 //! `#[superstep]` in whole programs: what it runs, and what its pattern, its plan and its prepared form are.
 
-#![expect(unused_braces, reason = "`u = { u }` is an assignment that the macro does not see through")]
-
 use fencepost::prelude::*;
 use fencepost::{Recorder, TransportKind, World, ranks};
 
