@@ -55,6 +55,18 @@ pub enum Given<'a, T> {
 pub trait Source<T: Element> {
     /// What was given.
     fn given(&self) -> Given<'_, T>;
+
+    /// The value, where one element is given and its value is known now. Passed on like this it need not be in memory.
+    #[inline]
+    fn one(&self) -> Option<T> {
+        None
+    }
+}
+
+/// The value in a slice of one.
+#[inline(always)]
+fn only<T: Copy>(values: &[T]) -> Option<T> {
+    if let [value] = values { Some(*value) } else { None }
 }
 
 impl<T: Element> Source<T> for &[T] {
@@ -62,11 +74,19 @@ impl<T: Element> Source<T> for &[T] {
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
     }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
 }
 impl<T: Element> Source<T> for &mut [T] {
     #[inline]
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
     }
 }
 impl<T: Element, const N: usize> Source<T> for [T; N] {
@@ -74,11 +94,19 @@ impl<T: Element, const N: usize> Source<T> for [T; N] {
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
     }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
 }
 impl<T: Element, const N: usize> Source<T> for &[T; N] {
     #[inline]
     fn given(&self) -> Given<'_, T> {
         Given::Slice(*self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(*self)
     }
 }
 impl<T: Element> Source<T> for &Vec<T> {
@@ -86,11 +114,19 @@ impl<T: Element> Source<T> for &Vec<T> {
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
     }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
 }
 impl<T: Element> Source<T> for Vec<T> {
     #[inline]
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
     }
 }
 
@@ -202,6 +238,21 @@ pub trait Collect<T: Element> {
         site: &'static Location<'static>,
     ) -> Result<()>;
 
+    /// A put or an accumulate of one element, where the collector has a short way for it and finds nothing wrong; else
+    /// `false`, and nothing has happened.
+    #[inline]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let _ = (kind, value, target, at, site);
+        false
+    }
+
     /// A get of one element into one of the window itself, where the collector has a short way for it and finds
     /// nothing wrong; else `false`, and nothing has happened.
     #[inline]
@@ -261,8 +312,36 @@ impl<'c, C, S> Put<'c, C, S> {
         S: Source<T>,
     {
         let site = Location::caller();
-        self.collector.send(self.kind, self.source.given(), target.into(), place.into(), self.mode, site)
+        let Self { collector, kind, source, mode } = self;
+        let (target, place) = (target.into(), place.into());
+        let Place::At(at) = place else {
+            return more(collector, kind, source, target, place, mode, site);
+        };
+        // A displacement has nothing to drop. What is known by value stays in registers then: off the short way it is
+        // put together anew.
+        std::mem::forget(place);
+        if let (Some(value), Some(to)) = (source.one(), target)
+            && collector.send_one(kind, value, to, at, site)
+        {
+            return Ok(());
+        }
+        more(collector, kind, source, target, Place::At(at), mode, site)
     }
+}
+
+/// A put or an accumulate that does not go the short way: kept out of the loops that calls stand in.
+#[cold]
+#[inline(never)]
+fn more<T: Element, C: Collect<T>, S: Source<T>>(
+    collector: &C,
+    kind: Kind,
+    source: S,
+    target: Option<usize>,
+    place: Place,
+    mode: Mode,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    collector.send(kind, source.given(), target, place, mode, site)
 }
 
 /// A get that knows where it lands; [`from`](Self::from) makes it an operation.

@@ -254,6 +254,7 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    windows.iter().for_each(|window| window.count());
     let mut call = world.supersteps.call(call);
     if !windows.is_empty() {
         call = world.ordered(&call);
@@ -555,7 +556,7 @@ impl Fence<'_> {
             pending.words.clear();
             if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
                 let read = |get: &Get| {
-                    let memory = window.lanes[get.target as usize].memory.get().cast::<u64>();
+                    let memory = window.lanes[get.target as usize].memory().cast::<u64>();
                     // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
                     // is written to its window before all have settled; elements of eight bytes may be unaligned.
                     unsafe { memory.add(get.at as usize).read_unaligned() }
@@ -825,11 +826,12 @@ impl WindowCore {
     fn next_set(&self) {
         self.closed.set(false);
         let set = self.set.get() ^ 1;
-        self.turn(set, true);
         for target in 0..self.world.size {
             // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.
             unsafe { &mut *self.region.outbox(set, target) }.clear();
         }
+        self.allow(true);
+        self.fill(set);
         self.pending.borrow_mut().clear();
         if self.apart {
             self.wire.borrow_mut().settled();
@@ -839,15 +841,13 @@ impl WindowCore {
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
     fn close(&self, closed: bool) {
         self.closed.set(closed);
-        self.turn(self.set.get(), !closed);
+        self.allow(!closed);
     }
 
     /// Forget what is pending.
     pub(crate) fn discard(&self) {
-        for target in 0..self.world.size {
-            // SAFETY: after a fence that failed on all ranks, or before one: nobody reads the set being filled.
-            unsafe { &mut *self.region.outbox(self.set.get(), target) }.clear();
-        }
+        // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
+        (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending.borrow_mut().clear();
         self.wire.borrow_mut().forget();
     }
@@ -856,8 +856,7 @@ impl WindowCore {
     pub(crate) fn is_pending(&self) -> bool {
         !self.pending.borrow().gets.is_empty()
             || self.wire.borrow().has_left()
-            // SAFETY: the set being filled is touched by its owner only.
-            || (0..self.world.size).any(|target| !unsafe { &*self.region.outbox(self.set.get(), target) }.is_empty())
+            || (0..self.world.size).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
     }
 }
 

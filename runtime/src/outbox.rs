@@ -4,6 +4,7 @@
 //! is allocated. Everything else is a [`Wide`] operation that a record refers to, so that one list keeps the order.
 
 use crate::call::WindowKey;
+use crate::log::Log;
 use crate::transport::Record;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -86,11 +87,12 @@ pub(crate) enum WideSource {
     Section(WindowKey, Datatype),
 }
 
-/// What one rank has collected for one target.
+/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
 #[derive(Default)]
+#[repr(align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order.
-    pub(crate) records: Vec<Record>,
+    /// The operations, in program order; while a [lane](crate::lane::Lane) is open for it, some are not counted yet.
+    pub(crate) records: Log,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
     /// The elements of wide operations.
@@ -101,7 +103,6 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// One element of at most eight bytes.
-    #[inline]
     pub(crate) fn push(&mut self, head: Head, value: u64) {
         self.records.push(Record { head: head.0, value });
     }

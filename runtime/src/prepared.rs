@@ -167,7 +167,7 @@ impl Ready {
         for (i, window) in windows.iter().enumerate() {
             *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
             self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
-            window.turn(window.set.get(), false);
+            window.allow(false);
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in windows {
             *window.matching.borrow_mut() = None;
-            window.turn(window.set.get(), !window.closed.get());
+            window.allow(!window.closed.get());
         }
         if let Some(executable) = self.executable.borrow_mut().as_mut() {
             executable.abandon(&self.world, error);
@@ -195,7 +195,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in entered.iter().flatten() {
             *window.matching.borrow_mut() = None;
-            window.turn(window.set.get(), !window.closed.get());
+            window.allow(!window.closed.get());
         }
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
