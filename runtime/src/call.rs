@@ -256,7 +256,7 @@ pub trait Collect<T: Element> {
     /// A get of one element into one of the window itself, where the collector has a short way for it and finds
     /// nothing wrong; else `false`, and nothing has happened.
     #[inline]
-    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
         let _ = (into, target, at);
         false
     }
@@ -353,11 +353,13 @@ pub struct Get<'c, C, S> {
 }
 
 impl<'c, C, S> Get<'c, C, S> {
+    #[inline]
     pub(crate) fn new(collector: &'c C, into: S) -> Self {
         Self { collector, into, mode: Mode::Auto }
     }
 
     /// Prefer a mode for this operation.
+    #[inline]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -368,19 +370,39 @@ impl<'c, C, S> Get<'c, C, S> {
     /// # Errors
     /// As [`Put::to`].
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     pub fn from<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
     where
         C: Collect<T>,
         S: Section<T>,
     {
         let site = Location::caller();
+        let Self { collector, into, mode } = self;
         let (target, place) = (target.into(), place.into());
-        if let (Some(into), Place::At(at)) = (self.into.one(), &place)
-            && self.collector.get_one(into, target, *at)
+        let Place::At(at) = place else {
+            return more_got(collector, into, target, place, mode, site);
+        };
+        // As in `Put::to`.
+        std::mem::forget(place);
+        if let (Some(one), Some(from)) = (into.one(), target)
+            && collector.get_one(one, from, at)
         {
             return Ok(());
         }
-        self.collector.get(self.into.section(), target, place, self.mode, site)
+        more_got(collector, into, target, Place::At(at), mode, site)
     }
+}
+
+/// A get that does not go the short way.
+#[cold]
+#[inline(never)]
+fn more_got<T: Element, C: Collect<T>, S: Section<T>>(
+    collector: &C,
+    into: S,
+    target: Option<usize>,
+    place: Place,
+    mode: Mode,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    collector.get(into.section(), target, place, mode, site)
 }

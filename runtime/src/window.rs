@@ -584,9 +584,8 @@ impl<T: Element> Collect<T> for Window<T> {
         Ok(())
     }
 
-    #[inline]
-    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
-        let Some(target) = target else { return false };
+    #[inline(always)]
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
         let core = &*self.core;
         let fits =
             core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
