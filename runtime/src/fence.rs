@@ -325,9 +325,7 @@ fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()
         }
         let pending = &mut *window.pending.borrow_mut();
         let size = window.element.size as usize;
-        let bytes = pending.gets.iter().try_fold(0usize, |sum, get| {
-            pending.count(get).checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
-        });
+        let bytes = pending.elements().and_then(|elements| elements.checked_mul(size));
         pending.staged.clear();
         if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
             return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));
@@ -565,11 +563,10 @@ impl Fence<'_> {
                 continue;
             }
             let mut staged = std::mem::take(&mut pending.staged);
-            let bytes = pending.gets.iter().map(|get| pending.count(get) * size).sum();
             staged.clear();
-            staged.resize(bytes, 0);
+            staged.resize(pending.elements().unwrap_or_default() * size, 0);
             let mut at = 0;
-            for get in &pending.gets {
+            for get in &*pending.gets {
                 let (target, to) = (get.target as usize, at);
                 at += pending.count(get) * size;
                 if target != me && !self.endpoint.reaches(target) {
@@ -629,7 +626,7 @@ impl Fence<'_> {
                 return;
             }
             let mut at = 0;
-            for get in &pending.gets {
+            for get in &*pending.gets {
                 at = self.land_one(window, &pending, get, at);
             }
             return;
@@ -830,9 +827,9 @@ impl WindowCore {
             // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.
             unsafe { &mut *self.region.outbox(set, target) }.clear();
         }
+        self.pending.borrow_mut().clear();
         self.allow(true);
         self.fill(set);
-        self.pending.borrow_mut().clear();
         if self.apart {
             self.wire.borrow_mut().settled();
         }
@@ -848,13 +845,13 @@ impl WindowCore {
     pub(crate) fn discard(&self) {
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
-        self.pending.borrow_mut().clear();
+        self.pending(Pending::clear);
         self.wire.borrow_mut().forget();
     }
 
     /// Whether operations wait for this window's fence.
     pub(crate) fn is_pending(&self) -> bool {
-        !self.pending.borrow().gets.is_empty()
+        self.pending(|pending| !pending.gets.is_empty())
             || self.wire.borrow().has_left()
             || (0..self.world.size).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
     }

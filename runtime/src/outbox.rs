@@ -91,8 +91,8 @@ pub(crate) enum WideSource {
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order; while a [lane](crate::lane::Lane) is open for it, some are not counted yet.
-    pub(crate) records: Log,
+    /// The operations, in program order; while a [pen](crate::log::Pen) is on them, some are not counted yet.
+    pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
     /// The elements of wide operations.

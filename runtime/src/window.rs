@@ -5,8 +5,9 @@ use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, W
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
 use crate::lane::Lane;
+use crate::log::Pen;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
-use crate::pending::{Into as Landing, ONE, Pending, Request};
+use crate::pending::{Get as One, Into as Landing, Pending, Request};
 use crate::prepared::{Asked, Ready};
 use crate::region::Region;
 use crate::ticket::Ticket;
@@ -55,6 +56,8 @@ pub struct WindowCore {
     pub(crate) set: Cell<usize>,
     /// Gets, and what else is not an outbox's.
     pub(crate) pending: RefCell<Pending>,
+    /// On the list of gets.
+    pub(crate) getting: Pen<One>,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
@@ -196,7 +199,7 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        self.core.pending(|pending| pending.push(target, Request { remote, landing, site }, sequence));
         Ok(ticket)
     }
 
@@ -270,30 +273,52 @@ impl WindowCore {
         self.set.set(set);
         for (target, lane) in self.lanes.iter().enumerate() {
             // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
-            unsafe { lane.open(&*self.region.outbox(set, target)) };
+            unsafe { lane.pen.lower(&(*self.region.outbox(set, target)).records) };
         }
+        // SAFETY: pending operations are in this very object, and touched only while the pen is lifted.
+        unsafe { self.getting.lower(&self.pending.borrow().gets) };
     }
 
     /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing
     /// goes the short way.
     pub(crate) fn count(&self) {
         for (target, lane) in self.lanes.iter().enumerate() {
-            // SAFETY: the set being filled is touched by its owner only, and lanes are open for it alone.
-            unsafe { lane.shut(&mut *self.region.outbox(self.set.get(), target)) };
+            // SAFETY: the set being filled is touched by its owner only, and pens are on it alone.
+            unsafe { lane.pen.lift(&mut (*self.region.outbox(self.set.get(), target)).records) };
         }
+        // SAFETY: the pen is on these gets alone.
+        unsafe { self.getting.lift(&mut self.pending.borrow_mut().gets) };
     }
 
     /// What was collected for `target` so far, all of it counted.
     pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
-        let lane = &self.lanes[target];
-        // SAFETY: the set being filled is touched by its owner only, and while its lane is shut by this reference only.
+        let pen = &self.lanes[target].pen;
+        // SAFETY: the set being filled is touched by its owner only, and while the pen is lifted by this reference only.
         let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
-        // SAFETY: lanes are open for the set being filled alone.
-        unsafe { lane.shut(outbox) };
+        // SAFETY: pens are on the set being filled alone.
+        unsafe { pen.lift(&mut outbox.records) };
         let result = act(outbox);
         // SAFETY: as in `fill`.
-        unsafe { lane.open(outbox) };
+        unsafe { pen.lower(&outbox.records) };
         result
+    }
+
+    /// The gets that were collected so far, all of them counted.
+    pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
+        let pending = &mut *self.pending.borrow_mut();
+        // SAFETY: the pen is on these gets alone.
+        unsafe { self.getting.lift(&mut pending.gets) };
+        let result = act(pending);
+        // SAFETY: as in `fill`.
+        unsafe { self.getting.lower(&pending.gets) };
+        result
+    }
+
+    /// A get of one element where there is no room for it yet; by parts, so that none has to be in memory before.
+    #[cold]
+    #[inline(never)]
+    fn get_where_no_room(&self, target: usize, at: usize, into: usize, sequence: u64) {
+        self.pending(|pending| pending.gets.push(One::new(target, at, into, sequence)));
     }
 
     /// Whether `remote` can be touched at `target`.
@@ -591,14 +616,9 @@ impl<T: Element> Collect<T> for Window<T> {
             core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
         if fits {
             let sequence = core.world.next_sequence();
-            let get = crate::pending::Get {
-                target: target as u32,
-                wide: ONE,
-                at: at as u64,
-                into: into as u64,
-                sequence,
-            };
-            core.pending.borrow_mut().gets.push(get);
+            if !core.getting.write(One::new(target, at, into, sequence)) {
+                core.get_where_no_room(target, at, into, sequence);
+            }
         }
         fits
     }
@@ -625,7 +645,7 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        self.core.pending(|pending| pending.push(target, Request { remote, landing, site }, sequence));
         Ok(())
     }
 }

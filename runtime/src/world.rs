@@ -7,6 +7,7 @@ use crate::early::Staged;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
 use crate::lane::Lane;
+use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
 use crate::registry::Registry;
@@ -222,6 +223,7 @@ impl World {
             peers,
             set: Cell::new(0),
             pending: RefCell::new(Pending::default()),
+            getting: Pen::default(),
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
