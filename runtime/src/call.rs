@@ -56,17 +56,20 @@ pub trait Source<T: Element> {
     /// What was given.
     fn given(&self) -> Given<'_, T>;
 
-    /// The value, where one element is given and its value is known now. Passed on like this it need not be in memory.
+    /// The value, where one small element is given and its value is known now: it need not be in memory then.
     #[inline]
     fn one(&self) -> Option<T> {
         None
     }
 }
 
-/// The value in a slice of one.
+/// The value in a slice of one, if it is small enough for a register.
 #[inline(always)]
 fn only<T: Copy>(values: &[T]) -> Option<T> {
-    if let [value] = values { Some(*value) } else { None }
+    match values {
+        [value] if size_of::<T>() <= 8 => Some(*value),
+        _ => None,
+    }
 }
 
 impl<T: Element> Source<T> for &[T] {
@@ -320,12 +323,15 @@ impl<'c, C, S> Put<'c, C, S> {
         // A displacement has nothing to drop. What is known by value stays in registers then: off the short way it is
         // put together anew.
         std::mem::forget(place);
-        if let (Some(value), Some(to)) = (source.one(), target)
+        let Some(value) = source.one() else {
+            return more(collector, kind, source, target, Place::At(at), mode, site);
+        };
+        if let Some(to) = target
             && collector.send_one(kind, value, to, at, site)
         {
             return Ok(());
         }
-        more(collector, kind, source, target, Place::At(at), mode, site)
+        more(collector, kind, [value], target, Place::At(at), mode, site)
     }
 }
 

@@ -34,6 +34,13 @@ impl Head {
         Self(at | code << 40 | site_bits(site) << 46)
     }
 
+    /// The displacement, if this is the code; else more than any displacement.
+    #[inline]
+    pub(crate) fn at_of(self, code: u64) -> usize {
+        // Another code leaves bits above those of the displacement.
+        ((self.0 ^ code << 40) & ((1 << 46) - 1)) as usize
+    }
+
     #[inline]
     pub(crate) fn at(self) -> usize {
         (self.0 & (DISPLACEMENTS - 1)) as usize

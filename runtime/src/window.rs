@@ -7,7 +7,7 @@ use crate::fence::{self, Call};
 use crate::lane::Lane;
 use crate::log::Pen;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
-use crate::pending::{Get as One, Into as Landing, Pending, Request};
+use crate::pending::{Get as One, Into as Landing, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
 use crate::region::Region;
 use crate::ticket::Ticket;
@@ -199,7 +199,7 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending(|pending| pending.push(target, Request { remote, landing, site }, sequence));
+        self.core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
         Ok(ticket)
     }
 
@@ -645,7 +645,7 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending(|pending| pending.push(target, Request { remote, landing, site }, sequence));
+        self.core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
         Ok(())
     }
 }

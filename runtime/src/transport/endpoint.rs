@@ -1,5 +1,7 @@
 //! [`Endpoint`]: whichever transport a world has, known by a tag instead of a type.
 
+use std::io;
+
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
@@ -33,6 +35,19 @@ impl Transport for Endpoint {
     #[inline]
     fn reaches(&self, peer: usize) -> bool {
         each!(self, end => end.reaches(peer))
+    }
+
+    #[inline]
+    fn shares(&self, peer: usize) -> bool {
+        each!(self, end => end.shares(peer))
+    }
+
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+        each!(self, end => end.found(members))
+    }
+
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        each!(self, end => end.enter(number, members, index))
     }
 
     #[inline]

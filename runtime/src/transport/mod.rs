@@ -31,7 +31,7 @@ mod roll;
 mod sim;
 mod wire;
 
-use std::fmt;
+use std::{fmt, io};
 
 pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
@@ -150,8 +150,35 @@ pub trait Transport {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
-    /// Whether the memory of `peer` can be touched from here.
+    /// Whether the memory of `peer` can be touched from here: its windows, and the payloads that it posts, lie at the
+    /// same addresses for both.
     fn reaches(&self, peer: usize) -> bool;
+
+    /// Whether `peer` is a thread of this process, so that values of Rust types may be handed over by reference. Who
+    /// shares with a rank reaches it, too.
+    fn shares(&self, peer: usize) -> bool {
+        self.reaches(peer)
+    }
+
+    /// Lay out a new world of these ranks of mine, in their order in it. One of them does it, and hands the number to
+    /// the others; each then calls [`enter`](Self::enter). `None` where worlds are laid out by whoever started the
+    /// ranks, as threads of one process.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+        let _ = members;
+        Ok(None)
+    }
+
+    /// My end of the world that [`found`](Self::found) gave this number to; I am `members[index]`. Once for each world.
+    ///
+    /// # Errors
+    /// The number is none that was given out, or there is no room.
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        let _ = (number, members, index);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.
     fn letter(&mut self, to: usize) -> &mut Letter;
