@@ -131,6 +131,13 @@ impl Outbox {
         at
     }
 
+    /// Copy `bytes` to the end of the arena, aligned to eight; gives where they begin.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
+        let at = self.room(0);
+        self.bytes.extend_from_slice(bytes);
+        at
+    }
+
     /// Whether there is nothing in it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -518,11 +518,7 @@ impl WindowCore {
         }
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
-                (Some(bytes), _) => {
-                    let at = outbox.room(bytes.len());
-                    outbox.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-                    WideSource::Bytes(at)
-                }
+                (Some(bytes), _) => WideSource::Bytes(outbox.keep(bytes)),
                 (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
                 (None, None) => return,
             };

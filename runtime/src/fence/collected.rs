@@ -14,7 +14,9 @@ impl WindowCore {
             unsafe { &mut *self.region.outbox(set, target) }.clear();
         }
         self.pending.borrow_mut().clear();
-        self.allow(true);
+        if !self.short.get() {
+            self.allow(true);
+        }
         self.fill(set);
         if self.apart {
             self.wire.borrow_mut().settled();
