@@ -95,17 +95,18 @@ pub(crate) enum WideSource {
 }
 
 /// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
+/// What each fence looks at comes first.
 #[derive(Default)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order; while a [pen](crate::log::Pen) is on them, some are not counted yet.
     pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
-    /// The elements of wide operations.
-    pub(crate) bytes: Vec<u8>,
     /// How many wide operations still wait for a section to be read.
     pub(crate) sections: usize,
+    /// The elements of wide operations.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Outbox {

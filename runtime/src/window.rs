@@ -268,15 +268,21 @@ impl WindowCore {
         }
     }
 
-    /// Fill the outboxes of `set` from here on; those filled before were [counted](Self::count).
+    /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.set.set(set);
         for (target, lane) in self.lanes.iter().enumerate() {
             // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
-            unsafe { lane.pen.lower(&(*self.region.outbox(set, target)).records) };
+            unsafe {
+                let outbox = &mut *self.region.outbox(set, target);
+                outbox.clear();
+                lane.pen.lower(&outbox.records);
+            }
         }
-        // SAFETY: pending operations are in this very object, and touched only while the pen is lifted.
-        unsafe { self.getting.lower(&self.pending.borrow().gets) };
+        let pending = &mut *self.pending.borrow_mut();
+        pending.clear();
+        // SAFETY: these gets are in this very object, and touched only while the pen is lifted.
+        unsafe { self.getting.lower(&pending.gets) };
     }
 
     /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing

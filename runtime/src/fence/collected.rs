@@ -8,16 +8,11 @@ impl WindowCore {
     /// After a fence that went through: fill the other set, which nobody reads any more.
     pub(super) fn next_set(&self) {
         self.closed.set(false);
-        let set = self.set.get() ^ 1;
-        for target in 0..self.world.size {
-            // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.
-            unsafe { &mut *self.region.outbox(set, target) }.clear();
-        }
-        self.pending.borrow_mut().clear();
         if !self.short.get() {
             self.allow(true);
         }
-        self.fill(set);
+        // Readers of this set finished before they sent the letters of the fence that has just ended.
+        self.fill(self.set.get() ^ 1);
         if self.apart {
             self.wire.borrow_mut().settled();
         }
