@@ -26,8 +26,10 @@ mod endpoint;
 pub(crate) mod letters;
 mod local;
 mod meter;
+pub(crate) mod placed;
 mod ring;
 mod roll;
+mod shared;
 mod sim;
 mod wire;
 
@@ -66,6 +68,7 @@ pub struct Letter {
 }
 
 /// What a frame says before its payload.
+#[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The epoch's number and a hash of superstep, schedule and windows: every waiter compares it (W1).
@@ -77,6 +80,7 @@ pub struct Header {
 }
 
 /// A frame that has come. The payload is readable until the frame is released, and no longer.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// What it says.
@@ -123,6 +127,8 @@ pub enum Loss {
     Left(Leave),
     /// The way to it was cut.
     Cut,
+    /// It died without a word, as whoever watches it has found: so.
+    Died(String),
     /// The world was ended because of it, saying this.
     Ended(String),
 }
@@ -134,6 +140,7 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Finished) => write!(f, "rank {rank} has finished and left the world"),
             Loss::Left(Leave::Failed(why)) => write!(f, "rank {rank} left the world with an error: {why}"),
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
+            Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
             Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
         }
