@@ -2,12 +2,17 @@
 
 use std::io;
 
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::ShmEnd;
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
 pub enum Endpoint {
     /// Threads that reach one another's memory.
     Local(LocalEnd),
+    /// Processes that reach one another's memory.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Shm(ShmEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
 }
@@ -16,6 +21,8 @@ macro_rules! each {
     ($end:expr, $name:ident => $call:expr) => {
         match $end {
             Endpoint::Local($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Shm($name) => $call,
             Endpoint::Sim($name) => $call,
         }
     };

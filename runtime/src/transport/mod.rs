@@ -30,6 +30,8 @@ pub(crate) mod placed;
 mod ring;
 mod roll;
 mod shared;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod shm;
 mod sim;
 mod wire;
 
@@ -39,6 +41,8 @@ pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use shm::{Segment, ShmEnd, shm};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
 
 /// One record: a one-element operation in wire form.
@@ -224,8 +228,9 @@ pub trait Transport {
     /// The world was ended, or I or `to` left it: the frame was not posted.
     ///
     /// # Safety
-    /// `payload` is valid for reads of `len` bytes. Where [`reaches(to)`](Self::reaches) it is not copied, and must
-    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// `payload` is valid for reads of `len` bytes. Where [`shares(to)`](Self::shares), and where it lies in
+    /// [`memory`](Self::memory) of this end and [`reaches(to)`](Self::reaches), it is not copied, and must stay valid and
+    /// unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
 
     /// The oldest frame from `from` that I have not released, if it has come.

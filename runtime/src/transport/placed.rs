@@ -30,7 +30,7 @@ impl<T> Placed<T> {
     /// # Safety
     /// They are valid, and nobody has them by `&mut`, while a clone of `kept` lives.
     #[cfg_attr(
-        not(all(target_os = "linux", feature = "processes")),
+        not(feature = "processes"),
         expect(dead_code, reason = "only segments have memory of their own")
     )]
     pub(super) unsafe fn new(first: NonNull<T>, len: usize, kept: Kept) -> Self {

@@ -14,6 +14,9 @@ pub struct Roll {
     ended: Placed<AtomicBool>,
     why_ended: Placed<Words>,
     gone: Placed<AtomicBool>,
+    /// Whose ends are dropped, and who has noticed that all are.
+    detached: Placed<AtomicBool>,
+    swept: Placed<AtomicBool>,
     why_gone: Placed<Words>,
     /// The word of the superstep that each rank entered last.
     at: Placed<Line<AtomicU64>>,
@@ -120,6 +123,7 @@ impl Words {
     }
 }
 
+#[cfg(all(target_os = "linux", feature = "processes"))]
 impl Dead {
     /// Nobody yet, of so many.
     pub(super) fn place(ranks: usize, places: &mut impl Places) -> io::Result<Self> {
@@ -143,7 +147,9 @@ impl Dead {
         }
         news
     }
+}
 
+impl Dead {
     #[inline]
     fn has(&self, rank: usize) -> bool {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
@@ -165,6 +171,8 @@ impl Roll {
             ended: places.place(1, || AtomicBool::new(false))?,
             why_ended: places.place(1, Words::new)?,
             gone: places.place(size, || AtomicBool::new(false))?,
+            detached: places.place(size, || AtomicBool::new(false))?,
+            swept: places.place(size, || AtomicBool::new(false))?,
             why_gone: places.place(size, Words::new)?,
             at: places.place(size, || Line(AtomicU64::new(0)))?,
             touching: places.place(size, || Line(AtomicBool::new(false)))?,
@@ -229,13 +237,9 @@ impl Roll {
         self.gone[rank].load(Ordering::Acquire) || self.dead.as_ref().is_some_and(|dead| dead.has(rank))
     }
 
-    /// Whether nobody is left.
-    #[cfg_attr(
-        not(all(target_os = "linux", feature = "processes")),
-        expect(dead_code, reason = "only segments outlive worlds")
-    )]
-    pub(super) fn all_gone(&self) -> bool {
-        (0..self.gone.len()).all(|rank| self.gone(rank))
+    /// The end of `rank` is dropped: it reads no memory of this world any more but this roll.
+    pub(super) fn detach(&self, rank: usize) {
+        self.detached[rank].store(true, Ordering::Release);
     }
 
     /// Why nothing more can come from `rank`, if so: the world was ended, or it has left.
@@ -263,6 +267,31 @@ impl Roll {
     fn why_gone(&self, rank: usize) -> Option<Lost> {
         let left = self.why_gone[rank].read();
         left.or_else(|| Some(Lost { rank, how: self.dead.as_ref()?.how(rank)? }))
+    }
+}
+
+/// When its memory may be given back.
+#[cfg(all(target_os = "linux", feature = "processes"))]
+impl Roll {
+    /// Whether all ends are dropped. Acquire: all that they read lies before.
+    pub(super) fn all_detached(&self) -> bool {
+        self.all(&self.detached)
+    }
+
+    /// `rank` looks at this roll no more.
+    pub(super) fn sweep(&self, rank: usize) -> bool {
+        self.swept[rank].store(true, Ordering::Release);
+        true
+    }
+
+    /// Whether nobody but the caller looks at this roll any more.
+    pub(super) fn all_swept(&self) -> bool {
+        self.all(&self.swept)
+    }
+
+    fn all(&self, flags: &Placed<AtomicBool>) -> bool {
+        let dead = |rank| self.dead.as_ref().is_some_and(|dead| dead.has(rank));
+        flags.iter().enumerate().all(|(rank, flag)| flag.load(Ordering::Acquire) || dead(rank))
     }
 }
 

@@ -292,6 +292,7 @@ impl<G: Ground> Drop for SharedEnd<G> {
     fn drop(&mut self) {
         self.leave(super::dropped());
         let kept = self.senders.drain(..).flat_map(Sender::into_kept).collect();
+        self.roll.detach(self.rank);
         self.ground.keep(&self.roll, kept);
     }
 }
