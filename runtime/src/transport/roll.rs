@@ -16,6 +16,10 @@ pub struct Roll {
     gone: Placed<AtomicBool>,
     /// Whose ends are dropped, and who has noticed that all are.
     detached: Placed<AtomicBool>,
+    #[cfg_attr(
+        not(all(target_os = "linux", feature = "processes")),
+        expect(dead_code, reason = "only segments outlive worlds")
+    )]
     swept: Placed<AtomicBool>,
     why_gone: Placed<Words>,
     /// The word of the superstep that each rank entered last.
