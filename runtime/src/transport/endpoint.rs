@@ -2,6 +2,8 @@
 
 use std::io;
 
+#[cfg(feature = "tcp")]
+use super::TcpEnd;
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
@@ -10,6 +12,9 @@ pub enum Endpoint {
     Local(LocalEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
+    /// Ranks that exchange bytes over TCP.
+    #[cfg(feature = "tcp")]
+    Tcp(TcpEnd),
 }
 
 macro_rules! each {
@@ -17,6 +22,8 @@ macro_rules! each {
         match $end {
             Endpoint::Local($name) => $call,
             Endpoint::Sim($name) => $call,
+            #[cfg(feature = "tcp")]
+            Endpoint::Tcp($name) => $call,
         }
     };
 }

@@ -29,6 +29,8 @@ mod meter;
 mod ring;
 mod roll;
 mod sim;
+#[cfg(feature = "tcp")]
+mod tcp;
 mod wire;
 
 use std::{fmt, io};
@@ -38,6 +40,8 @@ pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[cfg(feature = "tcp")]
+pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]
@@ -123,6 +127,8 @@ pub enum Loss {
     Left(Leave),
     /// The way to it was cut.
     Cut,
+    /// It died, as this says.
+    Died(String),
     /// The world was ended because of it, saying this.
     Ended(String),
 }
@@ -135,6 +141,7 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Failed(why)) => write!(f, "rank {rank} left the world with an error: {why}"),
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
+            Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
         }
     }
