@@ -4,6 +4,8 @@ use std::io;
 
 #[cfg(all(target_os = "linux", feature = "processes"))]
 use super::ShmEnd;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::TcpEnd;
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
@@ -15,6 +17,9 @@ pub enum Endpoint {
     Shm(ShmEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
+    /// Ranks that exchange bytes over TCP.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Tcp(TcpEnd),
 }
 
 macro_rules! each {
@@ -24,6 +29,8 @@ macro_rules! each {
             #[cfg(all(target_os = "linux", feature = "processes"))]
             Endpoint::Shm($name) => $call,
             Endpoint::Sim($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Tcp($name) => $call,
         }
     };
 }
