@@ -2,21 +2,35 @@
 
 use std::io;
 
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::ShmEnd;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::TcpEnd;
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
 pub enum Endpoint {
     /// Threads that reach one another's memory.
     Local(LocalEnd),
+    /// Processes that reach one another's memory.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Shm(ShmEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
+    /// Ranks that exchange bytes over TCP.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Tcp(TcpEnd),
 }
 
 macro_rules! each {
     ($end:expr, $name:ident => $call:expr) => {
         match $end {
             Endpoint::Local($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Shm($name) => $call,
             Endpoint::Sim($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Tcp($name) => $call,
         }
     };
 }
