@@ -89,7 +89,9 @@ fn fold(what: &Collective, slots: &Slots, rank: u32, memory: &mut Vec<u8>) {
     };
     match slots.fold {
         Fold::Tree => all[at(0)].copy_from_slice(&tree(&parts, slots.op)),
-        Fold::Prefixes => (0..parts.len()).for_each(|slot| all[at(slot)].copy_from_slice(&left_to_right(slot))),
+        Fold::Prefixes => {
+            (0..parts.len()).for_each(|slot| all[at(slot)].copy_from_slice(&left_to_right(slot)))
+        }
         Fold::Prefix => all[at(0)].copy_from_slice(&left_to_right(rank as usize)),
     }
     *memory = all.iter().flat_map(|number| number.to_ne_bytes()).collect();
@@ -156,7 +158,8 @@ fn every_way_of_every_collective_leaves_the_same_bits_as_plain_loops() {
         }
     }
     for ranks in [16, 17, 31] {
-        for deed in [Deed::Reduce { root: 5, op: Op::Sum }, Deed::Allreduce { op: Op::Sum }, Deed::Allgather] {
+        for deed in [Deed::Reduce { root: 5, op: Op::Sum }, Deed::Allreduce { op: Op::Sum }, Deed::Allgather]
+        {
             check(Collective { deed, ranks, len: 3, element: F64 });
         }
     }

@@ -176,6 +176,47 @@ impl Collective {
         }
     }
 
+    /// What each of the moves of the direct way is for `rank`: to whom, from which elements, to which first one there.
+    pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
+        let Self { deed, ranks, len, .. } = *self;
+        let own = self.input(Way::Direct, rank);
+        let to = match deed {
+            Deed::Broadcast { root } if rank != root => 0..0,
+            Deed::Reduce { root, .. } | Deed::Gather { root } => root..root + 1,
+            Deed::Scan { .. } => rank + 1..ranks,
+            _ => 0..ranks,
+        };
+        to.filter(move |&to| to != rank || deed == Deed::AllToAll).map(move |to| match deed {
+            Deed::AllToAll => {
+                let from = to as usize * len;
+                (to, from..from + len, (ranks + rank) as usize * len)
+            }
+            _ => (to, own.clone(), own.start),
+        })
+    }
+
+    /// What is left to combine after the moves of the direct way.
+    pub fn direct_slots(&self) -> Option<Slots> {
+        let slots =
+            |op, root, fold| Slots { op, root, first: 0, stride: self.len, len: SlotLen::Of(self.len), fold };
+        match self.deed {
+            Deed::Reduce { root, op } => Some(slots(op, Some(root), Fold::Tree)),
+            Deed::Allreduce { op } => Some(slots(op, None, Fold::Tree)),
+            Deed::Scan { op } => Some(slots(op, None, Fold::Prefix)),
+            _ => None,
+        }
+    }
+
+    /// How many elements the window has in the direct way.
+    pub fn direct_window(&self) -> usize {
+        let slots = (self.ranks as usize).saturating_mul(self.len);
+        match self.deed {
+            Deed::Broadcast { .. } => self.len,
+            Deed::AllToAll => slots.saturating_mul(2),
+            _ => slots,
+        }
+    }
+
     /// Where in the window this rank's elements must be before the first step; empty where it brings none.
     pub fn input(&self, way: Way, rank: u32) -> Range<usize> {
         let (me, len) = (rank as usize, self.len);
@@ -197,7 +238,9 @@ impl Collective {
         match self.deed {
             Deed::Reduce { root, .. } | Deed::Gather { root } if rank != root => [0..0, 0..0],
             Deed::Gather { .. } => [0..ranks * len, 0..0],
-            Deed::Allgather if way == Way::Tree => [(ranks - me) % ranks * len..ranks * len, 0..(ranks - me) % ranks * len],
+            Deed::Allgather if way == Way::Tree => {
+                [(ranks - me) % ranks * len..ranks * len, 0..(ranks - me) % ranks * len]
+            }
             Deed::Allgather => [0..ranks * len, 0..0],
             Deed::AllToAll => [ranks * len..2 * ranks * len, 0..0],
             _ => [0..len, 0..0],
@@ -231,7 +274,9 @@ impl Collective {
         let block = bytes * peers / f64::from(self.ranks);
         match way {
             Way::Direct if self.rides(way, machine, share) => {
-                peers * bytes * (machine.moving.pack + machine.moving.unpack + machine.link(share).per_byte + combined)
+                peers
+                    * bytes
+                    * (machine.moving.pack + machine.moving.unpack + machine.link(share).per_byte + combined)
             }
             Way::Direct => round(peers, peers * bytes) + peers * bytes * combined,
             Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, 0.0) + round(0.0, peers * bytes),

@@ -18,15 +18,21 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
     let widest = len.div_ceil(ranks);
     // All elements, and after them a slot of a block for each rank.
     let blocks = len.saturating_add(widest.saturating_mul(ranks));
-    let slot = |op, root, fold| {
-        Step::Combine(Slots { op, root, first: 0, stride: len, len: SlotLen::Of(len), fold })
-    };
     let block_slot = |op, fold| {
         let len = SlotLen::BlockOf(len);
         Step::Combine(Slots { op, root: None, first: what.len, stride: widest, len, fold })
     };
     let (window, steps) = match (what.deed, way) {
-        (Deed::Broadcast { root }, Way::Direct) => (len, vec![to_all(what, |rank| rank == root, |_| 0..len)]),
+        (_, Way::Direct) | (Deed::Gather { .. } | Deed::AllToAll, _) | (Deed::Allgather, Way::Blocks) => {
+            let all = epoch(what, |rank, calls| {
+                for (to, from, at) in what.direct(rank) {
+                    let into = at..at + from.len();
+                    calls.put(to, from, into);
+                }
+            });
+            let slots = what.direct_slots().map(Step::Combine);
+            (what.direct_window(), [all].into_iter().chain(slots).collect())
+        }
         (Deed::Broadcast { root }, Way::Tree) => (len, binomial(what, root)),
         (Deed::Broadcast { root }, Way::Blocks) => (len, {
             let deal = epoch(what, |rank, calls| {
@@ -43,9 +49,6 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             });
             vec![deal, all]
         }),
-        (Deed::Reduce { root, op }, Way::Direct) => {
-            (slots, vec![to_root(what, root), slot(op, Some(root), Fold::Tree)])
-        }
         (Deed::Reduce { root, op }, Way::Tree) => (len, up_the_tree(what, root, op)),
         (Deed::Reduce { root, op }, Way::Blocks) => {
             let back = epoch(what, |rank, calls| {
@@ -53,10 +56,6 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
                 calls.put(root, len..len + block.len(), block);
             });
             (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Tree), back])
-        }
-        (Deed::Allreduce { op }, Way::Direct) => {
-            let all = to_all(what, |_| true, |rank| own_slot(len, rank));
-            (slots, vec![all, slot(op, None, Fold::Tree)])
         }
         (Deed::Allreduce { op }, Way::Tree) => (len, trade_halves(what, op)),
         (Deed::Allreduce { op }, Way::Blocks) => {
@@ -67,14 +66,6 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
                 }
             });
             (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Tree), back])
-        }
-        (Deed::Scan { op }, Way::Direct) => {
-            let after = epoch(what, |rank, calls| {
-                for to in rank + 1..what.ranks {
-                    calls.put(to, own_slot(len, rank), own_slot(len, rank));
-                }
-            });
-            (slots, vec![after, slot(op, None, Fold::Prefix)])
         }
         (Deed::Scan { op }, Way::Tree) => {
             let doubled = |distance: u32| {
@@ -96,7 +87,6 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             });
             (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Prefixes), back])
         }
-        (Deed::Gather { root }, _) => (slots, vec![to_root(what, root)]),
         (Deed::Allgather, Way::Tree) => {
             let doubled = |distance: u32| {
                 epoch(what, |rank, calls| {
@@ -106,16 +96,6 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
                 })
             };
             (slots, distances(what.ranks).map(doubled).collect())
-        }
-        (Deed::Allgather, _) => (slots, vec![to_all(what, |_| true, |rank| own_slot(len, rank))]),
-        (Deed::AllToAll, _) => {
-            let all = epoch(what, |rank, calls| {
-                for to in 0..what.ranks {
-                    let (from, into) = (to as usize * len, (what.ranks + rank) as usize * len);
-                    calls.put(to, from..from + len, into..into + len);
-                }
-            });
-            (slots.saturating_mul(2), vec![all])
         }
     };
     Plan { window, steps }
@@ -183,32 +163,9 @@ fn others(what: &Collective, rank: u32) -> impl Iterator<Item = u32> + use<> {
     (0..what.ranks).filter(move |&other| other != rank)
 }
 
-fn own_slot(len: usize, rank: u32) -> Range<usize> {
-    let at = rank as usize * len;
-    at..at + len
-}
-
 /// 1, 2, 4, ... below the number of ranks.
 fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..31).map(|power| 1 << power).take_while(move |&distance| distance < ranks)
-}
-
-/// Some ranks put these elements to the same place of all others.
-fn to_all(what: &Collective, gives: impl Fn(u32) -> bool, place: impl Fn(u32) -> Range<usize>) -> Step {
-    epoch(what, |rank, calls| {
-        for to in others(what, rank).filter(|_| gives(rank)) {
-            calls.put(to, place(rank), place(rank));
-        }
-    })
-}
-
-/// All ranks put their slot to the root.
-fn to_root(what: &Collective, root: u32) -> Step {
-    epoch(what, |rank, calls| {
-        if rank != root {
-            calls.put(root, own_slot(what.len, rank), own_slot(what.len, rank));
-        }
-    })
 }
 
 /// All ranks put block b of their elements to their slot at rank b.
@@ -246,7 +203,11 @@ fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
             .filter_map(|[low, middle, high]| {
                 let (left, right) = (holder(low, middle), holder(middle, high));
                 let to_right = right == root;
-                (!to_right || op != Op::Replace).then_some(if to_right { (left, right) } else { (right, left) })
+                (!to_right || op != Op::Replace).then_some(if to_right {
+                    (left, right)
+                } else {
+                    (right, left)
+                })
             })
             .collect();
         epoch(what, |rank, calls| {
