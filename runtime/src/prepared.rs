@@ -151,8 +151,8 @@ impl Ready {
     }
 
     /// A schedule that every rank makes by itself of the same patterns: it needs no vote, since its digest is in each word.
-    pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Verified<Schedule>) -> Result<Self> {
-        Ok(Self::of(world, Executable::bind(Arc::new(schedule), world)?))
+    pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
+        Ok(Self::of(world, Executable::bind(schedule, world)?))
     }
 
     /// Free its buffers: every rank has entered a later call, so nobody reads them any more, unless the world has ended.

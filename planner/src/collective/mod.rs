@@ -255,11 +255,23 @@ impl Collective {
     }
 
     /// Whether the data may as well go with the exchange of words that begins each collective: another exchange, and
-    /// messages of their own, would cost more than what is copied once more for each rank.
+    /// messages of their own, would cost more. In shared memory that is one record for each element and rank, for
+    /// elements that a record holds; elsewhere one more copy for each rank.
     pub fn rides(&self, way: Way, machine: &Machine, share: bool) -> bool {
-        let peers = f64::from(self.ranks - 1);
-        let again = peers * self.bytes() * machine.moving.pack;
-        way == Way::Direct && again <= self.round(machine, share, peers, 0.0)
+        let holds = !share || self.element.size <= 8;
+        let exchange = self.round(machine, share, f64::from(self.ranks - 1), 0.0);
+        way == Way::Direct && holds && self.ride(machine, share) <= exchange
+    }
+
+    /// Predicted ns of what goes with the exchange, besides the exchange.
+    fn ride(&self, machine: &Machine, share: bool) -> f64 {
+        let (each, link) = (&machine.moving, machine.link(share));
+        let one = if share {
+            self.len as f64 * each.remote_run
+        } else {
+            self.bytes() * (each.pack + each.unpack + link.per_byte)
+        };
+        f64::from(self.ranks - 1) * one
     }
 
     /// Predicted ns, but for the exchange of words.
@@ -274,9 +286,7 @@ impl Collective {
         let block = bytes * peers / f64::from(self.ranks);
         match way {
             Way::Direct if self.rides(way, machine, share) => {
-                peers
-                    * bytes
-                    * (machine.moving.pack + machine.moving.unpack + machine.link(share).per_byte + combined)
+                self.ride(machine, share) + peers * bytes * combined
             }
             Way::Direct => round(peers, peers * bytes) + peers * bytes * combined,
             Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, 0.0) + round(0.0, peers * bytes),

@@ -1,8 +1,9 @@
 //! What a [`World`] keeps for its collectives: windows by element type, and bound plans by what determines them.
 //!
 //! Windows only grow, and by the sequence of calls alone, so all ranks make new ones in the same call. Plans need no
-//! agreement: every rank makes the same one of the same call.
+//! agreement: every rank makes the same one of the same call, or finds it where another rank of the process has made it.
 
+use super::shelf::{Key, Made, Schedules};
 use crate::element::Element;
 use crate::fence::Call;
 use crate::prepared::{Ready, options, placement};
@@ -16,6 +17,7 @@ use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Plans that are kept at most.
 const PLANS: usize = 64;
@@ -44,6 +46,8 @@ pub(super) struct Bound {
     pub(super) steps: Vec<BoundStep>,
     /// Of its buffers.
     bytes: u64,
+    /// Kept for other ranks of this process that have yet to come to this call.
+    _made: Arc<Schedules>,
 }
 
 pub(super) enum BoundStep {
@@ -112,17 +116,30 @@ impl Bound {
 }
 
 fn bind(core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Bound> {
-    let (machine, placement, options) = (Machine::default(), placement(core), options(core));
-    let plan = what.plan(way);
+    let (placement, options) = (placement(core), options(core));
+    let key = Key { what: *what, way, placement, options };
+    let made = core.registry.shelf().get(key, || {
+        let plan = what.plan(way);
+        let steps = plan.steps.into_iter().map(|step| match step {
+            Step::Combine(slots) => Ok(Made::Combine(slots)),
+            Step::Epoch(patterns) => {
+                let machine = Machine::default();
+                fencepost_planner::compile(&patterns, placement, &machine, &options)
+                    .map(Arc::new)
+                    .map(Made::Epoch)
+            }
+        });
+        Ok((plan.window, steps.collect::<Result<_>>()?))
+    })?;
+    let (window, steps) = &*made;
     let mut bytes = 0u64;
-    let steps = plan.steps.into_iter().map(|step| match step {
-        Step::Combine(slots) => Ok(BoundStep::Combine(slots)),
-        Step::Epoch(patterns) => {
-            let schedule = fencepost_planner::compile(&patterns, placement, &machine, &options)?;
+    let steps = steps.iter().map(|step| match step {
+        Made::Combine(slots) => Ok(BoundStep::Combine(*slots)),
+        Made::Epoch(schedule) => {
             bytes = bytes.saturating_add(schedule.peak().0);
-            Ok(BoundStep::Epoch(Box::new(Ready::alone(core, schedule)?)))
+            Ok(BoundStep::Epoch(Box::new(Ready::alone(core, schedule.clone())?)))
         }
     });
     let steps = steps.collect::<Result<_>>()?;
-    Ok(Bound { way, window: plan.window, steps, bytes })
+    Ok(Bound { way, window: *window, steps, bytes, _made: made.clone() })
 }

@@ -112,14 +112,16 @@ fn ride<T: Element, R>(
     })
 }
 
-/// One put, one element by the short way.
+/// Elements that are put one by one where that is the short way.
+const FEW: usize = 32;
+
+/// Put these elements: where memory is reached, few small ones by the short way, a record each.
 #[inline]
 pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at: usize) -> Result<()> {
-    match elements {
-        [] => Ok(()),
-        [one] => window.put([*one]).to(to, at),
-        many => window.put(many).to(to, at),
+    if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().apart {
+        return elements.iter().enumerate().try_for_each(|(i, one)| window.put([*one]).to(to, at + i));
     }
+    if elements.is_empty() { Ok(()) } else { window.put(elements).to(to, at) }
 }
 
 /// Run a plan: its epochs one after another, and what each rank combines between them.

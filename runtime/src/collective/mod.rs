@@ -14,7 +14,7 @@
 //!    ([`ride`](fixed)).
 //! 2. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
 //!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
-//!    and the schedule's digest is in the word of each frame.
+//!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`shelf`]).
 //! 3. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
 //!    equal ones take the way of 2, and others are put in dynamic epochs.
 //!
@@ -25,6 +25,7 @@ mod cache;
 mod fixed;
 mod fold;
 mod lists;
+mod shelf;
 
 use crate::element::{Element, element_type};
 use crate::fence::Call;
@@ -34,6 +35,7 @@ use fencepost_planner::collective::{Collective, Deed};
 use fencepost_planner::element::{ElementKind, Op};
 use fencepost_planner::{Class, Error, Result};
 use fixed::run;
+pub(crate) use shelf::Shelf;
 use std::panic::Location;
 
 /// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 letters.
