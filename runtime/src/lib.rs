@@ -21,6 +21,8 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod security;
 mod superstep;
 mod sync;
 mod ticket;
