@@ -3,8 +3,12 @@
 use fencepost::transport::SimConfig;
 use fencepost::{Class, Op, Result, TransportKind, ValueAt, ranks};
 
-fn transports() -> [TransportKind; 2] {
-    [TransportKind::Local, TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })]
+fn transports() -> [TransportKind; 3] {
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() }),
+    ]
 }
 
 #[test]
