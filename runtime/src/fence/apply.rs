@@ -15,7 +15,7 @@ impl Fence<'_> {
         for window in self.windows {
             let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
             for origin in 0..self.world.size {
-                if origin == me || self.endpoint.reaches(origin) {
+                if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
                     if origin != me {
                         if all.quiet {
                             continue;
@@ -39,7 +39,7 @@ impl Fence<'_> {
                         window.peers[origin]
                             .region
                             .as_ref()
-                            .expect("a region is known where memory is reached")
+                            .expect("a region is known where values are shared")
                     };
                     // SAFETY: the origin filled this set before its letter and will not touch it before its fence
                     // after the next, which waits for this rank's next letter.
