@@ -3,16 +3,19 @@
 use crate::assertions::Assertions;
 use crate::board::Board;
 use crate::call::WindowKey;
+use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
+use crate::lane::Lane;
+use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
 use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
-use crate::window::{Lane, Peer, Window, WindowCore};
+use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
@@ -27,6 +30,7 @@ use std::sync::Arc;
 /// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
 pub struct World {
     core: Rc<WorldCore>,
+    collectives: Collectives,
 }
 
 /// What this rank has moved in dynamic epochs so far.
@@ -130,11 +134,16 @@ impl World {
             changed: Cell::new(true),
             supersteps: Supersteps::default(),
         };
-        Self { core: Rc::new(core) }
+        Self { core: Rc::new(core), collectives: Collectives::default() }
     }
 
     pub(crate) fn core(&self) -> &Rc<WorldCore> {
         &self.core
+    }
+
+    /// What collectives keep from one call to the next.
+    pub(crate) fn collectives(&self) -> &Collectives {
+        &self.collectives
     }
 
     /// This rank, from 0.
@@ -159,8 +168,12 @@ impl World {
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        let site = Location::caller();
-        let core = &self.core;
+        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
+    }
+
+    /// Make a window as a part of `call`.
+    pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
+        let (core, site) = (&self.core, call.site);
         let element = element_type::<T>();
         // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
         let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
@@ -180,7 +193,7 @@ impl World {
         if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
             core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
         }
-        let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
+        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
         // Known from here on: those who leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
@@ -236,6 +249,7 @@ impl World {
             peers,
             set: Cell::new(0),
             pending: RefCell::new(Pending::default()),
+            getting: Pen::default(),
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),

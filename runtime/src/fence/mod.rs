@@ -90,6 +90,7 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    windows.iter().for_each(|window| window.count());
     let mut call = world.supersteps.call(call);
     if !windows.is_empty() {
         call = world.ordered(&call);

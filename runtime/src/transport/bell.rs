@@ -23,6 +23,34 @@ impl Pause {
     }
 }
 
+/// How a rank waits where it does the sleeping itself.
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub(super) struct Rhythm {
+    /// Looks between which it only spins.
+    pub(super) spins: u32,
+}
+
+#[cfg(all(target_os = "linux", feature = "processes"))]
+impl Rhythm {
+    /// Of a rank among so many on this machine.
+    pub(super) fn of(ranks: usize) -> Self {
+        Self { spins: if crowded(ranks) { 0 } else { SPINS } }
+    }
+
+    /// The next step of a wait: which one of those that do not sleep, or none. One that slept yields a little before it
+    /// sleeps again.
+    #[inline]
+    pub(super) fn step(&self, pause: &mut Pause) -> Option<u32> {
+        let last = self.spins + YIELDS;
+        if pause.step < last {
+            pause.step += 1;
+            return Some(pause.step - 1);
+        }
+        pause.step = last - AFTER_WAKING;
+        None
+    }
+}
+
 const AWAKE: u32 = 0;
 const ANNOUNCED: u32 = 1;
 

@@ -4,6 +4,8 @@ use std::io;
 
 #[cfg(all(target_os = "linux", feature = "processes"))]
 use super::ShmEnd;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::TcpEnd;
 use super::{
     Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Pause, SimEnd, Transport,
 };
@@ -17,6 +19,9 @@ pub enum Endpoint {
     Shm(ShmEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
+    /// Ranks that exchange bytes over TCP.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Tcp(TcpEnd),
 }
 
 macro_rules! each {
@@ -26,6 +31,8 @@ macro_rules! each {
             #[cfg(all(target_os = "linux", feature = "processes"))]
             Endpoint::Shm($name) => $call,
             Endpoint::Sim($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Tcp($name) => $call,
         }
     };
 }

@@ -34,6 +34,8 @@ mod shared;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod shm;
 mod sim;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod tcp;
 mod wire;
 
 use std::{fmt, io};
@@ -46,6 +48,8 @@ pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]
