@@ -41,6 +41,9 @@ const READS: u32 = 2;
 /// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
 
+/// The address of the one that this is for is that of its records.
+const IN_PLACE: u32 = 64;
+
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
 
@@ -210,7 +213,7 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
-            if !failed && !self.endpoint.shares(to) && !self.fits_letter(to) {
+            if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
                 let mut frames = 0;
                 for window in self.windows {
                     let sent = wire::send(self.world, self.endpoint, window, to, word, self.call)?;
@@ -228,7 +231,8 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
-            let here = self.endpoint.shares(to) || self.fits_letter(to);
+            let shares = self.endpoint.shares(to);
+            let here = shares || self.in_letter(to);
             let letter = self.endpoint.letter(to);
             letter.flags = flags;
             if failed || here {
@@ -247,6 +251,9 @@ impl Fence<'_> {
                         {
                             letter.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
                             letter.address = INLINE;
+                        } else if !shares {
+                            letter.flags |= IN_PLACE;
+                            letter.address = outbox.records.as_ptr() as usize;
                         }
                     }
                 }
@@ -258,19 +265,20 @@ impl Fence<'_> {
         Ok(flags)
     }
 
-    /// Whether all that there is for `to` is a plain record or two of one window, which the letter holds. Gets are read
-    /// directly there.
-    fn fits_letter(&self, to: usize) -> bool {
+    /// Whether all that there is for `to` are plain records of one window: one or two, which the letter holds, or more,
+    /// which it leads to. Gets are read directly there.
+    fn in_letter(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         // SAFETY: the set being filled is touched by its owner only.
         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-        self.endpoint.reaches(to) && outbox.records.len() <= 2 && outbox.wide.is_empty()
+        let short = outbox.records.len() <= 2 || outbox.records.is_reached();
+        short && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Whether what there is from `from` rides in its letter.
+    /// Whether what there is from `from` is in its letter, or where that leads.
     fn rides(&mut self, from: usize) -> bool {
         let letter = self.endpoint.read(from);
-        matches!(letter, Ok(Some(letter)) if letter.address == INLINE)
+        matches!(letter, Ok(Some(letter)) if letter.address == INLINE || letter.flags & IN_PLACE != 0)
     }
 
     /// Wait for everybody's letter.

@@ -204,7 +204,7 @@ pub trait Transport {
 
     /// I need this memory no more, but ranks of this world may still read it until `done`: give it back then, or when
     /// the world is over. It was allocated from [`memory`](Self::memory).
-    fn keep(&mut self, memory: Bytes, done: Done) {
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
         drop((memory, done)); // who does not reach it has it copied
     }
 
