@@ -1,6 +1,6 @@
 //! Applying puts and accumulates to this rank's own memory, origins ascending.
 
-use super::{Fence, IN_PLACE, INLINE, Letters};
+use super::{Fence, INLINE, Letters};
 use crate::element::Element;
 use crate::outbox::{Head, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Record, Transport};
@@ -29,17 +29,6 @@ impl Fence<'_> {
                                 let items = Items::Records(&inline[..(letter.count as usize).min(2)]);
                                 // SAFETY: this rank's own memory, in its own fence, all reads done.
                                 unsafe { (window.apply)(base, len, items, &[], &[]) };
-                                continue;
-                            }
-                            if letter.flags & IN_PLACE != 0 {
-                                let (records, count) =
-                                    (letter.address as *const Record, letter.count as usize);
-                                // SAFETY: the origin reaches this rank's memory and says that its records lie there; it
-                                // filled this set before its letter, and will not touch it before its fence after the
-                                // next, which waits for this rank's next letter.
-                                let records = unsafe { std::slice::from_raw_parts(records, count) };
-                                // SAFETY: this rank's own memory, in its own fence, all reads done.
-                                unsafe { (window.apply)(base, len, Items::Records(records), &[], &[]) };
                                 continue;
                             }
                         }

@@ -1,6 +1,6 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use super::{Disagreement, FAILED, Fence, IN_PLACE, INLINE, Letters, header, kind, take_bytes};
+use super::{Disagreement, FAILED, Fence, INLINE, Letters, header, kind, take_bytes};
 use crate::transport::Transport;
 use crate::wire;
 use fencepost_planner::ir::pattern::Order;
@@ -35,7 +35,7 @@ impl Fence<'_> {
             for from in (0..self.world.size).filter(|&from| from != me) {
                 let (flags, frames) =
                     self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
-                if frames != INLINE && flags & IN_PLACE == 0 {
+                if frames != INLINE {
                     wire::discard(self.world, self.endpoint, from, frames)?;
                 }
                 if speaks(flags) {

@@ -41,9 +41,6 @@ const READS: u32 = 2;
 /// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
 
-/// The address of the one that this is for is that of its records.
-const IN_PLACE: u32 = 64;
-
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
 
@@ -59,6 +56,8 @@ pub(crate) mod kind {
     pub(crate) const SETUP: u32 = 4;
     /// Operations for one window that left before its fence; `extra` is the window.
     pub(crate) const EARLY: u32 = 5;
+    /// Records for one window, which lie where the sender collected them; `extra` is the window.
+    pub(crate) const LOG: u32 = 6;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
     /// Compiled supersteps.
@@ -231,8 +230,7 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
-            let shares = self.endpoint.shares(to);
-            let here = shares || self.in_letter(to);
+            let here = self.endpoint.shares(to) || self.in_letter(to);
             let letter = self.endpoint.letter(to);
             letter.flags = flags;
             if failed || here {
@@ -251,9 +249,6 @@ impl Fence<'_> {
                         {
                             letter.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
                             letter.address = INLINE;
-                        } else if !shares {
-                            letter.flags |= IN_PLACE;
-                            letter.address = outbox.records.as_ptr() as usize;
                         }
                     }
                 }
@@ -265,20 +260,19 @@ impl Fence<'_> {
         Ok(flags)
     }
 
-    /// Whether all that there is for `to` are plain records of one window: one or two, which the letter holds, or more,
-    /// which it leads to. Gets are read directly there.
+    /// Whether all that there is for `to` is a plain record or two of one window, which the letter holds. Gets are read
+    /// directly there.
     fn in_letter(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         // SAFETY: the set being filled is touched by its owner only.
         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-        let short = outbox.records.len() <= 2 || outbox.records.is_reached();
-        short && outbox.wide.is_empty() && self.endpoint.reaches(to)
+        outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Whether what there is from `from` is in its letter, or where that leads.
+    /// Whether what there is from `from` rides in its letter.
     fn rides(&mut self, from: usize) -> bool {
         let letter = self.endpoint.read(from);
-        matches!(letter, Ok(Some(letter)) if letter.address == INLINE || letter.flags & IN_PLACE != 0)
+        matches!(letter, Ok(Some(letter)) if letter.address == INLINE)
     }
 
     /// Wait for everybody's letter.
