@@ -3,8 +3,9 @@
 use fencepost::transport::SimConfig;
 use fencepost::{Class, Op, Result, TransportKind, ValueAt, ranks};
 
-fn transports() -> [TransportKind; 2] {
-    [TransportKind::Local, TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })]
+fn transports() -> [TransportKind; 3] {
+    let sim = TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() });
+    [TransportKind::Local, sim, TransportKind::TcpThreads]
 }
 
 #[test]

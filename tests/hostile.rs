@@ -8,7 +8,8 @@ use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [TransportKind::Local, sim(3), sim(4)].into_iter().map(|t| ranks(size).transport(t)).collect()
+    let all = [TransportKind::Local, sim(3), sim(4), TransportKind::TcpThreads];
+    all.into_iter().map(|t| ranks(size).transport(t)).collect()
 }
 
 /// Each rank shifts its elements to the right.

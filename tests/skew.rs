@@ -15,8 +15,8 @@ fn sim(seed: u64) -> TransportKind {
 }
 
 /// `local`, and `sim` with two seeds.
-fn transports() -> [TransportKind; 3] {
-    [TransportKind::Local, sim(1), sim(2)]
+fn transports() -> [TransportKind; 4] {
+    [TransportKind::Local, sim(1), sim(2), TransportKind::TcpThreads]
 }
 
 /// A generator of numbers, the same on every rank.
@@ -83,7 +83,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
         for mode in Mode::ALL {
             let placement = match transport {
                 TransportKind::Local => Placement::Together,
-                TransportKind::Sim(_) => Placement::Apart,
+                _ => Placement::Apart,
             };
             let options = Options { mode, ..Options::default() };
             let compiled = shift::compile(RANKS as u32, |_| Ok(())).unwrap();

@@ -21,7 +21,7 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
-#[cfg(feature = "tcp")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod security;
 mod superstep;
 mod sync;

@@ -311,7 +311,8 @@ impl World {
             match core.endpoint.borrow_mut().found(&members) {
                 Ok(Some(number)) => founded = [&[FOUNDED], &number.to_le_bytes()[..]].concat(),
                 Ok(None) => {
-                    let ends = core.kind.ends(members.len());
+                    // Without them, everybody says so below.
+                    let ends = core.kind.ends(members.len()).unwrap_or_default();
                     core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
                 }
                 Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),

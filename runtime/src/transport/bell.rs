@@ -23,13 +23,13 @@ impl Pause {
 }
 
 /// How a rank waits where it does the sleeping itself.
-#[cfg(feature = "tcp")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 pub(super) struct Rhythm {
     /// Looks between which it only spins.
     pub(super) spins: u32,
 }
 
-#[cfg(feature = "tcp")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 impl Rhythm {
     /// Of a rank among so many on this machine.
     pub(super) fn of(ranks: usize) -> Self {

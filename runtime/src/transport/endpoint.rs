@@ -2,7 +2,7 @@
 
 use std::io;
 
-#[cfg(feature = "tcp")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 use super::TcpEnd;
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
@@ -13,7 +13,7 @@ pub enum Endpoint {
     /// Threads that only exchange messages.
     Sim(SimEnd),
     /// Ranks that exchange bytes over TCP.
-    #[cfg(feature = "tcp")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     Tcp(TcpEnd),
 }
 
@@ -22,7 +22,7 @@ macro_rules! each {
         match $end {
             Endpoint::Local($name) => $call,
             Endpoint::Sim($name) => $call,
-            #[cfg(feature = "tcp")]
+            #[cfg(all(target_os = "linux", feature = "processes"))]
             Endpoint::Tcp($name) => $call,
         }
     };

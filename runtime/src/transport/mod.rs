@@ -29,7 +29,7 @@ mod meter;
 mod ring;
 mod roll;
 mod sim;
-#[cfg(feature = "tcp")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 mod tcp;
 mod wire;
 
@@ -40,7 +40,7 @@ pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
-#[cfg(feature = "tcp")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
 /// One record: a one-element operation in wire form.
