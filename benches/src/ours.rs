@@ -1,6 +1,6 @@
 //! Our side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
 
-use fencepost::{Result, World, ranks};
+use fencepost::{Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,21 @@ pub fn team<S>(
     make: impl Fn(&World) -> Result<S> + Sync,
     epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
 ) -> Duration {
-    let times: Result<Vec<Duration>> = ranks(size).run(|world| {
+    team_over(TransportKind::Local, size, iterations, make, epoch)
+}
+
+/// The same, over a transport of choice.
+///
+/// # Panics
+/// As [`team`].
+pub fn team_over<S>(
+    transport: TransportKind,
+    size: usize,
+    iterations: u64,
+    make: impl Fn(&World) -> Result<S> + Sync,
+    epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
+) -> Duration {
+    let times: Result<Vec<Duration>> = ranks(size).transport(transport).run(|world| {
         pin(world.rank());
         let mut state = make(world)?;
         for k in 0..iterations.div_ceil(4).max(2) {

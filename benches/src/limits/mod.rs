@@ -6,6 +6,7 @@
 pub mod halo;
 pub mod scatter;
 mod team;
+pub mod wire;
 
 pub use team::{Beat, Words, team};
 

@@ -40,6 +40,9 @@ pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[doc(hidden)]
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::fuzz;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
