@@ -1,4 +1,4 @@
-//! Random programs, each on both transports, prepared in every mode, replayed and dynamic in every mode, equal to the reference
+//! Random programs, each on every transport, prepared in every mode, replayed and dynamic in every mode, equal to the reference
 //! interpreter bit for bit.
 //!
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
@@ -67,7 +67,11 @@ fn agrees(raw: &RawProgram, seed: u64) -> Result<(), TestCaseError> {
     let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
     let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
     let local = [Placement::Together, others[seed as usize % 2]];
-    let mut transports = vec![(TransportKind::Local, local, false), (sim, [Placement::Apart; 2], true)];
+    let mut transports = vec![
+        (TransportKind::Local, local, false),
+        (TransportKind::ShmThreads, local, false),
+        (sim, [Placement::Apart; 2], true),
+    ];
     if seed.is_multiple_of(8) {
         transports.push((TransportKind::TcpThreads, [Placement::Apart; 2], true));
     }

@@ -13,6 +13,8 @@ mod execute;
 mod fence;
 #[doc(hidden)]
 pub mod kernel;
+mod lane;
+mod log;
 mod outbox;
 mod pending;
 mod prepared;

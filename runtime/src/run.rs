@@ -16,17 +16,26 @@ pub enum TransportKind {
     Local,
     /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
     Sim(SimConfig),
-    /// Threads that exchange bytes over TCP on loopback, to test with.
-    #[doc(hidden)]
+    /// Threads that reach each other's memory as processes do: for tests.
     #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
+    ShmThreads,
+    /// Threads that exchange bytes over TCP on loopback: for tests.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
     TcpThreads,
 }
 
 impl TransportKind {
+    /// Ends of a world whose ranks are threads of this process.
     pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
         Ok(match self {
             TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
             TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            TransportKind::ShmThreads => {
+                crate::transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
+            }
             #[cfg(all(target_os = "linux", feature = "processes"))]
             TransportKind::TcpThreads => {
                 crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
