@@ -214,7 +214,7 @@ fn nothing(operation: &Operation) -> &'static str {
     match (operation.target, operation.remote.size()) {
         (None, _) => ", it has no target",
         (_, 0) => ", it has no elements",
-        _ => ", later operations of this rank replace all of it",
+        _ => ", later puts of this rank or another replace all of it",
     }
 }
 

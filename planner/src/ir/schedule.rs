@@ -78,7 +78,7 @@ pub struct Program {
     /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the rank's own.
     pub pattern: Pattern,
     /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has no
-    /// target or no elements, or later puts of this rank replace all of them.
+    /// target or no elements, or where later puts, of this rank or another, replace all of them.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The least length each window needs on this rank, for its own sections and for what others do to it.
     pub least_len: Table<WindowId, usize>,

@@ -11,6 +11,7 @@ pub mod order;
 pub mod pipeline;
 pub mod place;
 pub mod route;
+mod writers;
 
 pub use coalesce::coalesce;
 pub use count::count;
