@@ -10,7 +10,7 @@ use crate::ir::routed::Ways;
 use crate::ir::schedule::{Placement, Schedule};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
-use crate::passes::{coalesce, count, lower, normalise, order, pipeline, place, route};
+use crate::passes::{coalesce, combine, count, lower, normalise, order, pipeline, place, route};
 use crate::units::Bytes;
 use crate::verify::{Verified, verify};
 
@@ -124,6 +124,14 @@ fn compile_noting(
     note(&|| {
         pass(
             "route",
+            &routed.peers,
+            routed.links.values().map(Ways::transfers).map(|all| all.map(|row| row.2)),
+        )
+    });
+    let routed = combine(routed, options);
+    note(&|| {
+        pass(
+            "combine",
             &routed.peers,
             routed.links.values().map(Ways::transfers).map(|all| all.map(|row| row.2)),
         )

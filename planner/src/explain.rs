@@ -123,6 +123,7 @@ fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
     match instruction {
         Instruction::Pack { from, element, .. } => machine.pack(&side(from), *element),
         Instruction::Unpack { to, element, .. } => machine.unpack(&side(to), element.size),
+        Instruction::Combine { from, element, .. } => machine.unpack(&side(from), element.size),
         Instruction::Copy { from, to, element, .. } => match (owner(from), owner(to)) {
             (Delta::SELF, Delta::SELF) => machine.pack(&side(to), element.size),
             (Delta::SELF, _) => machine.copy(&side(to), &side(from), element.size),

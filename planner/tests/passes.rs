@@ -8,12 +8,13 @@ use fencepost_planner::Options;
 use fencepost_planner::ir::pattern::Patterns;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
-use fencepost_planner::passes::{coalesce, count, lower, normalise, order, pipeline, place, route};
+use fencepost_planner::passes::{coalesce, combine, count, lower, normalise, order, pipeline, place, route};
 use fencepost_planner::units::Bytes;
 use std::path::Path;
 
 /// The passes, by the names of their folders.
-const PASSES: [&str; 8] = ["normalise", "coalesce", "route", "count", "order", "pipeline", "place", "lower"];
+const PASSES: [&str; 9] =
+    ["normalise", "coalesce", "route", "combine", "count", "order", "pipeline", "place", "lower"];
 
 fn stage(pass: &str, text: &str) -> String {
     let (mut placement, mut options) = (Placement::Together, Options::default());
@@ -45,6 +46,10 @@ fn stage(pass: &str, text: &str) -> String {
     }
     let routed = route(coalesced, &machine, &options);
     if pass == "route" {
+        return routed.to_string();
+    }
+    let routed = combine(routed, &options);
+    if pass == "combine" {
         return routed.to_string();
     }
     let demand = count(&routed);

@@ -12,6 +12,7 @@ use crate::kernel;
 use crate::transport::{Cause, Endpoint, Frame as Arrival, Lost, Pause, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
@@ -57,6 +58,7 @@ enum Step {
     Expose(usize),
     Reclaim(usize),
     Pack { from: Where, count: usize, size: usize, buffer: usize, at: usize },
+    Combine { from: Where, into: Datatype, op: Op, element: ElementType, buffer: usize, at: usize },
     Send { buffer: usize, at: usize, bytes: usize },
     Await(usize, Frame),
     Copy { from: Where, to: Where, op: Option<Op>, element: ElementType },
@@ -68,7 +70,7 @@ enum Step {
 /// A part, resolved.
 enum Where {
     /// Elements of a rank's window.
-    Window(usize, usize, fencepost_planner::datatype::Datatype),
+    Window(usize, usize, Datatype),
     /// Bytes of this rank's `locals`.
     Local { start: usize, bytes: usize },
 }
@@ -282,6 +284,24 @@ impl Executable {
                             let bytes = &self.locals[*start..*start + count * size];
                             // SAFETY: `to` is room for as many bytes, of another allocation.
                             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+                        }
+                    }
+                }
+                Step::Combine { from, into, op, element, buffer, at } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
+                    let to = bound.memory[copy + at..].as_mut_ptr();
+                    match from {
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
+                        // buffer in this run, and that the operator takes the element.
+                        Where::Window(_, window, datatype) => unsafe {
+                            let from = windows[*window].region.base();
+                            kernel::combine_copy(*op, *element, from, datatype, to, into)
+                        },
+                        Where::Local { start, .. } => {
+                            let from = self.locals[*start..].as_ptr();
+                            // SAFETY: the part is in `locals`, of another allocation; the rest as above.
+                            unsafe { kernel::combine(*op, *element, to, into, from) };
                         }
                     }
                 }
@@ -543,6 +563,14 @@ impl Resolve<'_> {
                 count: from.len(),
                 from: self.part(from, starts)?,
                 size: *element as usize,
+                buffer: buffer.index(),
+                at: *at as usize,
+            },
+            Instruction::Combine { from, into, op, element, buffer, at } => Step::Combine {
+                from: self.part(from, starts)?,
+                into: into.clone(),
+                op: *op,
+                element: *element,
                 buffer: buffer.index(),
                 at: *at as usize,
             },

@@ -188,6 +188,21 @@ pub enum Instruction {
         /// From which byte of it.
         at: u64,
     },
+    /// Combine elements into packed elements of a buffer that were not sent in this run.
+    Combine {
+        /// From this rank's own window or operation,
+        from: Part,
+        /// into these, as many, counted from byte `at` on: one after another if it is a run,
+        into: Datatype,
+        /// by this operator, whose order does not show,
+        op: Op,
+        /// elements of this type.
+        element: ElementType,
+        /// Of which buffer.
+        buffer: BufferId,
+        /// From which byte of it.
+        at: u64,
+    },
     /// Send a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
     Send {
         /// Which buffer.

@@ -2,6 +2,7 @@
 
 pub(crate) mod classes;
 pub mod coalesce;
+pub mod combine;
 pub mod count;
 mod cover;
 pub mod lower;
@@ -14,6 +15,7 @@ pub mod route;
 mod writers;
 
 pub use coalesce::coalesce;
+pub use combine::combine;
 pub use count::count;
 pub use lower::lower;
 pub use normalise::normalise;

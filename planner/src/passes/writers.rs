@@ -35,7 +35,8 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
             let mut left = seen[id].clone().map(Vec::into_iter);
             let links = class.peers.iter().map(|peer| {
                 let left = left.as_mut().and_then(Iterator::next);
-                peer.receives.and_then(|link| variants.link(link, left.unwrap_or_else(|| links[link].clone())))
+                peer.receives
+                    .and_then(|link| variants.link(link, left.unwrap_or_else(|| links[link].clone())))
             });
             links.collect()
         })

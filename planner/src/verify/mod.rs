@@ -298,7 +298,7 @@ fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
 /// An operation of the program's own pattern that an instruction may serve.
 fn operation_of(program: &Program, instruction: &Instruction) -> Option<OperationId> {
     let parts = match instruction {
-        Instruction::Pack { from, .. } => [Some(from), None],
+        Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => [Some(from), None],
         Instruction::Unpack { to, .. } => [Some(to), None],
         Instruction::Copy { from, to, .. } => [Some(from), Some(to)],
         _ => [None, None],
