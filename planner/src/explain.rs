@@ -19,7 +19,7 @@ pub struct Cost {
     pub bound: Nanos,
     /// The rank that takes longest.
     pub slowest: u32,
-    /// The most bytes of buffers that one rank needs.
+    /// The most bytes of staging that one rank needs: all copies of all buffers.
     pub peak: Bytes,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Cost {
         let Cost { predicted, bound, slowest, peak } = self;
         write!(
             f,
-            "predicted {:.2} us (rank {slowest}), at least {:.2} us; buffers {peak} a rank",
+            "predicted {:.2} us (rank {slowest}), at least {:.2} us; at most {peak} of staging a rank",
             predicted.0 / 1e3,
             bound.0 / 1e3
         )
@@ -162,6 +162,7 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
         let terms = Terms::of(schedule, program, rank, machine);
         let count = schedule.class_of.iter().filter(|&&other| other == class).count();
         let _ = writeln!(text, "\n{}", headline(class, rank, count, &terms));
+        let _ = writeln!(text, "  {}", staging(program));
         for (id, operation) in program.pattern.operations.iter() {
             let _ = writeln!(text, "  {}", line(schedule, program, rank, id, operation, machine));
         }
@@ -180,6 +181,14 @@ fn headline(class: ClassId, rank: u32, count: usize, terms: &Terms) -> String {
         us(terms.wire),
         us(terms.latency),
     )
+}
+
+fn staging(program: &Program) -> String {
+    let buffers = program.buffers.values();
+    let total: u64 = buffers.clone().map(|buffer| buffer.bytes * u64::from(buffer.copies)).sum();
+    let each: Vec<String> =
+        buffers.map(|buffer| format!("{} B x{} to {}", buffer.bytes, buffer.copies, buffer.peer)).collect();
+    if each.is_empty() { "no staging".into() } else { format!("staging {total} B: {}", each.join(", ")) }
 }
 
 fn line(

@@ -101,7 +101,8 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
     ];
     let mode = prop::sample::select(Mode::ALL.to_vec());
     let bytes = prop_oneof![Just(None), (1..40_u64).prop_map(|bytes| Some(Bytes(bytes)))];
-    (placement, mode, any::<bool>(), bytes.clone(), bytes)
+    let cap = prop_oneof![Just(None), (1..400_u64).prop_map(|bytes| Some(Bytes(bytes)))];
+    (placement, mode, any::<bool>(), bytes, cap)
         .prop_map(|(placement, mode, coalesce, chunk, cap)| {
             (placement, Options { mode, coalesce, chunk, cap })
         })
@@ -109,7 +110,22 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
 }
 
 fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) {
-    let schedule = compile(patterns, placement, &Machine::default(), options).expect("good patterns");
+    let schedule = match compile(patterns, placement, &Machine::default(), options) {
+        Ok(schedule) => {
+            assert!(options.cap.is_none_or(|cap| schedule.peak() <= cap));
+            schedule
+        }
+        // What is needed at least is said, and is enough.
+        Err(error) => {
+            let cap = options.cap.expect("good patterns");
+            assert_eq!(error.class(), Class::NoMem, "{error}");
+            let needed = error.message().split(' ').nth(1).and_then(|word| word.parse().ok());
+            let needed = Bytes(needed.expect("what is needed"));
+            assert!(needed > cap && error.message().contains(&format!("{cap} are allowed")), "{error}");
+            let enough = Options { cap: Some(needed), ..*options };
+            compile(patterns, placement, &Machine::default(), &enough).expect("what was asked for is enough")
+        }
+    };
     let windows: Vec<ElementType> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), LEN, seed);
     if let Err(difference) = interpreter::differs(patterns, &schedule, &world, 4, seed) {

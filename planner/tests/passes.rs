@@ -64,7 +64,7 @@ fn stage(pass: &str, text: &str) -> String {
     if pass == "pipeline" {
         return chunks.to_string();
     }
-    let placed = place(chunks);
+    let placed = place(chunks, &options);
     if pass == "place" { placed.to_string() } else { lower(placed, &options).to_string() }
 }
 

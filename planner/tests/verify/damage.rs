@@ -1,13 +1,11 @@
 //! Damage, one way at a time, at each place where it can be done, to many good schedules: each is refused by its name.
 
 use crate::support::{Dice, intern, interpreter, naive, operation, patterns, random};
-use fencepost_planner::compile::compile;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Program, Schedule};
-use fencepost_planner::machine::Machine;
 use fencepost_planner::verify::{verify, verify_expanded};
 
 use Instruction::{Await, Combine, Copy, Done, Expose, Pack, Reclaim, Release, Send, Unpack};
@@ -54,8 +52,8 @@ pub fn good() -> Vec<(Patterns, Schedule)> {
         all.iter().map(|(patterns, _)| patterns.clone()).collect::<Vec<_>>().into_iter().enumerate()
     {
         let (placement, options) = random::choices(index as u64);
-        let schedule = compile(&patterns, placement, &Machine::default(), &options);
-        all.push((patterns, schedule.unwrap_or_else(|error| panic!("{error}")).into_inner()));
+        let schedule = random::compiled(&patterns, placement, &options, index as u64);
+        all.push((patterns, schedule));
     }
     all
 }
@@ -155,7 +153,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "the bytes of two movements swapped",
-        refused: &["WrongPlace", "Unasked", "WrongOrder"],
+        refused: &["WrongPlace", "Unasked", "WrongOrder", "WrongOperator"],
         harmless: true,
         apply: |program, at| {
             let (left, right) = program.instructions.split_at_mut_checked(at + 1)?;
@@ -604,7 +602,7 @@ fn another_writer_than_the_last_is_refused() {
             }
         }
         let (placement, options) = random::choices(dice.next());
-        let mut schedule = compile(&other, placement, &Machine::default(), &options).unwrap().into_inner();
+        let mut schedule = random::compiled(&other, placement, &options, 1);
         if schedule.class_of != asked.class_of {
             continue;
         }
