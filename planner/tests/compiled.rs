@@ -359,6 +359,17 @@ ranks c0 c1
     };
     assert!(line("heat.rs:7").contains("direct, round"), "{text}");
     assert!(line("heat.rs:8").contains("aggregated, round") && line("heat.rs:8").contains("pack"), "{text}");
+    // Both ways with all their frames, so that the smaller sum is the one taken.
+    for (site, first) in [("heat.rs:7", "copy"), ("heat.rs:8", "pack")] {
+        let (taken, other) = line(site).split_once(", against ").expect("two ways");
+        let total = |terms: &str| -> f64 {
+            let terms = &terms[terms.find("copy").or(terms.find("pack")).expect("terms")..];
+            terms.split([' ', '(']).filter_map(|word| word.parse::<f64>().ok()).sum()
+        };
+        assert!(taken.contains(&format!("; {first}")) && total(taken) < total(other), "{text}");
+        assert!(line(site).contains("entry and done") && line(site).contains("message"), "{text}");
+    }
+    assert!(text.contains("staging"), "{text}");
     assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
     assert!(line("heat.rs:10").contains("asked for otherwise"), "{text}");
     assert!(line("predicted").contains("at least"), "{text}");
