@@ -384,3 +384,60 @@ fn a_prepared_superstep_does_not_allocate() {
         }
     }
 }
+
+type Collective = fn(&World, &mut [f64], &mut [f64]) -> Result<()>;
+
+/// The same call again and again: an exchange, the frames of its plan, and nothing else; and no allocation.
+#[test]
+fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
+    const CALLS: u64 = 200;
+    let collectives: [(&str, Collective); 7] = [
+        ("broadcast", |world, mine, _| world.broadcast(1, mine)),
+        ("allreduce", |world, mine, _| world.allreduce(mine, Op::Max)),
+        ("a sum", |world, mine, _| world.allreduce(mine, Op::Sum)),
+        ("scan", |world, mine, _| world.scan(mine, Op::Min)),
+        ("gather_into", |world, mine, all| world.gather_into(2, mine, all)),
+        ("allgather_into", |world, mine, all| world.allgather_into(mine, all)),
+        ("all_to_all_into", |world, mine, all| {
+            let (given, all) = all.split_at_mut(mine.len() / 4 * 4);
+            world.all_to_all_into(given, &mut all[..given.len()])
+        }),
+    ];
+    for transport in [TransportKind::Local, sim(6)] {
+        for len in [1, 20, 4000] {
+            let _: Vec<()> = ranks(4)
+                .transport(transport.clone())
+                .run(|world| {
+                    let (mut mine, mut all) = (vec![world.rank() as f64; len], vec![0.0; 4 * len]);
+                    for (what, collective) in collectives {
+                        let mut some =
+                            |calls: u64| (0..calls).try_for_each(|_| collective(world, &mut mine, &mut all));
+                        some(CALLS)?;
+                        let before = world.meter();
+                        some(1)?;
+                        let once = world.meter();
+                        let counted = allocations(|| some(CALLS))?;
+                        let after = world.meter();
+                        let allowed = allowed(&transport, CALLS);
+                        assert!(counted <= allowed, "{what} of {len} on {transport:?}: {counted}");
+                        assert_eq!(once.exchanges - before.exchanges, 1, "{what} of {len}");
+                        assert_eq!(after.exchanges - once.exchanges, CALLS, "{what} of {len}");
+                        for kind in [DATA, REPLY, ENTRY, PAYLOAD, DONE] {
+                            let (one, all) =
+                                (difference(&before, &once, kind), difference(&once, &after, kind));
+                            let expected = Count { frames: CALLS * one.frames, bytes: CALLS * one.bytes };
+                            assert_eq!(all, expected, "{what} of {len}, frames of kind {kind}");
+                        }
+                        let all = after.total().frames - once.total().frames;
+                        assert_eq!(
+                            all,
+                            CALLS * (once.total().frames - before.total().frames),
+                            "{what} of {len}"
+                        );
+                    }
+                    Ok(())
+                })
+                .unwrap();
+        }
+    }
+}

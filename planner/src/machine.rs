@@ -72,10 +72,10 @@ impl Default for Machine {
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements
     /// between two threads, packed and direct, as the example `modes` times them (`benches/LOG.md` has the table, and
-    /// the bench `auto` whether the choices that follow are good ones). Those of the network are no measurement of
-    /// ours, since no transport of ours crosses one yet: half of the 7.7 us that a round trip on loopback TCP took, and
-    /// the 3.5 GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides
-    /// into latency and overhead is a guess.
+    /// the bench `auto` whether the choices that follow are good ones). Those of the network were not
+    /// measured through our own transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the
+    /// 3.5 GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
+    /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in.
     fn default() -> Self {
         Self {
             shared: Link { latency: 90.0, overhead: 60.0, payload: 110.0, per_byte: 0.0 },

@@ -13,6 +13,8 @@ mod execute;
 mod fence;
 #[doc(hidden)]
 pub mod kernel;
+mod lane;
+mod log;
 mod outbox;
 mod pending;
 mod prepared;
@@ -21,6 +23,8 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod security;
 mod superstep;
 mod sync;
 mod ticket;

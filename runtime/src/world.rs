@@ -3,16 +3,19 @@
 use crate::assertions::Assertions;
 use crate::board::Board;
 use crate::call::WindowKey;
+use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
+use crate::lane::Lane;
+use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
-use crate::registry::Registry;
+use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
-use crate::window::{Lane, Peer, Window, WindowCore};
+use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
@@ -27,6 +30,7 @@ use std::sync::Arc;
 /// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
 pub struct World {
     core: Rc<WorldCore>,
+    collectives: Collectives,
 }
 
 /// What this rank has moved in dynamic epochs so far.
@@ -126,11 +130,16 @@ impl World {
             changed: Cell::new(true),
             supersteps: Supersteps::default(),
         };
-        Self { core: Rc::new(core) }
+        Self { core: Rc::new(core), collectives: Collectives::default() }
     }
 
     pub(crate) fn core(&self) -> &Rc<WorldCore> {
         &self.core
+    }
+
+    /// What collectives keep from one call to the next.
+    pub(crate) fn collectives(&self) -> &Collectives {
+        &self.collectives
     }
 
     /// This rank, from 0.
@@ -155,8 +164,12 @@ impl World {
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        let site = Location::caller();
-        let core = &self.core;
+        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
+    }
+
+    /// Make a window as a part of `call`.
+    pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
+        let (core, site) = (&self.core, call.site);
         let element = element_type::<T>();
         // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
         let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
@@ -167,7 +180,7 @@ impl World {
         if let Some(region) = &region {
             core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
         }
-        let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
+        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
         // Known from here on: those who leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
@@ -221,6 +234,7 @@ impl World {
             peers,
             set: Cell::new(0),
             pending: RefCell::new(Pending::default()),
+            getting: Pen::default(),
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
@@ -303,16 +317,40 @@ impl World {
             }
         }
         members.sort_unstable();
-        if members.first().is_some_and(|&(_, first)| first == core.rank) {
-            let ends = core.kind.ends(members.len());
-            core.registry.give_ends((core.id, attempt), members.iter().map(|&(_, rank)| rank).zip(ends));
+        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
+        // The first member lays the new world out, and says where: as a number that the transport gave, or else in the
+        // registry.
+        let mut founded = vec![FOUNDED_HERE];
+        if members.first() == Some(&core.rank) {
+            match core.endpoint.borrow_mut().found(&members) {
+                Ok(Some(number)) => founded = [&[FOUNDED], &number.to_le_bytes()[..]].concat(),
+                Ok(None) => {
+                    let ends = core.kind.ends(members.len());
+                    core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
+                }
+                Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
+            }
         }
-        fence::fence(core, &[], &call, None)?;
-        if colour.is_none() {
-            return Ok(None);
-        }
-        let Some((id, endpoint)) = core.registry.take_end((core.id, attempt), core.rank) else {
-            return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
+        let all = core.meet(&call, |_| founded.clone())?;
+        let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
+        let (id, endpoint) = match all[members[0]].split_first() {
+            Some((&FOUNDED, number)) => {
+                let number = number
+                    .try_into()
+                    .map(u64::from_le_bytes)
+                    .map_err(|_| call.error(core, Class::Intern, "a new world's number is not one"))?;
+                (new_world(), core.endpoint.borrow_mut().enter(number, &members, index)?)
+            }
+            Some((&FOUNDED_HERE, _)) => {
+                core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
+                    call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
+                })?
+            }
+            refused => {
+                let why = String::from_utf8_lossy(refused.map_or(&[], |(_, why)| why)).into_owned();
+                let message = format!("rank {} could not lay out a new world: {why}", members[0]);
+                return Err(call.error(core, Class::Size, message));
+            }
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
@@ -349,6 +387,13 @@ impl grid::Place for World {
         self.core.size
     }
 }
+
+/// What the first member of a new world says of it, in the first byte: it has this number;
+const FOUNDED: u8 = 1;
+/// it was laid out in this process;
+const FOUNDED_HERE: u8 = 2;
+/// it was not laid out, for this reason.
+const NOT_FOUNDED: u8 = 0;
 
 /// A window that has not come to be is forgotten.
 struct Unmade<'w>(&'w WorldCore, u32);
