@@ -289,7 +289,7 @@ impl Collective {
                 self.ride(machine, share) + peers * bytes * combined
             }
             Way::Direct => round(peers, peers * bytes) + peers * bytes * combined,
-            Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, 0.0) + round(0.0, peers * bytes),
+            Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, peers * bytes / depth.max(1.0)),
             Way::Tree => depth * (round(1.0, bytes) + bytes * combined),
             Way::Blocks => 2.0 * round(peers, block) + block * combined,
         }
