@@ -13,6 +13,8 @@ mod execute;
 mod fence;
 #[doc(hidden)]
 pub mod kernel;
+mod lane;
+mod log;
 mod outbox;
 mod pending;
 mod prepared;
@@ -49,4 +51,5 @@ pub mod __private {
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
     };
+    pub use bytemuck::{Pod, Zeroable};
 }

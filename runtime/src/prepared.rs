@@ -3,6 +3,7 @@
 use crate::execute::{Executable, takes_slice};
 use crate::fence::Call;
 use crate::pending::Into as Landing;
+use crate::transport::Transport;
 use crate::window::WindowCore;
 use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
@@ -125,7 +126,6 @@ pub(crate) fn options(world: &WorldCore) -> Options {
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
-        use crate::transport::Transport;
         peer != world.rank && placement.share(world.rank as u32, peer as u32) && !endpoint.reaches(peer)
     });
     match missing {
@@ -192,7 +192,7 @@ impl Ready {
         for (i, window) in windows.iter().enumerate() {
             *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
             self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
-            window.turn(window.set.get(), false);
+            window.allow(false);
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in windows {
             *window.matching.borrow_mut() = None;
-            window.turn(window.set.get(), !window.closed.get());
+            window.allow(!window.closed.get());
         }
         if let Some(executable) = self.executable.borrow_mut().as_mut() {
             executable.abandon(&self.world, error);
@@ -220,7 +220,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in entered.iter().flatten() {
             *window.matching.borrow_mut() = None;
-            window.turn(window.set.get(), !window.closed.get());
+            window.allow(!window.closed.get());
         }
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
@@ -321,7 +321,13 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         if let Some(executable) = self.executable.get_mut().take() {
-            executable.into_kept().for_each(|memory| self.world.registry.keep(memory));
+            let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
+                return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
+            };
+            let kept: Vec<_> = executable.into_kept(&mut endpoint).collect();
+            if !kept.is_empty() {
+                endpoint.keep(kept, Box::new(|| false));
+            }
         }
     }
 }
