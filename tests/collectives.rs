@@ -287,6 +287,8 @@ fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_
 
 /// Longer ones, so that each way of each collective is taken; the test after this one looks.
 const LONG: [usize; 3] = [60, 503, 3001];
+/// Where memory is reached, with 2 to 4 ranks.
+const LONGEST: usize = 150_001;
 
 #[test]
 fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
@@ -302,7 +304,7 @@ fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
         }
     }
     for size in [2, 3, 4] {
-        ranks(size).run::<(), ()>(|world| against_loops::<f64>(world, 150_001, &[size - 1]))?;
+        ranks(size).run::<(), ()>(|world| against_loops::<f64>(world, LONGEST, &[size - 1]))?;
     }
     Ok(())
 }
@@ -329,9 +331,12 @@ fn the_lengths_that_are_tested_take_every_way() {
                 let way = what.way(&Default::default(), share);
                 (way, what.rides(way, &Default::default(), share))
             };
-            let taken: Vec<(Way, bool)> = (1..=9)
+            let mut taken: Vec<(Way, bool)> = (1..=9)
                 .flat_map(|ranks| [0, 1, 5].into_iter().chain(LONG).map(move |len| one(ranks, len)))
                 .collect();
+            if share {
+                taken.extend((2..=4).map(|ranks| one(ranks, LONGEST)));
+            }
             assert!(taken.contains(&(Way::Direct, true)), "{deed:?} rides, sharing memory: {share}");
             let has = |way: &Way| Collective { deed, ranks: 2, len: 1, element }.has(*way);
             for way in ways.iter().copied().filter(has) {
