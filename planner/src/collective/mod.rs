@@ -107,7 +107,7 @@ impl Way {
 pub enum Step {
     /// An epoch of all ranks over the plan's window.
     Epoch(Patterns),
-    /// Each rank that [takes part](Slots::ranks) combines slots by itself.
+    /// Each rank that [takes part](Slots::root) combines slots by itself.
     Combine(Slots),
 }
 
