@@ -296,6 +296,10 @@ impl World {
     ///
     /// # Errors
     /// As [`Window::fence`].
+    ///
+    /// # Cost
+    /// The empty fence: one letter between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
+    /// more, and no rank could see that another is in another call.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
