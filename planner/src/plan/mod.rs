@@ -105,7 +105,7 @@ pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: imp
 /// IO when the file system says no; FILE when it is not a plan or damaged, as [`from_bytes`], or holds several.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
-    from_bytes(&read(path)?).map_err(|error| located(path, &error.message().to_owned(), error))
+    from_bytes(&read(path)?).map_err(|error| located(path, 0, error))
 }
 
 /// Read the plans in the file `path`, of which there is at least one: what [`save_all`] or [`save`] wrote.
@@ -118,13 +118,7 @@ pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let (mut rest, mut plans) = (&bytes[..], Vec::new());
     while plans.is_empty() || !rest.is_empty() {
         let (first, behind) = layout::split(rest);
-        let plan = from_bytes(first).map_err(|error| {
-            let what = match plans.len() {
-                0 => error.message().to_owned(),
-                epochs => format!("behind the plans of {epochs} epochs: {}", error.message()),
-            };
-            located(path, &what, error)
-        })?;
+        let plan = from_bytes(first).map_err(|error| located(path, plans.len(), error))?;
         plans.push(plan);
         rest = behind;
     }
@@ -138,8 +132,10 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn located(path: &Path, what: &str, error: Error) -> Error {
-    Error::new(error.class(), format!("{}: {what}", path.display())).because(error)
+/// An error in the file `path`, behind the plans of so many epochs.
+fn located(path: &Path, epochs: usize, error: Error) -> Error {
+    let behind = if epochs > 0 { format!("behind the plans of {epochs} epochs: ") } else { String::new() };
+    Error::new(error.class(), format!("{}: {behind}{}", path.display(), error.message())).because(error)
 }
 
 /// A file of so many bytes can be read again.
