@@ -71,7 +71,7 @@ fn sim(seed: u64) -> TransportKind {
 fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
     match transport {
         TransportKind::Local => 0,
-        TransportKind::Sim(_) => epochs / 10,
+        _ => epochs / 10,
     }
 }
 
@@ -126,7 +126,7 @@ impl Everything {
 #[test]
 fn an_unchanged_dynamic_epoch_does_not_allocate() {
     const EPOCHS: u64 = 400;
-    for transport in [TransportKind::Local, sim(3)] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(3)] {
         let counts: Vec<[u64; 3]> = ranks(3)
             .transport(transport.clone())
             .run(|world| {
@@ -291,7 +291,8 @@ fn planned(schedule: &fencepost_planner::ir::schedule::Schedule, rank: usize) ->
 
 #[test]
 fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
-    for (transport, placement) in [(TransportKind::Local, Placement::Together), (sim(1), Placement::Apart)] {
+    let together = [TransportKind::Local, TransportKind::ShmThreads].map(|kind| (kind, Placement::Together));
+    for (transport, placement) in together.into_iter().chain([(sim(1), Placement::Apart)]) {
         let compiled = exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap();
         let compiled = compiled.with(placement, &Default::default(), &Default::default()).unwrap();
         let _: Vec<()> = ranks(6)
@@ -347,7 +348,7 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
 #[test]
 fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
     const EPOCHS: u64 = 400;
-    for transport in [TransportKind::Local, sim(4)] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(4)] {
         let counts: Vec<u64> = ranks(4)
             .transport(transport.clone())
             .check(false)
@@ -373,7 +374,7 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
 #[test]
 fn a_prepared_superstep_does_not_allocate() {
     const RUNS: u64 = 400;
-    for transport in [TransportKind::Local, sim(2)] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(2)] {
         for (what, program) in
             [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
         {

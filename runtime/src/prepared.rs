@@ -3,6 +3,7 @@
 use crate::execute::{Executable, takes_slice};
 use crate::fence::Call;
 use crate::pending::Into as Landing;
+use crate::transport::Transport;
 use crate::window::WindowCore;
 use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
@@ -131,7 +132,6 @@ pub(crate) fn options(world: &WorldCore) -> Options {
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
-        use crate::transport::Transport;
         peer != world.rank && placement.share(world.rank as u32, peer as u32) && !endpoint.reaches(peer)
     });
     match missing {
@@ -327,7 +327,13 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         if let Some(executable) = self.executable.get_mut().take() {
-            executable.into_kept().for_each(|memory| self.world.registry.keep(memory));
+            let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
+                return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
+            };
+            let kept: Vec<_> = executable.into_kept(&mut endpoint).collect();
+            if !kept.is_empty() {
+                endpoint.keep(kept, Box::new(|| false));
+            }
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::log::Pen;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
 use crate::pending::{Get as One, Into as Landing, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
-use crate::region::Region;
+use crate::region::{Region, let_go};
 use crate::ticket::Ticket;
-use crate::transport::Record;
+use crate::transport::{Record, Transport};
 use crate::wire::Wire;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -50,7 +50,7 @@ pub struct WindowCore {
     pub(crate) world: Rc<WorldCore>,
     /// This rank's region.
     pub(crate) region: Arc<Region>,
-    /// Every rank's length, and its region where that is reached.
+    /// Every rank's length, and where its part is.
     pub(crate) peers: Vec<Peer>,
     /// Which of the two sets of outboxes is being filled.
     pub(crate) set: Cell<usize>,
@@ -70,16 +70,19 @@ pub struct WindowCore {
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
-    /// Whether there are ranks whose memory is not reached: what is for them may leave before the fence.
+    /// Whether there are ranks to whom operations travel in frames.
     pub(crate) apart: bool,
-    /// What travelled to and from ranks whose memory is not reached.
+    /// What travelled to and from ranks whose outboxes are not read in place.
     pub(crate) wire: RefCell<Wire>,
 }
 
 /// What a rank knows of another's part of a window.
 pub struct Peer {
     pub(crate) len: usize,
+    /// Its region, where values are shared.
     pub(crate) region: Option<Arc<Region>>,
+    /// Its first element, where that is reached; else null.
+    pub(crate) base: *mut u8,
 }
 
 impl<T: Element> Window<T> {
@@ -260,11 +263,10 @@ impl WindowCore {
     pub(crate) fn allow(&self, short: bool) {
         self.short.set(short);
         for (lane, peer) in self.lanes.iter().zip(&self.peers) {
-            let region = peer.region.as_ref();
             // What may leave early goes the long way.
-            let open = short && region.is_some();
+            let open = short && !peer.base.is_null();
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
-            lane.lead(region.map_or(std::ptr::null(), |region| region.base()), below);
+            lane.lead(peer.base, below);
         }
     }
 
@@ -668,6 +670,25 @@ impl<T: Element> DerefMut for Window<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and `&mut self` is the only way to this rank's elements.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+impl Drop for WindowCore {
+    fn drop(&mut self) {
+        if !self.apart {
+            return; // regions are counted by reference
+        }
+        for peer in self.peers.iter().filter(|peer| !peer.base.is_null()) {
+            // SAFETY: the part is reached, and this rank lets go of it only here.
+            unsafe { let_go(peer.base) };
+        }
+        let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
+        if let Some((memory, done)) = Arc::into_inner(region).and_then(Region::into_memory) {
+            match self.world.endpoint.try_borrow_mut() {
+                Ok(mut endpoint) => endpoint.keep(memory, done),
+                Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
+            }
+        }
     }
 }
 

@@ -40,16 +40,15 @@ impl Fence<'_> {
                 if target != me && !self.endpoint.reaches(target) {
                     continue;
                 }
-                let region =
-                    window.peers[target].region.as_ref().expect("a region is known where memory is reached");
+                let base = window.peers[target].base;
                 let to = staged[to..at].as_mut_ptr();
                 // SAFETY: what is asked for was checked against the target's length; the target is in this fence and
                 // nothing is written to its window before all have settled; `to` has room for as many elements.
                 unsafe {
                     if get.wide != ONE {
-                        kernel::pack(region.base(), &pending.wide[get.wide as usize].remote, size, to);
+                        kernel::pack(base, &pending.wide[get.wide as usize].remote, size, to);
                     } else {
-                        move_one(region.base().add(get.at as usize * size), to, size);
+                        move_one(base.add(get.at as usize * size), to, size);
                     }
                 }
             }
