@@ -40,13 +40,19 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Read a plan, verify it, and compare it with this rank's own pattern. Every rank calls it.
+/// Verify a plan that was read from `path`, and compare it with this rank's own pattern. Every rank calls it.
 ///
 /// # Errors
-/// `IO` or `FILE` for a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
+/// That of a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
 /// another pattern: then the first operation that differs is named, with its line. Where one rank finds an error, all return one.
-pub(crate) fn load(world: &Rc<WorldCore>, path: &Path, own: &Pattern, call: &Call) -> Result<Ready> {
-    let read = plan::load(path).and_then(|Plan { schedule, .. }| {
+pub(crate) fn load(
+    world: &Rc<WorldCore>,
+    path: &Path,
+    plan: Result<Plan>,
+    own: &Pattern,
+    call: &Call,
+) -> Result<Ready> {
+    let read = plan.and_then(|Plan { schedule, .. }| {
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
                 Class::Plan,
