@@ -22,7 +22,8 @@ fn a_window_that_there_is_no_memory_for_is_refused_on_all_ranks_with_what_there_
                 assert_eq!(error.class(), Class::Size);
                 let message = error.message();
                 assert!(message.starts_with("rank 1 asked for "), "{message}");
-                let said = message.contains("asked for") && message.contains("of shared memory, and there is ");
+                let said =
+                    message.contains("asked for") && message.contains("of shared memory, and there is ");
                 assert!(said, "{message}");
                 let mut u = world.window::<u64>(3)?;
                 u.put([7]).to((world.rank() + 1) % 3, 2)?;
