@@ -31,19 +31,32 @@ pub fn team<S>(
     make: impl Fn(&World) -> Result<S> + Sync,
     epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
 ) -> Duration {
-    let times: Result<Vec<Duration>> =
-        ranks(size).transport(TRANSPORT.with_borrow(Clone::clone)).run(|world| {
-            pin(world.rank());
-            let mut state = make(world)?;
-            for k in 0..iterations.div_ceil(4).max(2) {
-                epoch(world, &mut state, k as usize)?;
-            }
-            world.barrier()?;
-            let clock = Instant::now();
-            for k in 0..iterations {
-                epoch(world, &mut state, k as usize)?;
-            }
-            Ok(clock.elapsed())
-        });
+    team_over(TRANSPORT.with_borrow(Clone::clone), size, iterations, make, epoch)
+}
+
+/// The same, over a transport of choice.
+///
+/// # Panics
+/// As [`team`].
+pub fn team_over<S>(
+    transport: TransportKind,
+    size: usize,
+    iterations: u64,
+    make: impl Fn(&World) -> Result<S> + Sync,
+    epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
+) -> Duration {
+    let times: Result<Vec<Duration>> = ranks(size).transport(transport).run(|world| {
+        pin(world.rank());
+        let mut state = make(world)?;
+        for k in 0..iterations.div_ceil(4).max(2) {
+            epoch(world, &mut state, k as usize)?;
+        }
+        world.barrier()?;
+        let clock = Instant::now();
+        for k in 0..iterations {
+            epoch(world, &mut state, k as usize)?;
+        }
+        Ok(clock.elapsed())
+    });
     times.expect("the world goes on").into_iter().max().unwrap_or_default()
 }
