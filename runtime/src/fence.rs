@@ -21,6 +21,7 @@ use crate::element::Element;
 use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, code_of, op_of};
 use crate::pending::{Get, Into as Landing, ONE, Pending};
 use crate::transport::{Endpoint, Header, Record, Transport};
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::{Traffic, WorldCore};
@@ -259,6 +260,9 @@ pub(crate) fn fence(
         call = world.ordered(&call);
     }
     let call = &call;
+    if without(Wait::Composition) && !windows.iter().any(|window| window.is_pending()) {
+        return Ok(());
+    }
     let failed = match failed {
         Some(error) => Some(error),
         None => {
@@ -417,6 +421,9 @@ impl Fence<'_> {
     fn run(&mut self, failed: Option<Error>) -> Result<()> {
         let word = self.world.next_word(hash(self.call, self.windows));
         let flags = self.publish(word, failed.is_some())?;
+        if without(Wait::Entry) {
+            self.get(word, 0)?;
+        }
         let all = self.read_letters(word, flags)?;
         if all.disagreement != Disagreement::No {
             return Err(self.explain(word, failed, &all));
@@ -429,7 +436,7 @@ impl Fence<'_> {
             self.receive(word)?;
         }
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
-        if gets || all.flags & READS != 0 || !self.world.reaches_all {
+        if (gets || all.flags & READS != 0 || !self.world.reaches_all) && !without(Wait::Entry) {
             self.get(word, all.flags)?;
         }
         self.apply(&all);
@@ -510,7 +517,8 @@ impl Fence<'_> {
         }
         for from in 0..self.world.size {
             let (seen, flags, count) = wait(self.endpoint, |endpoint| {
-                Ok(endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count)))
+                let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
+                Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })
             .map_err(|lost| self.world.lost(&lost, self.call))?;
             if from == self.world.rank {
@@ -518,7 +526,7 @@ impl Fence<'_> {
             }
             all.flags |= flags;
             all.quiet &= count == 0;
-            if seen != word {
+            if seen != word && !without(Wait::Word) {
                 all.disagreement = Disagreement::Words;
             } else if flags & FAILED != 0 && !matches!(all.disagreement, Disagreement::Words) {
                 all.disagreement = Disagreement::Failed;
@@ -547,6 +555,9 @@ impl Fence<'_> {
     /// Read what was asked for from M, wait until nobody reads any more, and land it.
     fn get(&mut self, word: u64, flags: u32) -> Result<()> {
         let me = self.world.rank;
+        if without(Wait::ReadsFirst) {
+            self.windows.iter().for_each(|window| self.apply_from(window, me));
+        }
         wire::answer(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))?;
         for window in self.windows {
@@ -589,9 +600,11 @@ impl Fence<'_> {
             }
             pending.staged = staged;
         }
-        wire::take_answers(self.world, self.endpoint, self.windows, word)
-            .map_err(|lost| self.world.lost(&lost, self.call))?;
-        if flags & READS != 0 {
+        if !without(Wait::Landing) {
+            wire::take_answers(self.world, self.endpoint, self.windows, word)
+                .map_err(|lost| self.world.lost(&lost, self.call))?;
+        }
+        if flags & READS != 0 && !without(Wait::Leaving) {
             self.settle()?;
         }
         self.land();
@@ -684,7 +697,7 @@ impl Fence<'_> {
     fn apply(&mut self, all: &Letters) {
         let me = self.world.rank;
         for window in self.windows {
-            let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+            let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in 0..self.world.size {
                 if origin == me || self.endpoint.reaches(origin) {
                     if origin != me {
@@ -704,29 +717,7 @@ impl Fence<'_> {
                             }
                         }
                     }
-                    let region = if origin == me {
-                        &window.region
-                    } else {
-                        window.peers[origin]
-                            .region
-                            .as_ref()
-                            .expect("a region is known where memory is reached")
-                    };
-                    // SAFETY: the origin filled this set before its letter and will not touch it before its fence
-                    // after the next, which waits for this rank's next letter.
-                    let outbox = unsafe { &*region.outbox(set, me) };
-                    if !outbox.is_empty() {
-                        // SAFETY: as above for memory; the origin checked every displacement against this length.
-                        unsafe {
-                            (window.apply)(
-                                base,
-                                len,
-                                Items::Records(&outbox.records),
-                                &outbox.wide,
-                                &outbox.bytes,
-                            )
-                        };
-                    }
+                    self.apply_from(window, origin);
                 } else {
                     wire::apply(window, origin, base, len);
                 }
@@ -735,6 +726,27 @@ impl Fence<'_> {
         self.world
             .traffic
             .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
+    }
+
+    /// Apply what lies in the outbox of `origin`, whose memory is reached.
+    #[inline]
+    fn apply_from(&self, window: &WindowCore, origin: usize) {
+        let me = self.world.rank;
+        let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+        let region = if origin == me {
+            &window.region
+        } else {
+            window.peers[origin].region.as_ref().expect("a region is known where memory is reached")
+        };
+        // SAFETY: the origin filled this set before its letter and will not touch it before its fence after the next,
+        // which waits for this rank's next letter.
+        let outbox = unsafe { &*region.outbox(set, me) };
+        if !outbox.is_empty() {
+            let items = Items::Records(&outbox.records);
+            // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
+            // against this length.
+            unsafe { (window.apply)(base, len, items, &outbox.wide, &outbox.bytes) };
+        }
     }
 
     /// All ranks have seen that something is wrong: tell each other what, and give the error.
@@ -824,7 +836,7 @@ impl WindowCore {
     /// After a fence that went through: fill the other set, which nobody reads any more.
     fn next_set(&self) {
         self.closed.set(false);
-        let set = self.set.get() ^ 1;
+        let set = self.set.get() ^ usize::from(!without(Wait::Reuse));
         self.turn(set, true);
         for target in 0..self.world.size {
             // SAFETY: readers of this set finished before they sent the letters of the fence that has just ended.

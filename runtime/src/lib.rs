@@ -25,6 +25,7 @@ mod superstep;
 mod sync;
 mod ticket;
 pub mod transport;
+mod waits;
 mod window;
 mod wire;
 mod world;

@@ -7,6 +7,7 @@ use crate::fence::{Call, Items, header, kind, wait};
 use crate::kernel;
 use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Endpoint, Lost, Transport};
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -277,7 +278,9 @@ pub(crate) fn receive(
     let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let window = windows.iter().find(|window| window.key.window == frame.header.extra);
     let taken = match window {
-        Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
+        Some(window)
+            if frame.header.kind == kind::DATA && (frame.header.word == word || without(Wait::Word)) =>
+        {
             take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
         }
         _ => None,

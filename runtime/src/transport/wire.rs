@@ -67,6 +67,10 @@ impl Body {
         self.units.as_ptr().cast()
     }
 
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.units)[..self.len]
+    }
+
     fn reset(&mut self) {
         self.units.clear();
         self.len = 0;
