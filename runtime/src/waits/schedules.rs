@@ -222,7 +222,8 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
     let superstep = Superstep::new(epoch(2, vec![of(0), of(1), of(2)]), reach);
-    let told: Vec<(Option<(Class, String)>, Vec<u64>)> = ranks(3)
+    type Told = (Option<(Class, String)>, Vec<u64>);
+    let told: Vec<Told> = ranks(3)
         .transport(reach.transport(seed))
         .run(|world| {
             let mut dice = Dice::new(seed, world.rank());
