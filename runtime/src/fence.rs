@@ -20,7 +20,7 @@ use crate::call::WindowKey;
 use crate::element::Element;
 use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, code_of, op_of};
 use crate::pending::{Get, Into as Landing, ONE, Pending};
-use crate::transport::{Endpoint, Header, Record, Transport};
+use crate::transport::{Endpoint, Frame, Header, Lost, Record, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
@@ -233,8 +233,8 @@ unsafe fn move_one(from: *const u8, to: *mut u8, size: usize) {
 #[inline]
 pub(crate) fn wait<R>(
     endpoint: &mut Endpoint,
-    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, crate::transport::Lost>,
-) -> Result<R, crate::transport::Lost> {
+    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
+) -> Result<R, Lost> {
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
@@ -335,6 +335,26 @@ fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()
         if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
             return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));
         }
+        if window.apart && bytes > Some(wire::most_answered(0, 0)) {
+            answerable(window, pending, call)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether ranks whose memory is not reached will answer all that is asked of them.
+fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
+    let (world, size) = (&window.world, window.element.size as usize);
+    let mut asked = vec![0usize; world.size];
+    pending.gets.iter().for_each(|get| asked[get.target as usize] += pending.count(get) * size);
+    for (target, (peer, &bytes)) in window.peers.iter().zip(&asked).enumerate() {
+        let most = wire::most_answered(peer.len, size);
+        if bytes > most && peer.region.is_none() && target != world.rank {
+            let message = format!(
+                "this epoch gets {bytes} bytes from rank {target}, whose memory is not reached: at most {most} are sent, 256 times all of its window"
+            );
+            return Err(call.error(world, Class::Size, message));
+        }
     }
     Ok(())
 }
@@ -403,8 +423,19 @@ pub(crate) fn take_bytes(
     endpoint: &mut Endpoint,
     from: usize,
     kind: u32,
-) -> Result<Vec<u8>, crate::transport::Lost> {
+) -> Result<Vec<u8>, Lost> {
     let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+    bytes_of(world, endpoint, from, frame, kind)
+}
+
+/// The payload of this frame from `from`, which must be of this kind.
+pub(crate) fn bytes_of(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    frame: Frame,
+    kind: u32,
+) -> Result<Vec<u8>, Lost> {
     // SAFETY: readable until released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
     let good = frame.header.kind == kind;
@@ -412,8 +443,7 @@ pub(crate) fn take_bytes(
     if good {
         Ok(bytes)
     } else {
-        let how = crate::transport::Loss::Ended("it sent a frame of another kind than this call has".into());
-        Err(crate::transport::Lost { rank: from, how })
+        Err(world.refuse(endpoint, from, "it sent a frame of another kind than this call has"))
     }
 }
 

@@ -3,6 +3,7 @@
 //! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
 //! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
 
+use crate::early;
 use crate::fence::{Call, Items, header, kind, wait};
 use crate::kernel;
 use crate::outbox::{Head, Outbox, PUT, WIDE, Wide, WideSource, op_of};
@@ -252,7 +253,7 @@ pub(crate) fn send_early(
     describe(frame, outbox, 0)?;
     frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
     let described = fill(frame, outbox);
-    let head = header(u64::from(world.number()) << 32, kind::EARLY, window.key.window);
+    let head = early::header(world.number(), window.key.window);
     // SAFETY: a transport that does not reach `to` copies the payload.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
@@ -272,8 +273,9 @@ pub(crate) fn receive(
     word: u64,
     call: &Call,
 ) -> Result<()> {
-    let frame =
-        wait(endpoint, |endpoint| world.poll(endpoint, from)).map_err(|lost| world.lost(&lost, call))?;
+    // It was posted before the letter, which has been read, so it is here.
+    let frame = world.poll(endpoint, from).map_err(|lost| world.lost(&lost, call))?;
+    let Some(frame) = frame else { return Err(world.corrupt(endpoint, from, call)) };
     // SAFETY: a frame is readable until it is released, below.
     let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let window = windows.iter().find(|window| window.key.window == frame.header.extra);
@@ -382,6 +384,12 @@ fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
     bytes.is_empty().then_some(())
 }
 
+/// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
+/// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
+pub(crate) fn most_answered(len: usize, size: usize) -> usize {
+    len.saturating_mul(size).saturating_mul(256).clamp(16 << 20, isize::MAX as usize)
+}
+
 /// Whether all that is described lies in this rank's window and in the values that came.
 fn check(window: &WindowCore, description: &Description, records: usize, values: usize) -> Option<()> {
     let len = window.peers[window.world.rank].len;
@@ -401,7 +409,6 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
         inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
     });
-    // Few bytes can ask for very much, since a datatype may name an element many times.
     let gets = description.gets.iter().all(inside)
         && description
             .gets
@@ -409,7 +416,7 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
             .try_fold(0usize, |sum, get| {
                 get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
             })
-            .is_some_and(|bytes| isize::try_from(bytes).is_ok());
+            .is_some_and(|bytes| bytes <= most_answered(len, size));
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
 
@@ -431,12 +438,9 @@ pub(crate) fn answer(
                 for get in &wire.got[to].slots[slot].1.gets {
                     asked = true;
                     let at = wire.frame.len();
-                    wire.frame.try_reserve(get.size() * size).map_err(|_| Lost {
-                        rank: to,
-                        how: crate::transport::Loss::Ended(
-                            "it asked for more than there is memory for".into(),
-                        ),
-                    })?;
+                    if wire.frame.try_reserve(get.size() * size).is_err() {
+                        return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
+                    }
                     wire.frame.resize(at + get.size() * size, 0);
                     // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
                     unsafe { kernel::pack(window.region.base(), get, size, wire.frame[at..].as_mut_ptr()) };
@@ -493,10 +497,7 @@ pub(crate) fn take_answers(
             }
             endpoint.release(from);
             if !good {
-                return Err(Lost {
-                    rank: from,
-                    how: crate::transport::Loss::Ended("it sent an answer that is not one".into()),
-                });
+                return Err(world.refuse(endpoint, from, "it sent an answer that is not one"));
             }
         }
     }
@@ -524,6 +525,45 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
 fn emptied(mut values: Vec<u8>) -> Vec<u8> {
     values.clear();
     values
+}
+
+/// Forget what was described so far, as if nothing had ever come.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn forget_all(window: &WindowCore) {
+    *window.wire.borrow_mut() = Wire::new(window.world.size);
+    window.world.drop_early(0, window, u64::MAX);
+}
+
+/// Take in a frame as if it came from rank 0, one that left early or one that ends an epoch, and in the latter case do
+/// with `memory`, as large as this window's, what the epoch does. Gives how many bytes are kept for all this, if
+/// the frame is believed.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut [u8]) -> Option<usize> {
+    let (world, word) = (&window.world, 9 << 32);
+    if early {
+        world.staged.borrow_mut().keep(0, early::header(0, window.key.window), frame.to_vec());
+        return Some(0);
+    }
+    let taken = take(window, 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
+    if taken.is_some() {
+        let endpoint = &mut world.endpoint.borrow_mut();
+        let asked = window.wire.borrow().arrived[0].iter().any(|arrived| {
+            let Described::Slot(slot) = arrived.described else { return false };
+            !window.wire.borrow().got[0].slots[slot].1.gets.is_empty()
+        });
+        answer(world, endpoint, &[window], word).ok()?;
+        if asked {
+            // The one that asks is this rank itself: read what comes, and drop it.
+            wait(endpoint, |endpoint| world.poll(endpoint, 0)).ok()?;
+            endpoint.release(0);
+        }
+        apply(window, 0, memory.as_mut_ptr(), window.peers[0].len);
+    }
+    let wire = &mut *window.wire.borrow_mut();
+    wire.arrived[0].clear();
+    let kept = wire.frame.capacity() + wire.spare.iter().map(Vec::capacity).sum::<usize>();
+    wire.frame = Vec::new();
+    taken.map(|()| kept)
 }
 
 /// Drop the frames of an epoch that failed.

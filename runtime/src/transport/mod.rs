@@ -37,7 +37,12 @@ pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
+#[cfg(test)]
+pub(crate) use sim::Tamper;
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use wire::decode;
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]

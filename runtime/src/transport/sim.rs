@@ -31,6 +31,21 @@ pub struct SimConfig {
     /// What tests change.
     #[cfg(test)]
     pub(crate) altered: Altered,
+    /// What happens to frames on their way.
+    #[cfg(test)]
+    pub(crate) tamper: Option<Tamper>,
+}
+
+/// Called for every frame with its sender and its receiver.
+#[cfg(test)]
+#[derive(Clone)]
+pub(crate) struct Tamper(pub(crate) Arc<dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync>);
+
+#[cfg(test)]
+impl std::fmt::Debug for Tamper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tamper")
+    }
 }
 
 /// What tests of the waits change of the links; elsewhere nothing is changed, and there is no way to.
@@ -50,6 +65,16 @@ impl SimConfig {
         return self.altered;
         #[cfg(not(test))]
         Altered::default()
+    }
+
+    /// A frame as it goes on its way.
+    #[cfg(test)]
+    fn tampered(&self, way: [usize; 2], mut header: Header, bytes: &[u8]) -> (Header, Vec<u8>) {
+        let mut bytes = bytes.to_vec();
+        if let Some(Tamper(tamper)) = &self.tamper {
+            tamper(way, &mut header, &mut bytes);
+        }
+        (header, bytes)
     }
 }
 
@@ -72,6 +97,8 @@ impl Default for SimConfig {
             lose: None,
             #[cfg(test)]
             altered: Altered::default(),
+            #[cfg(test)]
+            tamper: None,
         }
     }
 }
@@ -439,6 +466,10 @@ impl Transport for SimEnd {
             // SAFETY: the caller promises that the payload is readable.
             unsafe { std::slice::from_raw_parts(payload, len) }
         };
+        #[cfg(test)]
+        let (header, bytes) = &self.shared.config.tampered([self.rank, to], header, bytes);
+        #[cfg(test)]
+        let (header, bytes) = (*header, &bytes[..]);
         let outbound = &mut self.outbound[to];
         wire::frame(&mut outbound.waiting, header, bytes);
         outbound.posted += 1;

@@ -218,6 +218,31 @@ impl Decoder {
     }
 }
 
+/// Read bytes as the pieces of a stream: the first byte of each says how long it is. For fuzzers.
+#[cfg(any(test, fuzzing))]
+pub fn decode(data: &[u8]) {
+    let (mut decoder, mut rest) = (Decoder::default(), data);
+    while let Some((&len, bytes)) = rest.split_first() {
+        let (piece, after) = bytes.split_at(usize::from(len).min(bytes.len()));
+        rest = after;
+        let mut bodies = Vec::new();
+        let read = decoder.feed(piece, |item| {
+            if let Item::Frame(_, body) = item {
+                assert!(body.len() <= data.len(), "more than came");
+                bodies.push(body);
+            }
+        });
+        bodies.into_iter().for_each(|body| decoder.recycle(body));
+        assert!(
+            decoder.body.units.capacity() * 16 <= 2 * STEP + 2 * data.len(),
+            "more is set aside than came"
+        );
+        if read.is_err() {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
