@@ -8,6 +8,9 @@
 //! The frame of the file is described in `layout.rs`; the words of its sections in `words.rs`.
 
 mod difference;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod programs;
 mod words;
