@@ -18,6 +18,8 @@ pub mod fuzzing;
 mod garbled;
 #[doc(hidden)]
 pub mod kernel;
+mod lane;
+mod log;
 mod outbox;
 mod pending;
 mod prepared;
@@ -26,6 +28,8 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod security;
 mod superstep;
 mod sync;
 mod ticket;
@@ -53,4 +57,5 @@ pub mod __private {
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
     };
+    pub use bytemuck::{Pod, Zeroable};
 }

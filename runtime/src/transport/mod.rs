@@ -25,21 +25,40 @@ mod bell;
 mod endpoint;
 pub(crate) mod letters;
 mod local;
+mod memory;
 mod meter;
+pub(crate) mod placed;
 mod ring;
 mod roll;
+mod shared;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod shm;
 mod sim;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod tcp;
+#[cfg_attr(
+    not(all(target_os = "linux", feature = "processes")),
+    expect(dead_code, reason = "some of it only sockets say")
+)]
 mod wire;
 
-use std::fmt;
+use std::{fmt, io};
 
 pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
+pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use shm::{Segment, ShmEnd, shm};
 #[cfg(test)]
 pub(crate) use sim::Tamper;
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[doc(hidden)]
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::fuzz;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use wire::decode;
@@ -71,6 +90,7 @@ pub struct Letter {
 }
 
 /// What a frame says before its payload.
+#[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The epoch's number and a hash of superstep, schedule and windows: every waiter compares it (W1).
@@ -82,6 +102,7 @@ pub struct Header {
 }
 
 /// A frame that has come. The payload is readable until the frame is released, and no longer.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// What it says.
@@ -128,6 +149,8 @@ pub enum Loss {
     Left(Leave),
     /// The way to it was cut.
     Cut,
+    /// It died without a word, as whoever watches it has found: so.
+    Died(String),
     /// The world was ended because of it, saying this.
     Ended(String),
 }
@@ -139,6 +162,7 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Finished) => write!(f, "rank {rank} has finished and left the world"),
             Loss::Left(Leave::Failed(why)) => write!(f, "rank {rank} left the world with an error: {why}"),
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
+            Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
             Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
         }
@@ -155,8 +179,46 @@ pub trait Transport {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
-    /// Whether the memory of `peer` can be touched from here.
+    /// Whether the memory of `peer` can be touched from here: its windows, and the payloads that it posts, lie at the
+    /// same addresses for both.
     fn reaches(&self, peer: usize) -> bool;
+
+    /// Whether `peer` is a thread of this process, so that values of Rust types may be handed over by reference. Who
+    /// shares with a rank reaches it, too.
+    fn shares(&self, peer: usize) -> bool {
+        self.reaches(peer)
+    }
+
+    /// Lay out a new world of these ranks of mine, in their order in it. One of them does it, and hands the number to
+    /// the others; each then calls [`enter`](Self::enter). `None` where worlds are laid out by whoever started the
+    /// ranks, as threads of one process.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+        let _ = members;
+        Ok(None)
+    }
+
+    /// My end of the world that [`found`](Self::found) gave this number to; I am `members[index]`. Once for each world.
+    ///
+    /// # Errors
+    /// The number is none that was given out, or there is no room.
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        let _ = (number, members, index);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Where what others are to read in place should lie.
+    fn memory(&self) -> Memory {
+        Memory::heap()
+    }
+
+    /// I need this memory no more, but ranks of this world may still read it until `done`: give it back then, or when
+    /// the world is over. It was allocated from [`memory`](Self::memory).
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
+        drop((memory, done)); // who does not reach it has it copied
+    }
 
     /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.
     fn letter(&mut self, to: usize) -> &mut Letter;
@@ -195,8 +257,9 @@ pub trait Transport {
     /// The world was ended, or I or `to` left it: the frame was not posted.
     ///
     /// # Safety
-    /// `payload` is valid for reads of `len` bytes. Where [`reaches(to)`](Self::reaches) it is not copied, and must
-    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// `payload` is valid for reads of `len` bytes. Where [`shares(to)`](Self::shares), and where it lies in
+    /// [`memory`](Self::memory) of this end and [`reaches(to)`](Self::reaches), it is not copied, and must stay valid and
+    /// unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
 
     /// The oldest frame from `from` that I have not released, if it has come.

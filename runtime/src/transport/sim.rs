@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::bell::{Bells, Pause};
 use super::meter::Meter;
 use super::roll::Roll;
-use super::wire::{self, Body, Decoder, Item};
+use super::wire::{Body, Decoder, Item, Pen};
 use super::{Cause, Frame, Header, Leave, Letter, Loss, Lost, Transport};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -265,9 +265,9 @@ impl Inbound {
         let mut wrong = None;
         let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
         for piece in [front, back] {
-            let fed = decoder.feed(piece, |item| match item {
+            let fed = decoder.feed(piece, |_, item| match item {
                 Item::Frame(header, body) => frames.push_back((header, body)),
-                Item::Letter(letter) => {
+                Item::Letter(letter, _) => {
                     *arrived += 1;
                     letters[slot(*arrived, altered)] = letter;
                     if *arrived > *read + 2 {
@@ -275,7 +275,9 @@ impl Inbound {
                     }
                 }
                 Item::Settle(exchange) => *settled = exchange,
-                Item::Release(frames) => *released = frames,
+                Item::Release { frames, .. } => *released = frames,
+                // Whatever else ranks have to say, threads say by their roll.
+                _ => wrong = Some("it sent what no simulated rank sends".to_owned()),
             });
             fed.map_err(|garbled| garbled.to_string())?;
         }
@@ -414,7 +416,7 @@ impl Transport for SimEnd {
         self.unread = self.size();
         for outbound in &mut self.outbound {
             outbound.draft.word = word;
-            wire::letter(&mut outbound.waiting, &outbound.draft);
+            Pen(&mut outbound.waiting, 0).letter(&outbound.draft, outbound.posted);
         }
         self.event(0..self.size())?;
         self.meter.exchanges += 1;
@@ -439,7 +441,7 @@ impl Transport for SimEnd {
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
         for outbound in &mut self.outbound {
-            wire::settle(&mut outbound.waiting, self.exchange);
+            Pen(&mut outbound.waiting, 0).settle(self.exchange);
         }
         self.event(0..self.size())?;
         self.meter.settles += 1;
@@ -471,7 +473,7 @@ impl Transport for SimEnd {
         #[cfg(test)]
         let (header, bytes) = (*header, &bytes[..]);
         let outbound = &mut self.outbound[to];
-        wire::frame(&mut outbound.waiting, header, bytes);
+        Pen(&mut outbound.waiting, 0).frame(header, bytes);
         outbound.posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
@@ -489,7 +491,7 @@ impl Transport for SimEnd {
         let front = self.inbound[from].frames.front();
         let reaches = self.reaches(from);
         Ok(front.map(|(header, body)| {
-            let (payload, len) = if reaches { led(body.as_slice()) } else { (body.as_ptr(), body.len()) };
+            let (payload, len) = if reaches { led(body.bytes()) } else { (body.as_ptr(), body.len()) };
             Frame { header: *header, payload, len }
         }))
     }
@@ -506,7 +508,7 @@ impl Transport for SimEnd {
         outbound.releases += 1;
         if self.may_send(from).is_ok() {
             let outbound = &mut self.outbound[from];
-            wire::release(&mut outbound.waiting, outbound.releases);
+            Pen(&mut outbound.waiting, 0).release(outbound.releases, 0);
             self.flush(from, false);
         }
     }

@@ -1,0 +1,42 @@
+//! What a window has collected for its next fence: forgotten, kept apart, or asked about.
+
+use crate::outbox::Outbox;
+use crate::pending::Pending;
+use crate::waits::{Wait, without};
+use crate::window::WindowCore;
+
+impl WindowCore {
+    /// After a fence that went through: fill the other set, which nobody reads any more.
+    pub(super) fn next_set(&self) {
+        self.closed.set(false);
+        if !self.short.get() {
+            self.allow(true);
+        }
+        // Readers of this set finished before they sent the letters of the fence that has just ended.
+        self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
+        if self.apart {
+            self.wire.borrow_mut().settled();
+        }
+    }
+
+    /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
+    pub(super) fn close(&self, closed: bool) {
+        self.closed.set(closed);
+        self.allow(!closed);
+    }
+
+    /// Forget what is pending.
+    pub(crate) fn discard(&self) {
+        // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
+        (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
+        self.pending(Pending::clear);
+        self.wire.borrow_mut().forget();
+    }
+
+    /// Whether operations wait for this window's fence.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending(|pending| !pending.gets.is_empty())
+            || self.wire.borrow().has_left()
+            || (0..self.world.size).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
+    }
+}
