@@ -106,7 +106,7 @@ impl Executable {
                 Step::Combine { from, into, op, element, buffer, at } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
-                    let to = bound.memory[copy + at..].as_mut_ptr();
+                    let to = bound.memory.at(copy + at, bound.bytes - at);
                     match from {
                         // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
                         // buffer in this run, and that the operator takes the element.
