@@ -10,6 +10,9 @@
 //! The frame of a plan is described in `layout.rs`; the words of its sections in `words.rs`.
 
 mod difference;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod programs;
 mod words;
