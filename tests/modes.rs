@@ -206,6 +206,56 @@ fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
     Ok(())
 }
 
+/// Each rank changes its window as soon as it has left the fence: a reader that were still at it would see that.
+#[test]
+fn what_is_lent_is_read_before_its_owner_leaves() -> Result<()> {
+    const N: usize = 1 << 17;
+    for mode in [Mode::Auto, Mode::Direct] {
+        ranks(3).mode(mode).run::<(), ()>(|world| {
+            let (me, next, before) = (world.rank(), (world.rank() + 1) % 3, (world.rank() + 2) % 3);
+            let mut u = world.window::<u64>(2 * N)?;
+            let mut back = vec![0; N];
+            for round in 0..20 {
+                u[..N].fill((round * 3 + me) as u64);
+                u.epoch(|epoch| {
+                    epoch.put(0..N).to(next, N)?;
+                    epoch.get_into(&mut back).from(next, 0)
+                })?;
+                u[..N].fill(u64::MAX);
+                assert!(u[N..].iter().all(|value| *value == (round * 3 + before) as u64));
+                assert!(back.iter().all(|value| *value == (round * 3 + next) as u64));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// What each rank lends is replaced by what it is lent: nobody may write before all have read.
+#[test]
+fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
+    const N: usize = 10_000;
+    for mode in Mode::ALL {
+        ranks(3).mode(mode).run::<(), ()>(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % 3);
+            let mut u = world.window::<u32>(N)?;
+            let mut v = world.window::<u32>(N)?;
+            u.fill(me as u32);
+            v.fill(10 + me as u32);
+            for round in 1..20 {
+                let by = |steps: usize| ((me + 3 * 20 - steps) % 3) as u32;
+                u.put(u.section(0..N)).to(next, 0)?;
+                v.get(0..N).from(next, 0..N)?;
+                world.fence((&mut u, &mut v))?;
+                assert!(u.iter().all(|value| *value == by(round)), "{mode}, round {round}");
+                assert!(v.iter().all(|value| *value == 10 + by(60 - round)), "{mode}, round {round}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Not a test of its own: what `run` makes of the environment that the test below gives it.
 /// In whatever environment: the next test runs it in several.
 #[test]

@@ -82,15 +82,20 @@ impl WorldCore {
 }
 
 impl WindowCore {
+    /// The mode that an operation which asks for `mode` is to have.
+    pub(crate) fn asked(&self, mode: Mode) -> Mode {
+        match mode {
+            _ if !self.world.plans.get() => Mode::Aggressive,
+            Mode::Auto => self.mode.get(),
+            mode => mode,
+        }
+    }
+
     /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
     /// section before it has still to be read.
     pub(crate) fn hurry(&self, target: usize, mode: Mode) {
         let world = &self.world;
-        let mode = match mode {
-            _ if !world.plans.get() => Mode::Aggressive,
-            Mode::Auto => self.mode.get(),
-            mode => mode,
-        };
+        let mode = self.asked(mode);
         if !matches!(mode, Mode::Aggressive | Mode::Pipelined) || target == world.rank {
             return;
         }

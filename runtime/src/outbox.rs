@@ -7,7 +7,7 @@ use crate::call::WindowKey;
 use crate::transport::Record;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
-use fencepost_planner::ir::pattern::Kind;
+use fencepost_planner::ir::pattern::{Kind, Mode};
 use std::panic::Location;
 
 /// What a record's head says.
@@ -75,6 +75,8 @@ pub(crate) struct Wide {
     pub(crate) remote: Datatype,
     /// Where its elements come from.
     pub(crate) source: WideSource,
+    /// The mode asked for, by the call or by its window.
+    pub(crate) mode: Mode,
 }
 
 /// Where a wide operation's elements come from.
@@ -82,7 +84,8 @@ pub(crate) struct Wide {
 pub(crate) enum WideSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
-    /// A section of a window in the same fence, read when the fence is entered; becomes `Bytes` there.
+    /// A section of a window in the same fence. As the fence is entered it is read, and becomes `Bytes`; or it is lent,
+    /// and the target reads it in place.
     Section(WindowKey, Datatype),
 }
 
@@ -95,8 +98,10 @@ pub(crate) struct Outbox {
     pub(crate) wide: Vec<Wide>,
     /// The elements of wide operations.
     pub(crate) bytes: Vec<u8>,
-    /// How many wide operations still wait for a section to be read.
+    /// How many wide operations still wait for a section to be read; in the fence, how many are lent.
     pub(crate) sections: usize,
+    /// What the target's gets bring, where they read in place and say all of it: known to the target, for its own writes.
+    pub(crate) looks: Vec<Datatype>,
 }
 
 impl Outbox {
@@ -133,6 +138,7 @@ impl Outbox {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.records.clear();
+        self.looks.clear();
         if !self.wide.is_empty() {
             self.wide.clear();
             self.bytes.clear();

@@ -6,6 +6,7 @@ use crate::fence::{self, Call};
 use crate::pending::{Into as Landing, WideGet};
 use crate::window::Window;
 use fencepost_planner::Result;
+use fencepost_planner::ir::pattern::Mode;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -52,7 +53,11 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         if !remote.is_empty() {
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();
-            core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
+            core.pending.borrow_mut().push(
+                target,
+                WideGet { remote, landing, site, mode: core.asked(Mode::Auto) },
+                sequence,
+            );
         }
         Ok(())
     }

@@ -201,7 +201,8 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
+        let get = WideGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
+        self.core.pending.borrow_mut().push(target, get, sequence);
         Ok(ticket)
     }
 
@@ -449,6 +450,7 @@ impl WindowCore {
         count: usize,
         target: usize,
         place: Place,
+        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         if let Kind::Accumulate(op) = kind
@@ -478,7 +480,7 @@ impl WindowCore {
             (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
             (None, None) => return Ok(()),
         };
-        outbox.push_wide(Wide { code: code_of(kind), remote, source }, site);
+        outbox.push_wide(Wide { code: code_of(kind), remote, source, mode: self.asked(mode) }, site);
         Ok(())
     }
 }
@@ -527,11 +529,11 @@ impl<T: Element> Window<T> {
                     return Ok(());
                 }
                 let bytes = bytemuck::cast_slice(values);
-                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)?;
+                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, mode, site)?;
             }
             Given::Section(window, section) => {
                 let count = section.size();
-                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)?;
+                self.core.send_wide(kind, None, Some((window, section)), count, target, place, mode, site)?;
             }
         }
         self.core.hurry(target, mode);
@@ -598,7 +600,7 @@ impl<T: Element> Collect<T> for Window<T> {
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
         place: Place,
-        _mode: Mode,
+        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
@@ -615,7 +617,8 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
+        let get = WideGet { remote, landing, site, mode: self.core.asked(mode) };
+        self.core.pending.borrow_mut().push(target, get, sequence);
         Ok(())
     }
 }

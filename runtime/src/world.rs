@@ -58,6 +58,8 @@ pub(crate) struct WorldCore {
     pub(crate) size: usize,
     /// Whether this rank reaches everybody's memory.
     pub(crate) reaches_all: bool,
+    /// Whether everybody is a thread of this process.
+    pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) board: Arc<Board>,
@@ -101,11 +103,13 @@ impl World {
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
+        let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let core = WorldCore {
             id,
             rank,
             size,
             reaches_all,
+            shares_all,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size),
             registry,
