@@ -52,6 +52,37 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
     Ok(())
 }
 
+/// What differs each time leaves in pieces once that is known; what is the same again is replayed whole.
+#[test]
+fn auto_goes_by_what_followed_the_same_line_before() -> Result<()> {
+    for changes in [true, false] {
+        let early = apart(2, Mode::Auto).run::<Vec<u64>, Vec<_>>(|world| {
+            const N: usize = 9;
+            const PART: usize = 1 << 16;
+            let peer = 1 - world.rank();
+            let mut u = world.window::<u8>(N * PART)?;
+            let mut early = Vec::new();
+            for step in 0..5 {
+                let before = frames(world);
+                let shift = if changes { step } else { 0 };
+                for part in 0..N {
+                    u.put(&[(part + step) as u8; PART]).to(peer, (part + shift) % N * PART)?;
+                }
+                early.push(frames(world) - before);
+                u.fence()?;
+                assert!((0..N).all(|part| u[(part + shift) % N * PART] == (part + step) as u8));
+            }
+            Ok(early)
+        })?;
+        for early in early {
+            // The second epoch is the first that began at this fence, and the fourth can know of two before it.
+            assert_eq!(early[..3], [0, 0, 0], "{early:?}");
+            assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
     apart(2, Mode::Aggressive).run::<(), ()>(|world| {

@@ -95,8 +95,16 @@ impl WindowCore {
     /// section before it has still to be read.
     pub(crate) fn hurry(&self, target: usize, mode: Mode) {
         let world = &self.world;
-        let mode = self.asked(mode);
-        if !matches!(mode, Mode::Aggressive | Mode::Pipelined) || target == world.rank {
+        if !self.apart || target == world.rank {
+            return;
+        }
+        let (mode, watched) = (self.asked(mode), self.habit.borrow().chunk());
+        let leaves = match mode {
+            Mode::Aggressive | Mode::Pipelined => true,
+            Mode::Auto => watched.is_some(),
+            Mode::Aggregated | Mode::Direct => false,
+        };
+        if !leaves {
             return;
         }
         // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
@@ -104,10 +112,11 @@ impl WindowCore {
         if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
             return;
         }
-        if mode == Mode::Pipelined {
-            let bytes = (size_of_val(&outbox.records[..]) + outbox.bytes.len()) as u64;
-            let before = self.wire.borrow().left[target].bytes;
-            if bytes < Machine::default().chunk(false, before + bytes) {
+        if mode != Mode::Aggressive {
+            let bytes = outbox.bytes();
+            let all = self.wire.borrow().left[target].bytes + bytes;
+            let chunk = watched.filter(|_| mode == Mode::Auto);
+            if bytes < chunk.unwrap_or_else(|| Machine::default().chunk(false, all)) {
                 return;
             }
         }

@@ -11,6 +11,7 @@ pub mod early;
 mod element;
 mod execute;
 mod fence;
+mod habit;
 #[doc(hidden)]
 pub mod kernel;
 mod outbox;

@@ -128,6 +128,11 @@ impl Outbox {
         at
     }
 
+    /// How many bytes it has: those of heads, and of elements that were copied.
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of_val(&self.records[..]) + self.bytes.len()) as u64
+    }
+
     /// Whether there is nothing in it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

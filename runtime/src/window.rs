@@ -4,6 +4,7 @@ use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
+use crate::habit::Habit;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
 use crate::pending::{Into as Landing, ONE, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
@@ -67,6 +68,8 @@ pub struct WindowCore {
     pub(crate) apart: bool,
     /// What travelled to and from ranks whose memory is not reached.
     pub(crate) wire: RefCell<Wire>,
+    /// What went to them before, by the line that its epoch began at.
+    pub(crate) habit: RefCell<Habit>,
 }
 
 /// The short way to a target: all that one small operation has to look at.
@@ -128,13 +131,21 @@ impl<T: Element> Window<T> {
 
     /// Let operations that name no mode of their own prefer this one.
     ///
-    /// In an epoch that is not compiled, and where memory is not reached, an *aggressive* operation whose source is a
-    /// slice leaves at the call, and *pipelined* ones leave in frames of about the chunk that the machine model gives,
-    /// each as soon as it is full; the target stages them until its fence. What was collected before for the same
-    /// target leaves with them, since order is kept; and a section, which is read at the fence, holds back all that is
-    /// put after it. Everything else, gets too, leaves in one frame at the fence. Where memory is reached nothing leaves
-    /// at all, since the target reads the origin's outbox: every preference is *aggregated* there. While calls are
-    /// compared with a superstep's pattern nothing leaves early either.
+    /// What that means in an epoch that is not compiled depends on how a target is reached.
+    ///
+    /// Where ranks only exchange messages, an *aggressive* operation whose source is a slice leaves at the call, and
+    /// *pipelined* ones leave in frames of about the chunk that the machine model gives, each as soon as it is full; the
+    /// target stages them until its fence. What was collected before for the same target leaves with them, since order is
+    /// kept; and a section, which is read at the fence, holds back all that is put after it. Everything else, gets too,
+    /// leaves in one frame at the fence. *Auto* is pipelined where what followed the same line (of a fence, or a
+    /// superstep's call) the last time was large enough and was not what had followed it before; else aggregated. *Direct*
+    /// cannot be had, and is aggregated. While calls are compared with a superstep's pattern nothing leaves early.
+    ///
+    /// Where memory is shared nothing leaves at all, since the target reads what the origin has collected. A section that
+    /// is a source is *direct* where the target is to read it in place: by *auto* where that saves more, by the machine
+    /// model, than waiting for the reader costs. In every other mode it is copied as the fence is entered. A get of more
+    /// than an element is copied straight to where it lands in *direct* and *auto*, and staged in every other mode. Where
+    /// others read what an epoch writes, what is direct is staged by its reader.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.mode.set(mode);
     }

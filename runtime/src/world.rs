@@ -233,6 +233,7 @@ impl World {
             matching: RefCell::new(None),
             apart: !core.reaches_all,
             wire: RefCell::new(Wire::new(core.size)),
+            habit: RefCell::default(),
         }))
     }
 

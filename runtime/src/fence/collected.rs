@@ -1,11 +1,16 @@
 //! What a window has collected for its next fence: forgotten, kept apart, or asked about.
 
 use crate::window::WindowCore;
+use std::panic::Location;
 
 impl WindowCore {
-    /// After a fence that went through: fill the other set, which nobody reads any more.
-    pub(super) fn next_set(&self) {
+    /// After a fence that went through, at this line: fill the other set, which nobody reads any more.
+    pub(super) fn next_set(&self, site: &'static Location<'static>) {
         self.closed.set(false);
+        if self.apart {
+            self.watch();
+            self.begins(site);
+        }
         let set = self.set.get() ^ 1;
         self.turn(set, true);
         for target in 0..self.world.size {
@@ -16,6 +21,21 @@ impl WindowCore {
         if self.apart {
             self.wire.borrow_mut().settled();
         }
+    }
+
+    /// The epoch that begins here begins at this line.
+    pub(crate) fn begins(&self, site: &'static Location<'static>) {
+        self.habit.borrow_mut().begins(std::ptr::from_ref(site).addr());
+    }
+
+    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached.
+    fn watch(&self) {
+        let wire = self.wire.borrow();
+        let sent = (0..self.world.size).filter(|&target| self.peers[target].region.is_none()).map(|target| {
+            // SAFETY: the set that was filled is touched by its owner only.
+            wire.left[target].bytes + unsafe { &*self.region.outbox(self.set.get(), target) }.bytes()
+        });
+        self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.changed.get());
     }
 
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.

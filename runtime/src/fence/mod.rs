@@ -115,7 +115,7 @@ pub(crate) fn fence(
     let result = Fence { listed, ..Fence::new(world, windows, call, endpoint, 0) }.run(failed);
     world.supersteps.fenced(result.is_err());
     match result {
-        Ok(()) => windows.iter().for_each(|window| window.next_set()),
+        Ok(()) => windows.iter().for_each(|window| window.next_set(call.site)),
         Err(_) => windows.iter().for_each(|window| window.discard()),
     }
     result
