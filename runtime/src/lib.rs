@@ -10,6 +10,7 @@ mod collective;
 pub mod early;
 mod element;
 mod execute;
+mod explain;
 mod fence;
 mod habit;
 #[doc(hidden)]

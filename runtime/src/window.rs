@@ -3,6 +3,7 @@
 use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
+use crate::explain::Asked as Noted;
 use crate::fence::{self, Call};
 use crate::habit::Habit;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
@@ -70,6 +71,8 @@ pub struct WindowCore {
     pub(crate) wire: RefCell<Wire>,
     /// What went to them before, by the line that its epoch began at.
     pub(crate) habit: RefCell<Habit>,
+    /// What was asked for since the last fence, where that is to be explained.
+    pub(crate) notes: RefCell<Vec<Noted>>,
 }
 
 /// The short way to a target: all that one small operation has to look at.
@@ -212,6 +215,7 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
+        self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
         let get = WideGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
         self.core.pending.borrow_mut().push(target, get, sequence);
         Ok(ticket)
@@ -275,8 +279,8 @@ impl WindowCore {
         self.set.set(set);
         self.short.set(short);
         for (target, (lane, peer)) in self.lanes.iter().zip(&self.peers).enumerate() {
-            // What may leave early goes the long way.
-            let open = short && peer.region.is_some();
+            // What may leave early goes the long way, and what is to be explained.
+            let open = short && peer.region.is_some() && !self.world.explains.get();
             lane.below.set(if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
             lane.outbox.set(self.region.outbox(set, target));
             lane.memory.set(peer.region.as_ref().map_or(std::ptr::null(), |region| region.base()));
@@ -536,15 +540,18 @@ impl<T: Element> Window<T> {
                 let small = if values.len() == 1 { self.small(kind, target, &place) } else { None };
                 if let Some(at) = small {
                     self.core.send_one(kind, bytemuck::cast_slice(values), target, at, site);
+                    self.core.note(kind, target, 1, false, mode, site);
                     self.core.hurry(target, mode);
                     return Ok(());
                 }
                 let bytes = bytemuck::cast_slice(values);
                 self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, mode, site)?;
+                self.core.note(kind, target, values.len(), false, mode, site);
             }
             Given::Section(window, section) => {
                 let count = section.size();
                 self.core.send_wide(kind, None, Some((window, section)), count, target, place, mode, site)?;
+                self.core.note(kind, target, count, true, mode, site);
             }
         }
         self.core.hurry(target, mode);
@@ -590,8 +597,10 @@ impl<T: Element> Collect<T> for Window<T> {
     fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
         let Some(target) = target else { return false };
         let core = &*self.core;
-        let fits =
-            core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
+        let fits = core.short.get()
+            && into < self.len
+            && core.peers.get(target).is_some_and(|peer| at < peer.len)
+            && !core.world.explains.get();
         if fits {
             let sequence = core.world.next_sequence();
             let get = crate::pending::Get {
@@ -628,6 +637,7 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
+        self.core.note(Kind::Get, target, remote.size(), true, mode, site);
         let get = WideGet { remote, landing, site, mode: self.core.asked(mode) };
         self.core.pending.borrow_mut().push(target, get, sequence);
         Ok(())

@@ -52,7 +52,10 @@ impl Executable {
         }
         self.runs += 1;
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                world.note_run(windows, call, &self.schedule);
+                Ok(())
+            }
             Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
         }
     }

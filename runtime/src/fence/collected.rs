@@ -51,6 +51,7 @@ impl WindowCore {
             unsafe { &mut *self.region.outbox(self.set.get(), target) }.clear();
         }
         self.pending.borrow_mut().clear();
+        self.notes.borrow_mut().clear();
         self.wire.borrow_mut().forget();
     }
 

@@ -30,6 +30,7 @@ pub(crate) use apply::{Apply, Items, Lent, Operands, apply};
 pub(crate) use call::{Call, hash};
 
 use crate::assertions::Assertions;
+use crate::explain::Went;
 use crate::transport::{Endpoint, Header, Transport};
 use crate::window::WindowCore;
 use crate::wire;
@@ -114,11 +115,15 @@ pub(crate) fn fence(
     let endpoint = &mut *world.endpoint.borrow_mut();
     let result = Fence { listed, ..Fence::new(world, windows, call, endpoint, 0) }.run(failed);
     world.supersteps.fenced(result.is_err());
+    if let Ok(reads) = &result {
+        let Reads { reads, read, first } = *reads;
+        world.note_fence(windows, call, &Went { reads, read, first, straight: listed && !first });
+    }
     match result {
-        Ok(()) => windows.iter().for_each(|window| window.next_set(call.site)),
+        Ok(_) => windows.iter().for_each(|window| window.next_set(call.site)),
         Err(_) => windows.iter().for_each(|window| window.discard()),
     }
-    result
+    result.map(drop)
 }
 
 /// [`fence`], with what the program promises.
@@ -173,7 +178,7 @@ impl<'a> Fence<'a> {
 
 /// Come together for a call that fences no window; one frame was posted to each other rank for it.
 pub(crate) fn meet(world: &WorldCore, call: &Call) -> Result<()> {
-    Fence::new(world, &[], call, &mut world.endpoint.borrow_mut(), 1).run(None)
+    Fence::new(world, &[], call, &mut world.endpoint.borrow_mut(), 1).run(None).map(drop)
 }
 
 /// The payload of the next frame from `from`, which must be of this kind.
@@ -197,7 +202,8 @@ pub(crate) fn take_bytes(
 }
 
 impl Fence<'_> {
-    fn run(&mut self, failed: Option<Error>) -> Result<()> {
+    /// Gives who read whose memory.
+    fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
         let word = self.world.next_word(hash(self.call, self.windows));
         let flags = self.publish(word, failed.is_some())?;
         let all = self.read_letters(word, flags)?;
@@ -205,7 +211,7 @@ impl Fence<'_> {
             return Err(self.explain(word, failed, &all));
         }
         if self.windows.is_empty() {
-            return Ok(());
+            return Ok(Reads::default());
         }
         self.world.changed.set(self.world.reaches_all || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
@@ -229,7 +235,7 @@ impl Fence<'_> {
         if !reads.first {
             self.settle(reads)?;
         }
-        Ok(())
+        Ok(reads)
     }
 
     /// Take what others sent, and read what has to be read before anything is written. Gives what was lent, where that is

@@ -23,7 +23,7 @@ use std::cell::Cell;
 const COMPARISONS: usize = 4096;
 
 /// What a rank has to do with the memory of others in a fence.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Reads {
     /// This rank reads that of others.
     pub(super) reads: bool,

@@ -37,7 +37,8 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             let outbox = unsafe { &mut *window.region.outbox(set, target) };
             if outbox.sections > 0 {
                 let shared = target != world.rank && endpoint.shares(target);
-                let lend = shared.then(|| *lend.get_or_insert_with(|| lending_pays(windows, endpoint)));
+                let lend =
+                    shared.then(|| *lend.get_or_insert_with(|| lending_pays(world, windows, endpoint)));
                 read_sections(outbox, windows, call, world, lend)?;
             }
         }
@@ -65,24 +66,29 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
 }
 
 /// Whether lending the sections that ask for no mode saves more than waiting for their readers costs.
-fn lending_pays(windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
+fn lending_pays(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let machine = Machine::default();
-    let mut saved = Nanos(0.0);
+    let mut saved = None;
     for window in windows {
         for target in (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.shares(to)) {
             // SAFETY: the set being filled is touched by its owner only.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
-            saved += outbox.wide.iter().filter_map(|wide| gain(wide, window, &machine)).sum();
+            for wide in &outbox.wide {
+                if let Some(gain) = gain(wide, window, &machine) {
+                    *saved.get_or_insert(Nanos(0.0)) += Nanos(gain.0.max(0.0));
+                }
+            }
         }
     }
-    saved.0 > machine.entry_and_done().0
+    world.note_saved(saved);
+    saved.is_some_and(|saved| saved.0 > machine.entry_and_done().0)
 }
 
-/// What lending this operation's section saves, where `auto` may and it saves anything.
+/// What lending this operation's section saves, where `auto` may.
 fn gain(wide: &Wide, window: &WindowCore, machine: &Machine) -> Option<Nanos> {
     let WideSource::Section(_, section) = &wide.source else { return None };
     let saved = machine.saved_by_copying(section, &wide.remote, window.element.size);
-    (wide.mode == Mode::Auto && saved.0 > 0.0).then_some(saved)
+    (wide.mode == Mode::Auto).then_some(saved)
 }
 
 /// Read the sections that are to go into the outbox's arena; the others are left, and lent. `lend` is whether those that
