@@ -123,10 +123,13 @@ fn main() {
             .side("log, answer, take", move |n| answers.log_answer_take(n)),
     ];
     for n in [1000, 10_000, 100_000] {
+        let (same, fresh) = (draws(1, n), draws(4, n));
+        let limit = Tables::new((*fresh).clone());
         contests.push(
             Contest::new(format!("{n} puts: fresh ones (budget 15 ns), and the same again (6 ns)"), n)
-                .side("the same in each epoch", ours(puts, &draws(1, n)))
-                .side("fresh in each epoch", ours(puts, &draws(4, n))),
+                .side("the same in each epoch", ours(puts, &same))
+                .side("fresh in each epoch", ours(puts, &fresh))
+                .side("log, exchange, apply", move |n| limit.log_exchange_apply(Apply::Store, n)),
         );
     }
     let halo =

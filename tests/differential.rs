@@ -1,4 +1,4 @@
-//! Random programs, each on both transports, prepared in every mode, replayed and dynamic in every mode, equal to the reference
+//! Random programs, each on every transport, prepared in every mode, replayed and dynamic in every mode, equal to the reference
 //! interpreter bit for bit.
 //!
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
@@ -65,9 +65,11 @@ fn agrees(raw: &RawProgram, seed: u64) -> Result<(), TestCaseError> {
     let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
     let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
     let local = [Placement::Together, others[seed as usize % 2]];
-    for (transport, placements, sim) in
-        [(TransportKind::Local, local, false), (sim, [Placement::Apart; 2], true)]
-    {
+    for (transport, placements, sim) in [
+        (TransportKind::Local, local, false),
+        (TransportKind::ShmThreads, local, false),
+        (sim, [Placement::Apart; 2], true),
+    ] {
         let ways = ways(&program, placements, seed, sim)?;
         let found = play(&program, &transport, &ways)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{program}")))?;
@@ -103,7 +105,7 @@ fn every_program_does_what_the_reference_does() {
         agrees(&raw, seed)
     });
     println!(
-        "{} epochs, each on both transports, dynamic, replayed and prepared in every mode",
+        "{} epochs, each on every transport, dynamic, replayed and prepared in every mode",
         epochs.get()
     );
     if let Err(error) = result {

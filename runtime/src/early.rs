@@ -5,6 +5,7 @@
 //! belong to the epoch; those of epochs that it has given up are dropped.
 
 use crate::fence::kind;
+use crate::outbox::Outbox;
 use crate::transport::{Endpoint, Frame, Lost, Transport};
 use crate::window::WindowCore;
 use crate::wire;
@@ -107,15 +108,18 @@ impl WindowCore {
         if !leaves {
             return;
         }
-        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        let chunk = watched.filter(|_| mode == Mode::Auto);
+        self.outbox(target, |outbox| self.hurry_all(target, mode, chunk, outbox));
+    }
+
+    fn hurry_all(&self, target: usize, mode: Mode, chunk: Option<u64>, outbox: &mut Outbox) {
+        let world = &self.world;
         if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
             return;
         }
         if mode != Mode::Aggressive {
             let bytes = outbox.bytes();
             let all = self.wire.borrow().left[target].bytes + bytes;
-            let chunk = watched.filter(|_| mode == Mode::Auto);
             if bytes < chunk.unwrap_or_else(|| Machine::default().chunk(false, all)) {
                 return;
             }

@@ -15,6 +15,8 @@ mod fence;
 mod habit;
 #[doc(hidden)]
 pub mod kernel;
+mod lane;
+mod log;
 mod outbox;
 mod pending;
 mod prepared;
@@ -23,6 +25,8 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod security;
 mod superstep;
 mod sync;
 mod ticket;

@@ -4,6 +4,7 @@
 //! is allocated. Everything else is a [`Wide`] operation that a record refers to, so that one list keeps the order.
 
 use crate::call::WindowKey;
+use crate::log::Log;
 use crate::transport::Record;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -31,6 +32,13 @@ impl Head {
     #[inline]
     pub(crate) fn new(at: u64, code: u64, site: &'static Location<'static>) -> Self {
         Self(at | code << 40 | site_bits(site) << 46)
+    }
+
+    /// The displacement, if this is the code; else more than any displacement.
+    #[inline]
+    pub(crate) fn at_of(self, code: u64) -> usize {
+        // Another code leaves bits above those of the displacement.
+        ((self.0 ^ code << 40) & ((1 << 46) - 1)) as usize
     }
 
     #[inline]
@@ -89,24 +97,25 @@ pub(crate) enum WideSource {
     Section(WindowKey, Datatype),
 }
 
-/// What one rank has collected for one target.
+/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
+/// What each fence looks at comes first.
 #[derive(Default)]
+#[repr(C, align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order.
-    pub(crate) records: Vec<Record>,
+    /// The operations, in program order; while a [pen](crate::log::Pen) is on them, some are not counted yet.
+    pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
-    /// The elements of wide operations.
-    pub(crate) bytes: Vec<u8>,
     /// How many wide operations still wait for a section to be read; in the fence, how many are lent.
     pub(crate) sections: usize,
+    /// The elements of wide operations.
+    pub(crate) bytes: Vec<u8>,
     /// What the target's gets bring, where they read in place and say all of it: known to the target, for its own writes.
     pub(crate) looks: Vec<Datatype>,
 }
 
 impl Outbox {
     /// One element of at most eight bytes.
-    #[inline]
     pub(crate) fn push(&mut self, head: Head, value: u64) {
         self.records.push(Record { head: head.0, value });
     }
@@ -133,6 +142,13 @@ impl Outbox {
         (size_of_val(&self.records[..]) + self.bytes.len()) as u64
     }
 
+    /// Copy `bytes` to the end of the arena, aligned to eight; gives where they begin.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
+        let at = self.room(0);
+        self.bytes.extend_from_slice(bytes);
+        at
+    }
+
     /// Whether there is nothing in it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -143,7 +159,9 @@ impl Outbox {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.records.clear();
-        self.looks.clear();
+        if !self.looks.is_empty() {
+            self.looks.clear();
+        }
         if !self.wide.is_empty() {
             self.wide.clear();
             self.bytes.clear();

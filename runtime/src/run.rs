@@ -16,14 +16,23 @@ pub enum TransportKind {
     Local,
     /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
     Sim(SimConfig),
+    /// Threads that reach each other's memory as processes do: for tests.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
+    ShmThreads,
 }
 
 impl TransportKind {
-    pub(crate) fn ends(&self, size: usize) -> Vec<Endpoint> {
-        match self {
+    /// Ends of a world whose ranks are threads of this process.
+    pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
+        Ok(match self {
             TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
             TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
-        }
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            TransportKind::ShmThreads => {
+                crate::transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
+            }
+        })
     }
 }
 
@@ -176,10 +185,9 @@ impl Ranks {
         let registry = Arc::new(Registry::default());
         let id = new_world();
         let program = &program;
+        let endpoints = self.transport.ends(self.size)?;
         let ends: Vec<End<R>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = self
-                .transport
-                .ends(self.size)
+            let threads: Vec<_> = endpoints
                 .into_iter()
                 .enumerate()
                 .map(|(rank, endpoint)| {

@@ -54,11 +54,8 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
             core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();
-            core.pending.borrow_mut().push(
-                target,
-                WideGet { remote, landing, site, mode: core.asked(Mode::Auto) },
-                sequence,
-            );
+            let get = WideGet { remote, landing, site, mode: core.asked(Mode::Auto) };
+            core.pending(|pending| pending.push(target, get, sequence));
         }
         Ok(())
     }

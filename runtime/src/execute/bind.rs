@@ -1,7 +1,7 @@
 //! Binding: a program's words become this rank's peers, buffers and parts, once.
 
 use crate::fence::Call;
-use crate::transport::Frame as Arrival;
+use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::element::{ElementType, Op};
@@ -11,6 +11,7 @@ use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program, Schedul
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// A program, bound.
@@ -40,7 +41,7 @@ pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
     pub(super) copies: usize,
-    pub(super) memory: Vec<u8>,
+    pub(super) memory: Bytes,
     pub(super) last: Vec<Option<u64>>,
 }
 
@@ -88,9 +89,14 @@ impl Executable {
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
         let mut buffers = Vec::new();
+        let place = world.endpoint.borrow().memory();
         for buffer in program.buffers.values() {
             let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
-            let memory = vec![0; bytes.next_multiple_of(16) * copies];
+            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
+            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
+            let memory = memory.map_err(|why| {
+                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
+            })?;
             buffers.push(Bound {
                 peer: resolve.peer(buffer.peer)?,
                 bytes: bytes.next_multiple_of(16),
@@ -198,8 +204,12 @@ impl Executable {
         Ok(())
     }
     /// Memory that others may still read.
-    pub(crate) fn into_kept(self) -> impl Iterator<Item = Vec<u8>> {
-        self.buffers.into_iter().map(|bound| bound.memory)
+    pub(crate) fn into_kept(self, endpoint: &mut Endpoint) -> impl Iterator<Item = Bytes> {
+        self.buffers.into_iter().filter_map(|bound| {
+            let released = endpoint.released(bound.peer);
+            let read = bound.last.iter().flatten().any(|frame| *frame >= released);
+            read.then_some(bound.memory)
+        })
     }
 }
 

@@ -90,7 +90,7 @@ impl Executable {
                 Step::Pack { from, count, size, buffer, at } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
-                    let to = bound.memory[copy + at..copy + at + count * size].as_mut_ptr();
+                    let to = bound.memory.at(copy + at, count * size);
                     match from {
                         // SAFETY: the verifier has shown that the datatype needs no more than `least_len` elements,
                         // which the window has, and that nobody writes them before this step (W2); the buffer is this
@@ -108,8 +108,7 @@ impl Executable {
                 Step::Send { buffer, at, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize;
-                    let payload =
-                        bound.memory[copy * bound.bytes + at..copy * bound.bytes + at + bytes].as_ptr();
+                    let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
                     // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
@@ -237,7 +236,7 @@ fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, word: u64, kind
 
 /// The first byte of an owner's part of a window.
 fn base(windows: &[&WindowCore], owner: usize, window: usize) -> *mut u8 {
-    windows[window].peers[owner].region.as_ref().map_or(std::ptr::null_mut(), |region| region.base())
+    windows[window].peers[owner].base
 }
 
 /// # Safety

@@ -50,13 +50,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         let pending = &mut *window.pending.borrow_mut();
         pending.ask(world.size);
         let size = window.element.size as usize;
-        let bytes = if pending.wide.is_empty() {
-            pending.gets.len().checked_mul(size)
-        } else {
-            pending.gets.iter().try_fold(0usize, |sum, get| {
-                pending.count(get).checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
-            })
-        };
+        let bytes = pending.elements().and_then(|elements| elements.checked_mul(size));
         pending.staged.clear();
         if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
             return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));
@@ -150,7 +144,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
     if straight {
         for window in windows {
             let pending = window.pending.borrow();
-            for get in &pending.gets {
+            for get in &*pending.gets {
                 // SAFETY: the set being filled is touched by its owner only.
                 let outbox = unsafe { &mut *window.region.outbox(window.set.get(), get.target as usize) };
                 outbox.looks.push(pending.wide[get.wide as usize].remote.clone());

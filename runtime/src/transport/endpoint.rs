@@ -2,21 +2,37 @@
 
 use std::io;
 
-use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::ShmEnd;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::TcpEnd;
+use super::{
+    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Pause, SimEnd, Transport,
+};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
 pub enum Endpoint {
     /// Threads that reach one another's memory.
     Local(LocalEnd),
+    /// Processes that reach one another's memory.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Shm(ShmEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
+    /// Ranks that exchange bytes over TCP.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Tcp(TcpEnd),
 }
 
 macro_rules! each {
     ($end:expr, $name:ident => $call:expr) => {
         match $end {
             Endpoint::Local($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Shm($name) => $call,
             Endpoint::Sim($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Tcp($name) => $call,
         }
     };
 }
@@ -48,6 +64,14 @@ impl Transport for Endpoint {
 
     fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
         each!(self, end => end.enter(number, members, index))
+    }
+
+    fn memory(&self) -> Memory {
+        each!(self, end => end.memory())
+    }
+
+    fn keep(&mut self, memory: Bytes, done: Done) {
+        each!(self, end => end.keep(memory, done))
     }
 
     #[inline]

@@ -25,10 +25,17 @@ mod bell;
 mod endpoint;
 pub(crate) mod letters;
 mod local;
+mod memory;
 mod meter;
+pub(crate) mod placed;
 mod ring;
 mod roll;
+mod shared;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod shm;
 mod sim;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod tcp;
 mod wire;
 
 use std::{fmt, io};
@@ -36,8 +43,13 @@ use std::{fmt, io};
 pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
+pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use shm::{Segment, ShmEnd, shm};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]
@@ -66,6 +78,7 @@ pub struct Letter {
 }
 
 /// What a frame says before its payload.
+#[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The epoch's number and a hash of superstep, schedule and windows: every waiter compares it (W1).
@@ -77,6 +90,7 @@ pub struct Header {
 }
 
 /// A frame that has come. The payload is readable until the frame is released, and no longer.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// What it says.
@@ -123,6 +137,8 @@ pub enum Loss {
     Left(Leave),
     /// The way to it was cut.
     Cut,
+    /// It died without a word, as whoever watches it has found: so.
+    Died(String),
     /// The world was ended because of it, saying this.
     Ended(String),
 }
@@ -134,6 +150,7 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Finished) => write!(f, "rank {rank} has finished and left the world"),
             Loss::Left(Leave::Failed(why)) => write!(f, "rank {rank} left the world with an error: {why}"),
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
+            Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
             Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
         }
@@ -180,6 +197,17 @@ pub trait Transport {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Where what others are to read in place should lie.
+    fn memory(&self) -> Memory {
+        Memory::heap()
+    }
+
+    /// I need this memory no more, but ranks of this world may still read it until `done`: give it back then, or when
+    /// the world is over. It was allocated from [`memory`](Self::memory).
+    fn keep(&mut self, memory: Bytes, done: Done) {
+        drop((memory, done)); // who does not reach it has it copied
+    }
+
     /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.
     fn letter(&mut self, to: usize) -> &mut Letter;
 
@@ -217,8 +245,9 @@ pub trait Transport {
     /// The world was ended, or I or `to` left it: the frame was not posted.
     ///
     /// # Safety
-    /// `payload` is valid for reads of `len` bytes. Where [`reaches(to)`](Self::reaches) it is not copied, and must
-    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// `payload` is valid for reads of `len` bytes. Where [`shares(to)`](Self::shares), and where it lies in
+    /// [`memory`](Self::memory) of this end and [`reaches(to)`](Self::reaches), it is not copied, and must stay valid and
+    /// unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
 
     /// The oldest frame from `from` that I have not released, if it has come.

@@ -1,4 +1,4 @@
-//! Dynamic epochs between ranks that only exchange messages: operations as frames, checked before they are believed.
+//! Dynamic epochs between ranks that do not share values: operations as frames, checked before they are believed.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
 //! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
@@ -140,7 +140,8 @@ pub(crate) fn send(
     // SAFETY: the set being filled is touched by its owner only.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
-    let gets = || pending.gets.iter().filter(|get| get.target as usize == to);
+    let asks = !endpoint.reaches(to); // else it reads by itself
+    let gets = || pending.gets.iter().filter(|get| asks && get.target as usize == to);
     let wire = &mut *window.wire.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
     let left = wire.left[to];
@@ -186,7 +187,7 @@ pub(crate) fn send(
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
     let described = fill(frame, outbox);
     let head = header(word, kind::DATA, window.key.window);
-    // SAFETY: a transport that does not reach `to` copies the payload.
+    // SAFETY: where values are not shared, what lies on the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
@@ -211,7 +212,7 @@ pub(crate) fn send_early(
     frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
     let described = fill(frame, outbox);
     let head = header(u64::from(world.number()) << 32, kind::EARLY, window.key.window);
-    // SAFETY: a transport that does not reach `to` copies the payload.
+    // SAFETY: where values are not shared, what lies on the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
     world.posted(to);
