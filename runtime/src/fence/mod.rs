@@ -35,6 +35,7 @@ use crate::transport::{Endpoint, Header, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
+use call::letter_word;
 use fencepost_planner::{Class, Error, Result};
 use reads::Reads;
 use sources::prepare;
@@ -205,9 +206,11 @@ pub(crate) fn take_bytes(
 impl Fence<'_> {
     /// Gives who read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
-        let word = self.world.next_word(hash(self.call, self.windows));
-        let flags = self.publish(word, failed.is_some())?;
-        let all = self.read_letters(word, flags)?;
+        let hash = hash(self.call, self.windows);
+        let word = self.world.next_word(hash as u32);
+        let letters = letter_word(word, hash);
+        let flags = self.publish(word, letters, failed.is_some())?;
+        let all = self.read_letters(letters, flags)?;
         if all.disagreement != Disagreement::No {
             return Err(self.explain(word, failed, &all));
         }
@@ -252,7 +255,7 @@ impl Fence<'_> {
     }
 
     /// Send frames and letters. Gives this rank's flags.
-    fn publish(&mut self, word: u64, failed: bool) -> Result<u32> {
+    fn publish(&mut self, word: u64, letters: u64, failed: bool) -> Result<u32> {
         let me = self.world.rank;
         let mut flags = if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
@@ -315,7 +318,7 @@ impl Fence<'_> {
         }
         self.world.board.enter(self.world.rank, self.call.site, self.windows);
         self.endpoint.announce(word);
-        self.endpoint.publish(word).map_err(|lost| self.world.lost(&lost, self.call))?;
+        self.endpoint.publish(letters).map_err(|lost| self.world.lost(&lost, self.call))?;
         Ok(flags)
     }
 
