@@ -4,10 +4,11 @@ use fencepost::transport::{Lose, SimConfig};
 use fencepost::{Class, Element, Error, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
 use std::sync::Mutex;
 
-fn transports() -> [TransportKind; 3] {
+fn transports() -> [TransportKind; 4] {
     [
         TransportKind::Local,
         TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
         TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() }),
     ]
 }

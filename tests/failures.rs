@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [TransportKind::Local, TransportKind::ShmThreads, sim(1), sim(2)]
+    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(1), sim(2)]
         .into_iter()
         .map(|t| ranks(size).transport(t))
         .collect()

@@ -15,8 +15,8 @@ fn sim(seed: u64) -> TransportKind {
 }
 
 /// `local`, and `sim` with two seeds.
-fn transports() -> [TransportKind; 4] {
-    [TransportKind::Local, TransportKind::ShmThreads, sim(1), sim(2)]
+fn transports() -> [TransportKind; 5] {
+    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(1), sim(2)]
 }
 
 /// A generator of numbers, the same on every rank.
@@ -82,7 +82,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     for transport in transports() {
         for mode in Mode::ALL {
             let placement = match transport {
-                TransportKind::Sim(_) => Placement::Apart,
+                TransportKind::Sim(_) | TransportKind::TcpThreads => Placement::Apart,
                 _ => Placement::Together,
             };
             let options = Options { mode, ..Options::default() };

@@ -53,4 +53,5 @@ pub mod __private {
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
     };
+    pub use bytemuck::{Pod, Zeroable};
 }

@@ -5,7 +5,7 @@
 
 use crate::call::WindowKey;
 use crate::log::Log;
-use crate::transport::Record;
+use crate::transport::{Memory, Record};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
@@ -99,7 +99,6 @@ pub(crate) enum WideSource {
 
 /// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
 /// What each fence looks at comes first.
-#[derive(Default)]
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order; while a [pen](crate::log::Pen) is on them, some are not counted yet.
@@ -115,6 +114,17 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Nothing yet; records will lie in this memory, where it has room.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self {
+            records: Log::on(memory.clone()),
+            wide: Vec::new(),
+            bytes: Vec::new(),
+            sections: 0,
+            looks: Vec::new(),
+        }
+    }
+
     /// One element of at most eight bytes.
     pub(crate) fn push(&mut self, head: Head, value: u64) {
         self.records.push(Record { head: head.0, value });

@@ -325,7 +325,9 @@ impl Drop for Ready {
                 return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
             };
             let kept: Vec<_> = executable.into_kept(&mut endpoint).collect();
-            kept.into_iter().for_each(|memory| endpoint.keep(memory, Box::new(|| false)));
+            if !kept.is_empty() {
+                endpoint.keep(kept, Box::new(|| false));
+            }
         }
     }
 }

@@ -20,6 +20,10 @@ pub enum TransportKind {
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     ShmThreads,
+    /// Threads that exchange bytes over TCP on loopback: for tests.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
+    TcpThreads,
 }
 
 impl TransportKind {
@@ -31,6 +35,10 @@ impl TransportKind {
             #[cfg(all(target_os = "linux", feature = "processes"))]
             TransportKind::ShmThreads => {
                 crate::transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
+            }
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            TransportKind::TcpThreads => {
+                crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
             }
         })
     }

@@ -706,7 +706,6 @@ impl Drop for WindowCore {
             // SAFETY: the part is reached, and this rank lets go of it only here.
             unsafe { let_go(peer.base) };
         }
-        // The outboxes are this rank's alone, the memory is not.
         let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
         if let Some((memory, done)) = Arc::into_inner(region).and_then(Region::into_memory) {
             match self.world.endpoint.try_borrow_mut() {

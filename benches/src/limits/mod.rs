@@ -7,6 +7,7 @@ pub mod collective;
 pub mod halo;
 pub mod scatter;
 mod team;
+pub mod wire;
 
 pub use team::{Beat, Words, team};
 

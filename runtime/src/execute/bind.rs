@@ -4,6 +4,7 @@ use crate::fence::Call;
 use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
@@ -50,6 +51,7 @@ pub(super) enum Step {
     Expose(usize),
     Reclaim(usize),
     Pack { from: Where, count: usize, size: usize, buffer: usize, at: usize },
+    Combine { from: Where, into: Datatype, op: Op, element: ElementType, buffer: usize, at: usize },
     Send { buffer: usize, at: usize, bytes: usize },
     Await(usize, Frame),
     Copy { from: Where, to: Where, op: Option<Op>, element: ElementType },
@@ -61,7 +63,7 @@ pub(super) enum Step {
 /// A part, resolved.
 pub(super) enum Where {
     /// Elements of a rank's window.
-    Window(usize, usize, fencepost_planner::datatype::Datatype),
+    Window(usize, usize, Datatype),
     /// Bytes of this rank's `locals`.
     Local { start: usize, bytes: usize },
 }
@@ -269,6 +271,14 @@ impl Resolve<'_> {
                 count: from.len(),
                 from: self.part(from, starts)?,
                 size: *element as usize,
+                buffer: buffer.index(),
+                at: *at as usize,
+            },
+            Instruction::Combine { from, into, op, element, buffer, at } => Step::Combine {
+                from: self.part(from, starts)?,
+                into: into.clone(),
+                op: *op,
+                element: *element,
                 buffer: buffer.index(),
                 at: *at as usize,
             },

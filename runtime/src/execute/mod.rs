@@ -108,6 +108,24 @@ impl Executable {
                         }
                     }
                 }
+                Step::Combine { from, into, op, element, buffer, at } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
+                    let to = bound.memory.at(copy + at, bound.bytes - at);
+                    match from {
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
+                        // buffer in this run, and that the operator takes the element.
+                        Where::Window(_, window, datatype) => unsafe {
+                            let from = windows[*window].region.base();
+                            kernel::combine_copy(*op, *element, from, datatype, to, into)
+                        },
+                        Where::Local { start, .. } => {
+                            let from = self.locals[*start..].as_ptr();
+                            // SAFETY: the part is in `locals`, of another allocation; the rest as above.
+                            unsafe { kernel::combine(*op, *element, to, into, from) };
+                        }
+                    }
+                }
                 Step::Send { buffer, at, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize;

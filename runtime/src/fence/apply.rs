@@ -4,7 +4,7 @@ use super::reads::lender;
 use super::{Fence, INLINE, Letters};
 use crate::call::WindowKey;
 use crate::element::Element;
-use crate::outbox::{Head, WIDE, Wide, WideSource, op_of};
+use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Record, Transport};
 use crate::world::Traffic;
 use crate::{element_type, kernel, wire};
@@ -88,7 +88,7 @@ pub(crate) struct Operands<'a> {
 
 impl Operands<'_> {
     /// Records say all themselves.
-    fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self { wide: &[], bytes: &[], lent: Lent::Nothing }
     }
 }
@@ -166,6 +166,7 @@ unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Rec
     if size_of::<T>() > 8 || code == WIDE {
         return 0;
     }
+    let len = len.min(DISPLACEMENTS as usize);
     let at = |record: &Record| Head(record.head).at_of(code);
     let mut done = 0;
     let mine = records.iter().take_while(|record| at(record) < len).map(|record| {
@@ -174,12 +175,12 @@ unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Rec
         done += 1;
         (base.wrapping_add(at(record) * size_of::<T>()), record.value)
     });
-    // SAFETY: each is one element of the window, and the first bytes of the value are its bytes; the operator was checked
-    // at the call or on arrival.
     match op_of(code) {
-        None | Some(Op::Replace) => {
-            mine.for_each(|(to, value)| unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) });
-        }
+        None | Some(Op::Replace) => mine.for_each(|(to, value)| {
+            // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.
+            unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) }
+        }),
+        // SAFETY: as above, and the operator was checked at the call or on arrival.
         Some(op) => unsafe { kernel::combine_each(op, element_type::<T>(), mine) },
     }
     done

@@ -66,6 +66,8 @@ pub(crate) mod kind {
     pub(crate) const SETUP: u32 = 4;
     /// Operations for one window that left before its fence; `extra` is the window.
     pub(crate) const EARLY: u32 = 5;
+    /// Records for one window, which lie where the sender collected them; `extra` is the window.
+    pub(crate) const LOG: u32 = 6;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
     /// Compiled supersteps.
@@ -262,7 +264,7 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
-            if !failed && !self.endpoint.shares(to) && !self.fits_letter(to) {
+            if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
                 let mut frames = 0;
                 for window in self.windows {
                     let sent = wire::send(self.world, self.endpoint, window, to, word, self.call)?;
@@ -292,7 +294,7 @@ impl Fence<'_> {
                 own |= LENDS;
                 self.lends = true;
             }
-            let here = self.endpoint.shares(to) || self.fits_letter(to);
+            let here = self.endpoint.shares(to) || self.in_letter(to);
             let letter = self.endpoint.letter(to);
             letter.flags = own;
             if failed || here {
@@ -324,11 +326,11 @@ impl Fence<'_> {
 
     /// Whether all that there is for `to` is a plain record or two of one window, which the letter holds. Gets are read
     /// directly there.
-    fn fits_letter(&self, to: usize) -> bool {
+    fn in_letter(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         // SAFETY: the set being filled is touched by its owner only.
         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-        self.endpoint.reaches(to) && outbox.records.len() <= 2 && outbox.wide.is_empty()
+        outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
     /// Whether what there is from `from` rides in its letter.
