@@ -52,8 +52,7 @@ pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
 #[cfg(test)]
-#[allow(unused_imports, reason = "the models, which include this file, tamper with nothing")]
-pub(crate) use sim::Tamper;
+pub use sim::Tamper;
 pub use sim::{Lose, SimConfig, SimEnd, sim};
 #[doc(hidden)]
 #[cfg(all(target_os = "linux", feature = "processes"))]
