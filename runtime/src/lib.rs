@@ -11,6 +11,11 @@ pub mod early;
 mod element;
 mod execute;
 mod fence;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(test)]
+mod garbled;
 #[doc(hidden)]
 pub mod kernel;
 mod lane;
@@ -29,6 +34,7 @@ mod superstep;
 mod sync;
 mod ticket;
 pub mod transport;
+mod waits;
 mod window;
 mod wire;
 mod world;
