@@ -83,6 +83,11 @@ impl WorldCore {
 }
 
 impl WindowCore {
+    /// Whether operations that ask for no mode of their own stay here until the fence.
+    pub(crate) fn stays(&self) -> bool {
+        self.world.plans.get() && !matches!(self.mode.get(), Mode::Aggressive | Mode::Pipelined)
+    }
+
     /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
     /// section before it has still to be read.
     pub(crate) fn hurry(&self, target: usize, mode: Mode) {

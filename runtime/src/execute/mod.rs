@@ -113,6 +113,16 @@ impl Executable {
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
+                Step::Lend { window, first, buffer, bytes } => {
+                    let bound = &mut self.buffers[*buffer];
+                    // SAFETY: as for packing; and the payload is copied as it is posted.
+                    let payload = unsafe { windows[*window].region.base().add(*first) };
+                    // SAFETY: as many elements lie there.
+                    unsafe { endpoint.post(bound.peer, header(word, kind::PAYLOAD, 0), payload, *bytes) }?;
+                    let copy = (self.runs % bound.copies as u64) as usize;
+                    bound.last[copy] = Some(world.posted(bound.peer));
+                    world.count_sent(*bytes, 0);
+                }
                 Step::Await(peer, frame) => {
                     let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
                     let good = arrival.header.word == word

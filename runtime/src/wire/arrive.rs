@@ -1,6 +1,6 @@
 //! Frames that come: checked before they are believed, kept until they are applied.
 
-use super::describe::{Description, Parts, parts, read_description};
+use super::describe::{Description, FAR, Parts, parts, read_description};
 use super::{Arrived, Described, SLOTS, Wire, emptied};
 use crate::fence::{Call, Items, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
@@ -102,14 +102,14 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
     });
     // Few bytes can ask for very much, since a datatype may name an element many times.
-    let gets = description.gets.iter().all(inside)
-        && description
-            .gets
-            .iter()
-            .try_fold(0usize, |sum, get| {
-                get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
-            })
-            .is_some_and(|bytes| isize::try_from(bytes).is_ok());
+    let elements = description
+        .far
+        .iter()
+        .try_fold(description.gets.len(), |sum, get| sum.checked_add(get.size()))
+        .and_then(|elements| elements.checked_mul(size));
+    let gets = description.gets.iter().all(|&get| get == FAR || get < len as u64)
+        && description.far.iter().all(inside)
+        && elements.is_some_and(|bytes| isize::try_from(bytes).is_ok());
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
 
