@@ -524,10 +524,11 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                     })
                 })
                 .collect();
-            talked.wait();
+            // Before they look for it, and so call it themselves.
             let mut streams: Vec<TcpStream> = (0..2)
                 .map(|to| open(table[to], &secret, 2, 3, to as u32).expect("it has the secret"))
                 .collect();
+            talked.wait();
             for stream in &mut streams {
                 let mut bytes = Vec::new();
                 // For the world that there is, not the one that was recorded.
