@@ -12,7 +12,10 @@ fn team(size: usize, len: usize, iterations: u64, call: Call) -> Duration {
     ours::team(size, iterations, make, |world, (mine, all), _| call(world, mine, all))
 }
 
-const CALLS: [(&str, Call, fn(usize, usize, u64) -> Duration); 3] = [
+/// The same by hand: threads, elements, iterations.
+type Limit = fn(usize, usize, u64) -> Duration;
+
+const CALLS: [(&str, Call, Limit); 3] = [
     ("allreduce", |world, mine, _| world.allreduce(mine, Op::Sum), limits::allreduce),
     ("broadcast", |world, mine, _| world.broadcast(0, mine), limits::broadcast),
     ("allgather_into", |world, mine, all| world.allgather_into(mine, all), limits::allgather),

@@ -38,8 +38,9 @@ fn ways(
         mode: Mode::ALL[(seed >> 8) as usize % 5],
         coalesce: seed >> 16 & 1 == 0,
         chunk: Some(Bytes(1 + (seed >> 20) % 40)),
-        cap: (seed >> 17 & 1 == 0).then_some(Bytes(1 + (seed >> 26) % 60)),
+        cap: None,
     };
+    let halved = seed >> 17 & 1 == 0;
     for (number, (placement, options)) in options.into_iter().chain([(placements[1], odd)]).enumerate() {
         // The last one mixes prepared epochs and dynamic ones.
         let mixed = number == Mode::ALL.len();
@@ -51,8 +52,16 @@ fn ways(
                 continue;
             }
             let patterns = epoch.patterns(&program.windows);
-            let schedule = fencepost_planner::compile(&patterns, placement, &Machine::default(), &options)
-                .map_err(|error| TestCaseError::fail(format!("{name}: {error}\n{program}")))?;
+            let compiled = |options: &Options| {
+                fencepost_planner::compile(&patterns, placement, &Machine::default(), options)
+                    .map_err(|error| TestCaseError::fail(format!("{name}: {error}\n{program}")))
+            };
+            let mut schedule = compiled(&options)?;
+            if mixed && halved {
+                // Half the staging: one copy of each buffer, or more that is copied directly.
+                let cap = Some(Bytes(schedule.peak().0.div_ceil(2)));
+                schedule = compiled(&Options { cap, ..options })?;
+            }
             let schedule = Arc::new(schedule);
             prepared.extend([Some(schedule.clone()), Some(schedule)]);
         }

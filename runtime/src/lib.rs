@@ -11,6 +11,11 @@ pub mod early;
 mod element;
 mod execute;
 mod fence;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(test)]
+mod garbled;
 #[doc(hidden)]
 pub mod kernel;
 mod lane;
@@ -29,6 +34,7 @@ mod superstep;
 mod sync;
 mod ticket;
 pub mod transport;
+mod waits;
 mod window;
 mod wire;
 mod world;
@@ -51,4 +57,5 @@ pub mod __private {
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
     };
+    pub use bytemuck::{Pod, Zeroable};
 }

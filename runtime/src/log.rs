@@ -1,15 +1,14 @@
 //! [`Log`]: records one after another, in memory that grows; and the [`Pen`] that fills one.
 //!
 //! While a log is filled, where the next record goes is known to its pen alone: a record costs its own stores and one of
-//! that place. All memory that records lie in is got here.
+//! that place.
 
-use std::alloc::{Layout, LayoutError, alloc, dealloc, handle_alloc_error, realloc};
+use crate::transport::{Bytes, Memory};
+use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 
-/// Records begin on a cache line.
-const ALIGN: usize = 64;
 /// The first memory: a page.
 const FIRST: usize = 4096;
 
@@ -18,6 +17,8 @@ pub(crate) struct Log<R> {
     start: NonNull<R>,
     len: usize,
     room: usize,
+    store: Option<Box<Bytes>>,
+    memory: Memory,
 }
 
 /// Writes to a log, until it finds no more room.
@@ -30,7 +31,25 @@ pub(crate) struct Pen<R> {
 
 impl<R> Default for Log<R> {
     fn default() -> Self {
-        Self { start: NonNull::dangling(), len: 0, room: 0 }
+        Self::on(Memory::heap())
+    }
+}
+
+impl<R> Log<R> {
+    /// No records yet; they will lie in this memory, where it has room, else on the heap.
+    pub(crate) fn on(memory: Memory) -> Self {
+        Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory }
+    }
+
+    /// Whether ranks that do not share values may read the records.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.are_reached())
+    }
+
+    /// Give away the memory, and with it all records.
+    pub(crate) fn take_memory(&mut self) -> Option<Bytes> {
+        (self.start, self.len, self.room) = (NonNull::dangling(), 0, 0);
+        self.store.take().map(|store| *store)
     }
 }
 
@@ -53,22 +72,15 @@ impl<R: Copy> Log<R> {
     #[cold]
     fn grow(&mut self) {
         let room = (2 * self.room).max(FIRST / size_of::<R>());
-        let Ok(new) = layout::<R>(room) else { handle_alloc_error(Layout::new::<R>()) };
-        let memory = if self.room == 0 {
-            // SAFETY: the layout has a size.
-            unsafe { alloc(new) }
-        } else {
-            let Ok(old) = layout::<R>(self.room) else { handle_alloc_error(new) };
-            // SAFETY: allocated here with that layout; the new size is more, and fits a layout.
-            unsafe { realloc(self.start.as_ptr().cast(), old, new.size()) }
-        };
-        let Some(start) = NonNull::new(memory) else { handle_alloc_error(new) };
-        (self.start, self.room) = (start.cast(), room);
+        let bytes = room.saturating_mul(size_of::<R>());
+        let store = self.memory.any(bytes).or_else(|_| Memory::heap().any(bytes));
+        let Ok(store) = store else { handle_alloc_error(Layout::new::<R>()) };
+        let start = NonNull::new(store.base().cast::<R>()).unwrap_or(NonNull::dangling());
+        // SAFETY: there are `len` records, and room for more in the new memory.
+        unsafe { start.copy_from_nonoverlapping(self.start, self.len) };
+        // The old memory goes: nobody reads a log while it is filled.
+        (self.start, self.room, self.store) = (start, room, Some(Box::new(store)));
     }
-}
-
-fn layout<R>(room: usize) -> Result<Layout, LayoutError> {
-    Layout::array::<R>(room)?.align_to(ALIGN)
 }
 
 impl<R: Copy> Pen<R> {
@@ -128,17 +140,6 @@ impl<R> Deref for Log<R> {
     }
 }
 
-impl<R> Drop for Log<R> {
-    fn drop(&mut self) {
-        if self.room > 0
-            && let Ok(layout) = layout::<R>(self.room)
-        {
-            // SAFETY: allocated in `grow` with this layout, freed once.
-            unsafe { dealloc(self.start.as_ptr().cast(), layout) };
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +152,7 @@ mod tests {
             log.push([n, !n]);
         }
         assert!(log.iter().zip(0..).all(|(&found, n)| found == [n, !n]));
-        assert_eq!(log.as_ptr() as usize % ALIGN, 0);
+        assert_eq!(log.as_ptr() as usize % 64, 0);
         let start = log.as_ptr();
         log.clear();
         assert!(log.is_empty());

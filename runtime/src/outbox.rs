@@ -5,7 +5,7 @@
 
 use crate::call::WindowKey;
 use crate::log::Log;
-use crate::transport::Record;
+use crate::transport::{Memory, Record};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;
@@ -96,7 +96,6 @@ pub(crate) enum WideSource {
 
 /// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
 /// What each fence looks at comes first.
-#[derive(Default)]
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order; while a [pen](crate::log::Pen) is on them, some are not counted yet.
@@ -110,6 +109,11 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Nothing yet; records will lie in this memory, where it has room.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self { records: Log::on(memory.clone()), wide: Vec::new(), bytes: Vec::new(), sections: 0 }
+    }
+
     /// One element of at most eight bytes.
     pub(crate) fn push(&mut self, head: Head, value: u64) {
         self.records.push(Record { head: head.0, value });
@@ -153,6 +157,26 @@ impl Outbox {
             self.wide.clear();
             self.bytes.clear();
             self.sections = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_displacement_is_told_for_its_own_code_and_out_of_every_window_for_another() {
+        let site = Location::caller();
+        for at in [0, 1, 77, DISPLACEMENTS - 1] {
+            for code in (0..=Op::ALL.len() as u64).chain([WIDE]) {
+                let head = Head::new(at, code, site);
+                assert_eq!((head.at() as u64, head.code()), (at, code));
+                for other in 0..64 {
+                    let told = head.at_of(other) as u64;
+                    assert!(if other == code { told == at } else { told >= DISPLACEMENTS });
+                }
+            }
         }
     }
 }

@@ -38,13 +38,13 @@ impl Region {
     /// There is no such memory.
     pub(crate) fn new(bytes: usize, ranks: usize, memory: &Memory) -> io::Result<Self> {
         let all = bytes.checked_add(HEAD).ok_or(io::ErrorKind::OutOfMemory)?;
-        let memory = memory.zeroed(all)?;
+        let elements = memory.zeroed(all)?;
         // SAFETY: there are `HEAD` bytes and more.
-        let base = unsafe { NonNull::new_unchecked(memory.base().add(HEAD)) };
-        let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::default()).collect();
+        let base = unsafe { NonNull::new_unchecked(elements.base().add(HEAD)) };
+        let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::new(memory)).collect();
         let outboxes = NonNull::new(Box::into_raw(boxes).cast::<Outbox>())
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Outbox>()));
-        Ok(Self { memory: Some(memory), base, outboxes, ranks })
+        Ok(Self { memory: Some(elements), base, outboxes, ranks })
     }
 
     /// A region of no rank.
@@ -66,12 +66,17 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
 
-    /// The memory, and how to see that all of `ranks` have let go of it.
-    pub(crate) fn into_memory(mut self) -> Option<(Bytes, Done)> {
+    /// The memory, that of records too, and how to see that all of `ranks` have let go of it.
+    pub(crate) fn into_memory(mut self) -> Option<(Vec<Bytes>, Done)> {
         let (base, ranks) = (self.base.as_ptr() as usize, self.ranks as u32);
         // SAFETY: who has the memory asks, so it is there.
         let done = move || unsafe { count(base as *mut u8) }.load(Ordering::Acquire) >= ranks; // the add in `let_go`
-        Some((self.memory.take()?, Box::new(done)))
+        let logs = (0..2 * self.ranks).filter_map(|outbox| {
+            // SAFETY: there are as many outboxes, and nobody else has a reference any more.
+            unsafe { &mut *self.outboxes.as_ptr().add(outbox) }.records.take_memory()
+        });
+        let memory: Vec<Bytes> = logs.collect();
+        Some((self.memory.take().into_iter().chain(memory).collect(), Box::new(done)))
     }
 }
 

@@ -166,7 +166,9 @@ impl<T: Element> Window<T> {
 
     /// Get elements of a target into a section: `u.get(0..4).from(target, place)?`.
     ///
-    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied.
+    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied. From a
+    /// rank whose memory is not reached an epoch gets at most 256 times all of its window, and 16 MiB at least: more is
+    /// `SIZE` at the fence.
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
         Get::new(self, into)
@@ -684,7 +686,6 @@ impl Drop for WindowCore {
             // SAFETY: the part is reached, and this rank lets go of it only here.
             unsafe { let_go(peer.base) };
         }
-        // The outboxes are this rank's alone, the memory is not.
         let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
         if let Some((memory, done)) = Arc::into_inner(region).and_then(Region::into_memory) {
             match self.world.endpoint.try_borrow_mut() {

@@ -17,7 +17,7 @@
 //! bounds meet; ranks x peers small steps where something may be direct.
 //! **Source** the shared-memory figures behind the choice by blocks are in `benches/LOG.md`.
 
-use super::classes::Classes;
+use super::classes::{Classes, links_of};
 use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, LinkId, WindowId};
@@ -66,12 +66,7 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
             let (neighbourhood, new) = seen.intern(&row);
             if new {
                 let routed = routes.class(class, &row[1..]);
-                let mut content = vec![class.0];
-                for peer in &routed.peers {
-                    content
-                        .extend([peer.sends, peer.receives].map(|link| link.map_or(u32::MAX, |link| link.0)));
-                }
-                let (id, new) = kept.intern(&content);
+                let (id, new) = kept.intern(&links_of(class, &routed.peers));
                 if new {
                     classes.push(routed);
                 }
@@ -101,12 +96,13 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     };
     let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
     let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
-    // If no message is left, the entry and the done take its place; else they come on top.
+    // If no message is left, the entry and the done take its place; else they come on top, and one latency passes
+    // while the message is on its way.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
-        machine.entry_and_done().0 - machine.message(true, 0).0
+        machine.entry_and_done().0 - machine.message(true, 1).0
     } else {
-        machine.entry_and_done().0
+        machine.entry_and_done().0 - machine.shared.latency
     };
     let pays = total > price.max(0.0);
     link.iter()

@@ -4,10 +4,11 @@ use crate::fence::Call;
 use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
-use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
+use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Schedule};
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result};
@@ -56,6 +57,14 @@ pub(super) enum Step {
         buffer: usize,
         at: usize,
     },
+    Combine {
+        from: Where,
+        into: Datatype,
+        op: Op,
+        element: ElementType,
+        buffer: usize,
+        at: usize,
+    },
     Send {
         buffer: usize,
         at: usize,
@@ -89,7 +98,7 @@ pub(super) enum Step {
 /// A part, resolved.
 pub(super) enum Where {
     /// Elements of a rank's window.
-    Window(usize, usize, fencepost_planner::datatype::Datatype),
+    Window(usize, usize, Datatype),
     /// Bytes of this rank's `locals`.
     Local { start: usize, bytes: usize },
 }
@@ -116,26 +125,8 @@ impl Executable {
         let program = &schedule.classes[schedule.class_of[rank]];
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
-        let mut buffers = Vec::new();
-        let place = world.endpoint.borrow().memory();
-        for buffer in program.buffers.values() {
-            let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
-            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
-            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
-            let memory = memory.map_err(|why| {
-                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
-            })?;
-            buffers.push(Bound {
-                peer: resolve.peer(buffer.peer)?,
-                bytes: bytes.next_multiple_of(16),
-                copies,
-                memory,
-                last: vec![None; copies],
-            });
-        }
-        let steps =
-            program.instructions.iter().map(|i| resolve.step(i, &starts)).collect::<Result<Vec<_>>>()?;
-        let steps = unpacked(steps, |buffer| {
+        let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
+        let steps = unpacked(steps, |buffer: usize| {
             let peer = buffers[buffer].peer;
             peer != rank && !world.endpoint.borrow().reaches(peer)
         });
@@ -160,6 +151,16 @@ impl Executable {
             locals: vec![0; locals],
             schedule,
         })
+    }
+
+    /// Run the program of another schedule for the same calls from here on, which nobody has verified.
+    #[cfg(test)]
+    pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
+        let program = &schedule.classes[schedule.class_of[self.rank]];
+        assert_eq!(program.pattern, *self.pattern(), "other calls");
+        let resolve = Resolve { rank: self.rank, ranks: world.size as u32, schedule, program };
+        (self.buffers, self.steps) = (resolve.buffers(world)?, resolve.steps(&self.starts)?);
+        Ok(())
     }
 
     /// What the rank's calls ask for.
@@ -314,6 +315,25 @@ impl Resolve<'_> {
         Ok((starts, at))
     }
 
+    fn buffers(&self, world: &WorldCore) -> Result<Vec<Bound>> {
+        let place = world.endpoint.borrow().memory();
+        let bound = |buffer: &Buffer| {
+            let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
+            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
+            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
+            let memory = memory.map_err(|why| {
+                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
+            })?;
+            let (peer, bytes) = (self.peer(buffer.peer)?, bytes.next_multiple_of(16));
+            Ok(Bound { peer, bytes, copies, memory, last: vec![None; copies] })
+        };
+        self.program.buffers.values().map(bound).collect()
+    }
+
+    fn steps(&self, starts: &[usize]) -> Result<Vec<Step>> {
+        self.program.instructions.iter().map(|instruction| self.step(instruction, starts)).collect()
+    }
+
     fn part(&self, part: &Part, starts: &[usize]) -> Result<Where> {
         Ok(match part {
             Part::Window { owner, window, datatype } => {
@@ -335,6 +355,14 @@ impl Resolve<'_> {
                 count: from.len(),
                 from: self.part(from, starts)?,
                 size: *element as usize,
+                buffer: buffer.index(),
+                at: *at as usize,
+            },
+            Instruction::Combine { from, into, op, element, buffer, at } => Step::Combine {
+                from: self.part(from, starts)?,
+                into: into.clone(),
+                op: *op,
+                element: *element,
                 buffer: buffer.index(),
                 at: *at as usize,
             },

@@ -14,6 +14,7 @@ pub(crate) use bind::{Executable, takes_slice};
 use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
 use crate::transport::{Cause, Endpoint, Lost, Pause, Transport};
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use bind::{Step, Where};
@@ -102,6 +103,24 @@ impl Executable {
                         }
                     }
                 }
+                Step::Combine { from, into, op, element, buffer, at } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
+                    let to = bound.memory.at(copy + at, bound.bytes - at);
+                    match from {
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
+                        // buffer in this run, and that the operator takes the element.
+                        Where::Window(_, window, datatype) => unsafe {
+                            let from = windows[*window].region.base();
+                            kernel::combine_copy(*op, *element, from, datatype, to, into)
+                        },
+                        Where::Local { start, .. } => {
+                            let from = self.locals[*start..].as_ptr();
+                            // SAFETY: the part is in `locals`, of another allocation; the rest as above.
+                            unsafe { kernel::combine(*op, *element, to, into, from) };
+                        }
+                    }
+                }
                 Step::Send { buffer, at, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize;
@@ -125,7 +144,7 @@ impl Executable {
                 }
                 Step::Await(peer, frame) => {
                     let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
-                    let good = arrival.header.word == word
+                    let good = (arrival.header.word == word || without(Wait::Word))
                         && match frame {
                             Frame::Entry => arrival.header.kind == kind::ENTRY,
                             Frame::Done => arrival.header.kind == kind::DONE,
@@ -226,7 +245,7 @@ fn wait_for<R>(
         if let Some(found) = look(endpoint)? {
             return Ok(found);
         }
-        if elsewhere && endpoint.drained(peer) {
+        if elsewhere && endpoint.drained(peer) && !without(Wait::Word) {
             return Err(Stop::Other(peer));
         }
         endpoint.idle(&mut pause);

@@ -2,8 +2,9 @@
 
 use super::{Fence, INLINE, Letters};
 use crate::element::Element;
-use crate::outbox::{Head, WIDE, Wide, WideSource, op_of};
+use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Record, Transport};
+use crate::window::WindowCore;
 use crate::world::Traffic;
 use crate::{element_type, kernel, wire};
 use fencepost_planner::element::Op;
@@ -13,7 +14,7 @@ impl Fence<'_> {
     pub(super) fn apply(&mut self, all: &Letters) {
         let me = self.world.rank;
         for window in self.windows {
-            let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+            let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in 0..self.world.size {
                 if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
                     if origin != me {
@@ -33,29 +34,7 @@ impl Fence<'_> {
                             }
                         }
                     }
-                    let region = if origin == me {
-                        &window.region
-                    } else {
-                        window.peers[origin]
-                            .region
-                            .as_ref()
-                            .expect("a region is known where values are shared")
-                    };
-                    // SAFETY: the origin filled this set before its letter and will not touch it before its fence
-                    // after the next, which waits for this rank's next letter.
-                    let outbox = unsafe { &*region.outbox(set, me) };
-                    if !outbox.is_empty() {
-                        // SAFETY: as above for memory; the origin checked every displacement against this length.
-                        unsafe {
-                            (window.apply)(
-                                base,
-                                len,
-                                Items::Records(&outbox.records),
-                                &outbox.wide,
-                                &outbox.bytes,
-                            )
-                        };
-                    }
+                    self.apply_from(window, origin);
                 } else {
                     wire::apply(window, origin, base, len);
                 }
@@ -64,6 +43,27 @@ impl Fence<'_> {
         self.world
             .traffic
             .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
+    }
+
+    /// Apply what lies in the outbox of `origin`, whose values are shared.
+    #[inline]
+    pub(super) fn apply_from(&self, window: &WindowCore, origin: usize) {
+        let me = self.world.rank;
+        let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+        let region = if origin == me {
+            &window.region
+        } else {
+            window.peers[origin].region.as_ref().expect("a region is known where values are shared")
+        };
+        // SAFETY: the origin filled this set before its letter and will not touch it before its fence after the next,
+        // which waits for this rank's next letter.
+        let outbox = unsafe { &*region.outbox(set, me) };
+        if !outbox.is_empty() {
+            let items = Items::Records(&outbox.records);
+            // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
+            // against this length.
+            unsafe { (window.apply)(base, len, items, &outbox.wide, &outbox.bytes) };
+        }
     }
 }
 
@@ -143,6 +143,7 @@ unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Rec
     if size_of::<T>() > 8 || code == WIDE {
         return 0;
     }
+    let len = len.min(DISPLACEMENTS as usize);
     let at = |record: &Record| Head(record.head).at_of(code);
     let mut done = 0;
     let mine = records.iter().take_while(|record| at(record) < len).map(|record| {
@@ -151,12 +152,12 @@ unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Rec
         done += 1;
         (base.wrapping_add(at(record) * size_of::<T>()), record.value)
     });
-    // SAFETY: each is one element of the window, and the first bytes of the value are its bytes; the operator was checked
-    // at the call or on arrival.
     match op_of(code) {
-        None | Some(Op::Replace) => {
-            mine.for_each(|(to, value)| unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) });
-        }
+        None | Some(Op::Replace) => mine.for_each(|(to, value)| {
+            // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.
+            unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) }
+        }),
+        // SAFETY: as above, and the operator was checked at the call or on arrival.
         Some(op) => unsafe { kernel::combine_each(op, element_type::<T>(), mine) },
     }
     done

@@ -70,7 +70,7 @@ impl Transport for Endpoint {
         each!(self, end => end.memory())
     }
 
-    fn keep(&mut self, memory: Bytes, done: Done) {
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
         each!(self, end => end.keep(memory, done))
     }
 

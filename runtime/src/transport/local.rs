@@ -50,7 +50,7 @@ impl Ground for Threads {
         Memory::heap()
     }
 
-    fn keep(&mut self, memory: Bytes, done: Done) {
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
         let mut left = lock(&self.left);
         left.retain(|(done, _)| !done());
         left.push((done, Arc::new(memory)));

@@ -1,6 +1,6 @@
 //! [`Memory`]: where memory that other ranks are to reach is to be had, and [`Bytes`] of it.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
 
@@ -59,6 +59,18 @@ impl Memory {
     /// # Errors
     /// There are not so many: the error says how many there are, where that is known.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
+        self.bytes(len, true)
+    }
+
+    /// `len` bytes that hold anything, on a multiple of 64.
+    ///
+    /// # Errors
+    /// As [`zeroed`](Self::zeroed).
+    pub fn any(&self, len: usize) -> io::Result<Bytes> {
+        self.bytes(len, false)
+    }
+
+    fn bytes(&self, len: usize, zeroed: bool) -> io::Result<Bytes> {
         if len == 0 {
             return Ok(Bytes { first: NonNull::<Nothing>::dangling().cast(), len, held: Held::Nothing });
         }
@@ -67,12 +79,13 @@ impl Memory {
                 let none = || io::Error::from(io::ErrorKind::OutOfMemory);
                 let layout = Layout::from_size_align(len, ALIGN).map_err(|_| none())?;
                 // SAFETY: the layout has a size that is not zero.
-                let first = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(none)?;
+                let first = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+                let first = NonNull::new(first).ok_or_else(none)?;
                 Ok(Bytes { first, len, held: Held::Heap(layout) })
             }
             #[cfg(all(target_os = "linux", feature = "processes"))]
             Place::Arena(arena) => {
-                let piece = arena.piece(len as u64, true)?;
+                let piece = arena.piece(len as u64, zeroed)?;
                 let first = NonNull::new(piece.base()).ok_or(io::ErrorKind::OutOfMemory)?;
                 Ok(Bytes { first, len, held: Held::Piece(piece) })
             }
@@ -100,6 +113,11 @@ impl Bytes {
         assert!(from <= self.len && len <= self.len - from, "bytes beyond the end");
         // SAFETY: within the allocation, or just behind it.
         unsafe { self.first.as_ptr().add(from) }
+    }
+
+    /// Whether ranks that do not share values with the owner may reach them.
+    pub fn are_reached(&self) -> bool {
+        !matches!(self.held, Held::Heap(_) | Held::Nothing)
     }
 
     /// How many there are.

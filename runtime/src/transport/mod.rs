@@ -36,6 +36,10 @@ mod shm;
 mod sim;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod tcp;
+#[cfg_attr(
+    not(all(target_os = "linux", feature = "processes")),
+    expect(dead_code, reason = "some of it only sockets say")
+)]
 mod wire;
 
 use std::{fmt, io};
@@ -47,12 +51,18 @@ pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
+#[cfg(test)]
+#[allow(unused_imports, reason = "the models, which include this file, tamper with nothing")]
+pub(crate) use sim::Tamper;
 pub use sim::{Lose, SimConfig, SimEnd, sim};
 #[doc(hidden)]
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::fuzz;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use wire::decode;
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]
@@ -207,7 +217,7 @@ pub trait Transport {
 
     /// I need this memory no more, but ranks of this world may still read it until `done`: give it back then, or when
     /// the world is over. It was allocated from [`memory`](Self::memory).
-    fn keep(&mut self, memory: Bytes, done: Done) {
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
         drop((memory, done)); // who does not reach it has it copied
     }
 

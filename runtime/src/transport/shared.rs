@@ -40,7 +40,7 @@ pub trait Ground {
     fn memory(&self) -> Memory;
 
     /// See [`Transport::keep`].
-    fn keep(&mut self, memory: Bytes, done: Done);
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done);
 
     /// The end is dropped: keep this, and all that was kept so far, until nobody of this world may read it any more.
     fn leave_behind(&mut self, roll: &Roll, kept: Vec<Kept>);
@@ -165,7 +165,7 @@ impl<G: Ground> Transport for SharedEnd<G> {
         self.ground.memory()
     }
 
-    fn keep(&mut self, memory: Bytes, done: Done) {
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
         self.ground.keep(memory, done);
     }
 

@@ -117,7 +117,7 @@ impl Body {
         spare
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.units)[..self.len]
     }
 
@@ -238,11 +238,7 @@ impl<O: Out> Pen<'_, O> {
         self.head(TAG_END, Header { extra: rank, ..Header::default() }, 0, what.len());
         self.0.put(what.as_bytes());
     }
-}
 
-/// What only sockets need to say.
-#[cfg(all(target_os = "linux", feature = "processes"))]
-impl<O: Out> Pen<'_, O> {
     /// Write that this rank is there.
     pub(super) fn beat(&mut self) {
         self.bare(TAG_BEAT, 0, 0);
@@ -257,9 +253,7 @@ impl<O: Out> Pen<'_, O> {
     pub(super) fn farewell(&mut self) {
         self.bare(TAG_FAREWELL, 0, 0);
     }
-}
 
-impl<O: Out> Pen<'_, O> {
     fn bare(&mut self, tag: u32, word: u64, more: u64) {
         self.head(tag, Header { word, ..Header::default() }, more, 0);
     }
@@ -435,6 +429,31 @@ impl Head {
         match usize::try_from(len) {
             Ok(whole) if len <= longest && !short => Ok(whole),
             _ => Err(Garbled::Length(len)),
+        }
+    }
+}
+
+/// Read bytes as the pieces of a stream: the first byte of each says how long it is. For fuzzers.
+#[cfg(any(test, fuzzing))]
+pub fn decode(data: &[u8]) {
+    let (mut decoder, mut rest) = (Decoder::default(), data);
+    while let Some((&len, bytes)) = rest.split_first() {
+        let (piece, after) = bytes.split_at(usize::from(len).min(bytes.len()));
+        rest = after;
+        let mut bodies = Vec::new();
+        let read = decoder.feed(piece, |_, item| {
+            if let Item::Frame(_, body) = item {
+                assert!(body.len() <= data.len(), "more than came");
+                bodies.push(body);
+            }
+        });
+        bodies.into_iter().for_each(|body| decoder.recycle(body));
+        assert!(
+            decoder.body.units.capacity() * 16 <= 2 * STEP + 2 * data.len(),
+            "more is set aside than came"
+        );
+        if read.is_err() {
+            return;
         }
     }
 }

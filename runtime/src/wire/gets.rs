@@ -27,10 +27,9 @@ pub(crate) fn answer(
                 let description = &wire.got[to].slots[slot].1;
                 let ones = description.gets.len() - description.far.len();
                 let far = description.far.iter().map(Datatype::size).sum::<usize>();
-                wire.frame.try_reserve((ones + far) * size).map_err(|_| Lost {
-                    rank: to,
-                    how: crate::transport::Loss::Ended("it asked for more than there is memory for".into()),
-                })?;
+                if wire.frame.try_reserve((ones + far) * size).is_err() {
+                    return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
+                }
                 asked |= !description.gets.is_empty();
                 let mut far = description.far.iter();
                 for &get in &description.gets {
@@ -100,10 +99,7 @@ pub(crate) fn take_answers(
             }
             endpoint.release(from);
             if !good {
-                return Err(Lost {
-                    rank: from,
-                    how: crate::transport::Loss::Ended("it sent an answer that is not one".into()),
-                });
+                return Err(world.refuse(endpoint, from, "it sent an answer that is not one"));
             }
         }
     }

@@ -40,7 +40,7 @@ pub struct Processes {
     /// Payloads that were copied for each rank, by frame.
     copies: Vec<VecDeque<(u64, Piece)>>,
     /// What others may still read.
-    kept: Vec<(Bytes, Done)>,
+    kept: Vec<(Vec<Bytes>, Done)>,
 }
 
 /// A world of `size` ranks that are threads of this process, over a segment of their own: for tests.
@@ -166,7 +166,7 @@ impl Ground for Processes {
         Memory::arena(Arc::clone(&self.pieces.0))
     }
 
-    fn keep(&mut self, memory: Bytes, done: Done) {
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
         self.kept.retain(|(_, done)| !done());
         self.kept.push((memory, done));
     }
