@@ -10,12 +10,14 @@ mod collective;
 pub mod early;
 mod element;
 mod execute;
+mod explain;
 mod fence;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(test)]
 mod garbled;
+mod habit;
 #[doc(hidden)]
 pub mod kernel;
 mod lane;
