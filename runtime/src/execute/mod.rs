@@ -143,7 +143,7 @@ impl Executable {
                     // SAFETY: as for packing; and the payload is copied as it is posted.
                     let payload = unsafe { windows[*window].region.base().add(*first) };
                     // SAFETY: as many elements lie there.
-                    unsafe { endpoint.post(bound.peer, header(word, kind::PAYLOAD, 0), payload, *bytes) }?;
+                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
                     let copy = (self.runs % bound.copies as u64) as usize;
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
