@@ -11,6 +11,8 @@ pub mod early;
 mod element;
 mod execute;
 mod fence;
+#[cfg(target_os = "linux")]
+pub mod job;
 #[doc(hidden)]
 pub mod kernel;
 mod outbox;
