@@ -1,6 +1,6 @@
 //! The runtime of Fencepost: worlds, windows, epochs, transports, and the executor of verified schedules.
 //!
-//! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
+//! What is deliberately absent: scheduling decisions (the planner's).
 
 mod ahead;
 mod assertions;
@@ -15,6 +15,7 @@ mod fence;
 pub mod job;
 #[doc(hidden)]
 pub mod kernel;
+mod launch;
 mod outbox;
 mod pending;
 mod prepared;
@@ -35,6 +36,7 @@ pub use ahead::Compiled;
 pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use element::{Element, ValueAt, element_type};
+pub use launch::{Process, launch, process};
 pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;

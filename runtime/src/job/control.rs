@@ -306,8 +306,8 @@ mod tests {
 
     fn description() -> Description {
         Description {
-            job: 7,
-            secret: Secret([9; 32]),
+            job: [7; 16],
+            secret: Secret::from_bytes([9; 32]),
             rank: 1,
             size: 3,
             reach: Reach::Tcp,

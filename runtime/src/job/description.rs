@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// It is handed on by descriptor, never by an argument or a variable, and is not printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub [u8; 32]);
+pub struct Secret([u8; 32]);
 
 impl Secret {
     /// A new one.
@@ -20,6 +20,16 @@ impl Secret {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
         Ok(Self(bytes))
+    }
+
+    /// One that was handed over.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// To be handed over, by descriptor only.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 }
 
@@ -75,8 +85,8 @@ pub struct Limits {
 /// The first message to a rank's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
-    /// A number that no other job has, with near certainty.
-    pub job: u64,
+    /// A name that no other job has, and no secret.
+    pub job: [u8; 16],
     /// See [`Secret`].
     pub secret: Secret,
     /// This rank.
@@ -107,8 +117,8 @@ impl Description {
     }
 
     pub(super) fn write(&self, out: &mut Out) {
-        out.u64(self.job);
-        out.0.extend(self.secret.0);
+        out.0.extend(self.job);
+        out.0.extend(self.secret.as_bytes());
         out.u32(self.rank);
         out.u32(self.size);
         out.u8(self.reach as u8);
@@ -122,7 +132,7 @@ impl Description {
     }
 
     pub(super) fn read(bytes: &mut In<'_>) -> Result<Self, Malformed> {
-        let (job, secret) = (bytes.u64()?, Secret(bytes.array()?));
+        let (job, secret) = (bytes.array()?, Secret::from_bytes(bytes.array()?));
         let (rank, size) = (bytes.u32()?, bytes.u32()?);
         let reach = match bytes.u8()? {
             0 => Reach::Shm,

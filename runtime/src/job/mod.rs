@@ -9,14 +9,51 @@
 //! |---|---|
 //! | `control`, `codec`, `channel` | the messages, and how they travel |
 //! | `description` | what a rank knows of its job |
-//! | `exit` | how a process ended, in words and as an exit code |
+//! | `member` | what a rank's process does: join, listen, give signs of life |
+//! | `group` | the ranks that are children of this process |
+//! | `course` | what is done when a rank says something or ends; pure |
+//! | `start`, `host` | the starter, and its part on another host |
+//! | `exit`, `relay`, `signals`, `bind`, `settings` | how a process ended; output; signals; addresses; times |
+//!
+//! A death is noticed by the starter, since a process's descriptor becomes readable. It reaps the process, writes into
+//! the shared memory that the rank is gone, and tells all the others. A rank that gives no sign of life for
+//! `FENCEPOST_SILENCE` is killed and then dies like any other. Ranks die with the starter: the system kills them, and
+//! where it does not, the end of their control channel does.
 
+mod bind;
 mod channel;
 mod codec;
 pub mod control;
+mod course;
 mod description;
 mod exit;
+mod group;
+mod host;
+mod link;
+mod member;
+mod relay;
+mod settings;
+mod signals;
+mod start;
 
+pub use bind::resolve;
 pub use channel::{Broken, Channel};
 pub use description::{Description, HostRanks, Limits, Reach, Secret};
 pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
+pub use host::host;
+pub use member::{Member, member};
+pub use settings::{Settings, duration};
+pub use start::{Host, Start};
+
+/// The version of Fencepost that this is.
+pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// BLAKE3 of a file.
+///
+/// # Errors
+/// It can't be read.
+pub fn digest(path: &std::path::Path) -> std::io::Result<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(std::fs::File::open(path)?)?;
+    Ok(*hasher.finalize().as_bytes())
+}
