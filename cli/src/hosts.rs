@@ -27,7 +27,8 @@ fn one(word: &str) -> Result<Named, String> {
         Some((name, address)) => (name, Some(address.trim_matches(['[', ']']).to_owned())),
         None => (rest, None),
     };
-    let whole = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace) && !text.starts_with('-');
+    let whole =
+        |text: &str| !text.is_empty() && !text.contains(char::is_whitespace) && !text.starts_with('-');
     if !whole(name) || !address.as_deref().is_none_or(whole) {
         return Err(bad());
     }
@@ -96,14 +97,17 @@ mod tests {
     #[test]
     fn lists_name_hosts_addresses_and_ranks() {
         let all = list("a,b:3, c=10.0.0.3:2 ,d=[fe80::1]:4,e=eth0,f=[::1]").expect("hosts");
-        assert_eq!(all, [
-            host("a", None, None),
-            host("b", None, Some(3)),
-            host("c", Some("10.0.0.3"), Some(2)),
-            host("d", Some("fe80::1"), Some(4)),
-            host("e", Some("eth0"), None),
-            host("f", Some("::1"), None),
-        ]);
+        assert_eq!(
+            all,
+            [
+                host("a", None, None),
+                host("b", None, Some(3)),
+                host("c", Some("10.0.0.3"), Some(2)),
+                host("d", Some("fe80::1"), Some(4)),
+                host("e", Some("eth0"), None),
+                host("f", Some("::1"), None),
+            ]
+        );
         for bad in ["", "a,,b", "a:0", "a:x", "=1", "a=", "a b", "-oProxyCommand=x", "a:4294967296"] {
             assert!(list(bad).is_err(), "{bad:?}");
         }

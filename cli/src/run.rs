@@ -155,7 +155,8 @@ impl Run {
             return Ok(vec![here]);
         };
         let shares = hosts::share(&named, ranks)?;
-        let taken: Vec<(Named, u32)> = named.into_iter().zip(shares).filter(|(_, ranks)| *ranks > 0).collect();
+        let taken: Vec<(Named, u32)> =
+            named.into_iter().zip(shares).filter(|(_, ranks)| *ranks > 0).collect();
         let alone = taken.len() == 1 && self.transport != Some(Reach::Tcp);
         let mut hosts = Vec::with_capacity(taken.len());
         for (host, ranks) in taken {
@@ -181,7 +182,9 @@ impl Run {
     /// The words before a command that is to run on a host: none, where that is this machine.
     fn remote(&self, host: &str) -> Vec<OsString> {
         let here = rustix::system::uname();
-        if self.remote_command.is_none() && (host == "localhost" || here.nodename().to_bytes() == host.as_bytes()) {
+        if self.remote_command.is_none()
+            && (host == "localhost" || here.nodename().to_bytes() == host.as_bytes())
+        {
             return Vec::new();
         }
         let command = self.remote_command.as_deref().unwrap_or(SSH);
@@ -202,7 +205,10 @@ impl Run {
                 Some((name, value)) => (name, OsString::from(value)),
                 None => {
                     let value = std::env::var_os(variable);
-                    (variable.as_str(), value.ok_or_else(|| format!("--env {variable}: it has no value here"))?)
+                    (
+                        variable.as_str(),
+                        value.ok_or_else(|| format!("--env {variable}: it has no value here"))?,
+                    )
                 }
             };
             if name.is_empty() || name == "FENCEPOST_JOB" {

@@ -81,5 +81,8 @@ fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn start(_: usize, _: &TransportKind) -> Result<()> {
-    Err(Error::new(Class::Arg, "ranks that are processes need Linux: here they may be threads, `local` or `sim`"))
+    Err(Error::new(
+        Class::Arg,
+        "ranks that are processes need Linux: here they may be threads, `local` or `sim`",
+    ))
 }

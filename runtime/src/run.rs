@@ -56,7 +56,8 @@ impl TransportKind {
     /// `ARG` for what is no transport.
     pub fn from_environment() -> Result<Option<Self>> {
         let Ok(text) = std::env::var("FENCEPOST_TRANSPORT") else { return Ok(None) };
-        let named = |error: Error| Error::new(Class::Arg, format!("FENCEPOST_TRANSPORT: {}", error.message()));
+        let named =
+            |error: Error| Error::new(Class::Arg, format!("FENCEPOST_TRANSPORT: {}", error.message()));
         text.parse().map(Some).map_err(named)
     }
 

@@ -72,8 +72,7 @@ impl Channel {
     /// # Errors
     /// No more descriptors.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
-        let (here, there) =
-            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let (here, there) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         Ok((Self::over(here), there))
     }
 

@@ -216,11 +216,9 @@ impl Message {
             33 => Message::Signal { rank: bytes.u32()?, signal: bytes.u32()? as i32 },
             34 => Message::Relay { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
             35 => Message::Exited { rank: bytes.u32()?, exit: Exit::read(&mut bytes)? },
-            36 => Message::Output {
-                rank: bytes.u32()?,
-                error: bytes.bool()?,
-                bytes: bytes.bytes()?.to_vec(),
-            },
+            36 => {
+                Message::Output { rank: bytes.u32()?, error: bytes.bool()?, bytes: bytes.bytes()?.to_vec() }
+            }
             _ => return Err(Malformed("of no known kind")),
         };
         bytes.end()?;
@@ -311,10 +309,7 @@ mod tests {
             rank: 1,
             size: 3,
             reach: Reach::Tcp,
-            hosts: vec![
-                HostRanks { name: "a".into(), ranks: 2 },
-                HostRanks { name: "b".into(), ranks: 1 },
-            ],
+            hosts: vec![HostRanks { name: "a".into(), ranks: 2 }, HostRanks { name: "b".into(), ranks: 1 }],
             bind: "::1".parse().expect("an address"),
             limits: Limits { heartbeat: Duration::from_secs(1), silence: Duration::from_secs(9) },
         }

@@ -176,9 +176,7 @@ impl Course {
             (None, Exit::Code(0)) if !part.joined => {
                 ("ended without joining the job: is its program one of Fencepost's?".into(), NOT_RUN)
             }
-            (None, Exit::Code(0)) if part.inside => {
-                ("exited with code 0 in the middle of a world".into(), 1)
-            }
+            (None, Exit::Code(0)) if part.inside => ("exited with code 0 in the middle of a world".into(), 1),
             (None, Exit::Code(0)) => return None,
             (None, exit) => (exit.to_string(), exit.code()),
         };
@@ -266,10 +264,10 @@ mod tests {
     #[test]
     fn a_death_is_told_to_the_living_and_gives_them_a_while() {
         let mut job = Job::running(3);
-        assert_eq!(job.exited(1, Exit::Signal(9)), [
-            died(0, 1, "was killed by signal 9 (SIGKILL)"),
-            died(2, 1, "was killed by signal 9 (SIGKILL)")
-        ]);
+        assert_eq!(
+            job.exited(1, Exit::Signal(9)),
+            [died(0, 1, "was killed by signal 9 (SIGKILL)"), died(2, 1, "was killed by signal 9 (SIGKILL)")]
+        );
         assert!(job.exited(1, Exit::Code(0)).is_empty(), "nobody dies twice");
         assert!(job.later(GRACE - Duration::from_nanos(1)).is_empty());
         job.said(0, Message::Left(Ending::Echo));

@@ -132,7 +132,11 @@ mod tests {
             (Exit::Signal(9), "was killed by signal 9 (SIGKILL)", 137),
             (Exit::Signal(40), "was killed by signal 40", 168),
             (Exit::Silent(Duration::from_millis(2500)), "gave no sign of life for 2.5 s and was killed", 137),
-            (Exit::NotStarted { code: NOT_FOUND, why: "no such file".into() }, "was not started: no such file", 127),
+            (
+                Exit::NotStarted { code: NOT_FOUND, why: "no such file".into() },
+                "was not started: no such file",
+                127,
+            ),
             (Exit::Lost("the connection ended".into()), "was lost with its host: the connection ended", 125),
         ];
         for (exit, words, code) in cases {

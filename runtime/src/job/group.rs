@@ -106,7 +106,13 @@ impl Group {
     ///
     /// # Errors
     /// Why it was not started.
-    pub(super) fn start(&mut self, program: &Program, job: &Message, rank: u32, seat: usize) -> Result<(), Exit> {
+    pub(super) fn start(
+        &mut self,
+        program: &Program,
+        job: &Message,
+        rank: u32,
+        seat: usize,
+    ) -> Result<(), Exit> {
         self.spawn(program, job, rank, seat).map_err(|error| not_started(program, &error))
     }
 
@@ -167,12 +173,7 @@ impl Group {
     }
 
     /// Add what is waited for to a list for `poll`, output only where that is wanted; `key` gets what each means.
-    pub(super) fn watch<'a>(
-        &'a self,
-        fds: &mut Vec<PollFd<'a>>,
-        output: bool,
-        mut key: impl FnMut(Ready),
-    ) {
+    pub(super) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>, output: bool, mut key: impl FnMut(Ready)) {
         for child in &self.children {
             fds.push(PollFd::new(&child.process, PollFlags::IN));
             key(Ready::Process(child.rank));

@@ -59,14 +59,8 @@ fn serve() -> Result<(), String> {
     };
     let limits = asked.job.limits;
     let now = Instant::now();
-    let mut serving = Serving {
-        channel,
-        group: Group::new(limits, None),
-        signals,
-        asked,
-        heard: now,
-        next_beat: now,
-    };
+    let mut serving =
+        Serving { channel, group: Group::new(limits, None), signals, asked, heard: now, next_beat: now };
     if let Err((rank, exit)) = serving.start() {
         for rank in rank..serving.asked.job.rank + serving.asked.ranks {
             serving.send(&Message::Exited { rank, exit: exit.clone() })?;

@@ -40,7 +40,11 @@ impl Link {
 }
 
 impl Link {
-    pub(super) fn end(&self, _: &super::Description, _: u32) -> fencepost_planner::Result<crate::transport::Endpoint> {
+    pub(super) fn end(
+        &self,
+        _: &super::Description,
+        _: u32,
+    ) -> fencepost_planner::Result<crate::transport::Endpoint> {
         Err(fencepost_planner::Error::new(fencepost_planner::Class::Other, "not connected yet"))
     }
 }

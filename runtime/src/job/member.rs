@@ -110,7 +110,8 @@ fn join() -> Result<Option<Member>, String> {
         Err(why) => channel.send(&Message::Refused(why.clone())),
     };
     let (link, address, socket) = joined?;
-    let said = said.and_then(|()| address.map_or(Ok(()), |address| channel.send(&Message::Listening(address))));
+    let said =
+        said.and_then(|()| address.map_or(Ok(()), |address| channel.send(&Message::Listening(address))));
     said.map_err(|why| format!("the starter is gone: {why}"))?;
     let begun = if address.is_some() { Begun::NotYet } else { Begun::Yes };
     Ok(Some(Member {
@@ -187,7 +188,8 @@ impl Member {
             if now >= next_beat {
                 next_beat = now + every;
                 // A starter that takes nothing for a while has beats enough.
-                let sent = if channel.waiting() == 0 { channel.send(&Message::Beat) } else { channel.flush() };
+                let sent =
+                    if channel.waiting() == 0 { channel.send(&Message::Beat) } else { channel.flush() };
                 if sent.is_err() {
                     end(Signal::KILL);
                 }

@@ -70,7 +70,9 @@ mod tests {
 
     #[test]
     fn times_have_units_and_seconds_need_none() {
-        for (text, millis) in [("250ms", 250), ("2", 2000), ("1.5s", 1500), ("3m", 180_000), ("1h", 3_600_000)] {
+        for (text, millis) in
+            [("250ms", 250), ("2", 2000), ("1.5s", 1500), ("3m", 180_000), ("1h", 3_600_000)]
+        {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "s", "-1", "1d", "nan", "inf", "1e30", "1 2"] {
@@ -86,7 +88,9 @@ mod tests {
         assert_eq!(with(&[]).expect("the defaults").timeout, None);
         let some = with(&[("FENCEPOST_SILENCE", "0"), ("FENCEPOST_TIMEOUT", "1m")]).expect("times");
         assert_eq!((some.limits.silence, some.timeout), (Duration::ZERO, Some(Duration::from_secs(60))));
-        for (name, value) in [("FENCEPOST_HEARTBEAT", "0"), ("FENCEPOST_SILENCE", "600ms"), ("FENCEPOST_GRACE", "x")] {
+        for (name, value) in
+            [("FENCEPOST_HEARTBEAT", "0"), ("FENCEPOST_SILENCE", "600ms"), ("FENCEPOST_GRACE", "x")]
+        {
             let pairs: &[(&str, &str)] = &[(name, value)];
             let refused = Settings::from(|asked| pairs.iter().find(|p| p.0 == asked).map(|p| p.1.to_owned()));
             assert!(refused.expect_err("must be refused").contains(name), "{name}");

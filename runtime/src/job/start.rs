@@ -15,7 +15,9 @@ use super::relay::{Relay, say};
 use super::signals::Signals;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+};
 use std::ffi::OsString;
 use std::io;
 use std::net::Ipv4Addr;
