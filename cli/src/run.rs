@@ -127,6 +127,7 @@ impl Run {
             timeout: self.timeout.or(settings.timeout),
             grace: settings.grace,
             limits: settings.limits,
+            sealed: settings.sealed,
             tag_output: self.tag_output,
             pin: self.pin,
             verbose: self.verbose,

@@ -36,7 +36,7 @@ pub fn fenced(flow: &[Flow]) -> bool {
 }
 
 /// Whether there is an operation anywhere in it.
-pub fn operates(flow: &[Flow]) -> bool {
+fn operates(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Operation(_) => true,
         Flow::Branch { ways, .. } => ways.iter().any(|way| operates(way)),

@@ -3,7 +3,7 @@
 //! The function keeps its signature; its body runs between `enter` and `leave`. Beside it stand an empty enum of its
 //! name, which holds `pattern`, `compile`, `prepare` and `load`, and the type of the prepared superstep.
 
-use crate::check::{fenced, idle_fences, operates};
+use crate::check::{fenced, idle_fences};
 use crate::collect::{Body, Reason};
 use crate::messages::OTHER_MODE;
 use crate::parse::{Param, ParamKind, Superstep, is_mut, strip_type};
@@ -76,7 +76,7 @@ fn about(superstep: &Superstep, body: &Body) -> TokenStream {
     let span = ident.span();
     let column = span.start().column as u32 + 1;
     let line = quote_spanned!(span=> ::core::line!());
-    let (fences, operates) = (fenced(&body.flow), operates(&body.flow) || body.hidden.is_some());
+    let fences = fenced(&body.flow);
     quote! {
         #[doc(hidden)]
         pub fn __superstep() -> &'static #facade::__private::Superstep {
@@ -87,7 +87,6 @@ fn about(superstep: &Superstep, body: &Body) -> TokenStream {
                 line: #line,
                 column: #column,
                 fences: #fences,
-                operates: #operates,
             };
             &SUPERSTEP
         }

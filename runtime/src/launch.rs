@@ -19,7 +19,7 @@ pub struct Process {
 /// `PROC_FAILED` where this process was started as a rank and cannot join; `ARG` where its environment is that of
 /// another launcher, and is not enough to join.
 pub fn process() -> Result<Option<Process>> {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     if let Some(member) = crate::job::member()? {
         let job = member.job();
         return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize }));
@@ -68,7 +68,7 @@ impl Process {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
     use crate::job::{Reach, Start};
     let refused = |message: String| Error::new(Class::Arg, message);
@@ -79,7 +79,7 @@ fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
     std::process::exit(start.run().into())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "processes")))]
 fn start(_: usize, _: &TransportKind) -> Result<()> {
     Err(Error::new(
         Class::Arg,

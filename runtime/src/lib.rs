@@ -11,7 +11,7 @@ pub mod early;
 mod element;
 mod execute;
 mod fence;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod job;
 #[doc(hidden)]
 pub mod kernel;
@@ -24,6 +24,8 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod security;
 mod superstep;
 mod sync;
 mod ticket;

@@ -6,7 +6,7 @@ use fencepost_planner::datatype::Datatype;
 use std::panic::Location;
 
 /// A get of more than one element, waiting for its fence.
-pub(crate) struct Request {
+pub(crate) struct WideGet {
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
@@ -44,7 +44,7 @@ pub(crate) const ONE: u32 = u32::MAX;
 #[derive(Default)]
 pub(crate) struct Pending {
     pub(crate) gets: Vec<Get>,
-    pub(crate) wide: Vec<Request>,
+    pub(crate) wide: Vec<WideGet>,
     pub(crate) staged: Vec<u8>,
     /// The same where all gets are of one element of eight bytes, in reach; else empty.
     pub(crate) words: Vec<u64>,
@@ -52,9 +52,9 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// A get that is more than one element, or lands elsewhere.
-    pub(crate) fn push(&mut self, target: usize, request: Request, sequence: u64) {
+    pub(crate) fn push(&mut self, target: usize, get: WideGet, sequence: u64) {
         let wide = self.wide.len() as u32;
-        self.wide.push(request);
+        self.wide.push(get);
         self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });
     }
 

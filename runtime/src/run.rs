@@ -262,7 +262,7 @@ impl Ranks {
     }
 
     /// This process's rank of the job's next world.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "processes"))]
     fn run_as_process<R>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
         use crate::job::control::Ending;
         let Some(member) = crate::job::member()? else {
@@ -281,7 +281,7 @@ impl Ranks {
         value
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", feature = "processes")))]
     fn run_as_process<R>(&self, _: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
         Err(Error::new(Class::Intern, "ranks that are processes need Linux"))
     }

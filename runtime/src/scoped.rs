@@ -3,7 +3,7 @@
 use crate::call::Place;
 use crate::element::Element;
 use crate::fence::{self, Call};
-use crate::pending::{Into as Landing, Request};
+use crate::pending::{Into as Landing, WideGet};
 use crate::window::Window;
 use fencepost_planner::Result;
 use std::cell::Cell;
@@ -52,7 +52,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         if !remote.is_empty() {
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();
-            core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+            core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
         }
         Ok(())
     }

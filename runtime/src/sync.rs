@@ -7,7 +7,6 @@ pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
-use std::thread::{Thread, current};
 use std::time::Duration;
 
 /// Looks between which a waiting rank only spins, where every rank has a core: some microseconds, many
@@ -20,23 +19,54 @@ pub(crate) const YIELDS: u32 = 256;
 /// Slots of a queue's first ring, and of its largest; powers of two.
 pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 
-/// Where one thread sleeps and others wake it.
-#[derive(Debug, Default)]
-pub(crate) struct Parker(Mutex<Option<Thread>>);
+/// How long a rank sleeps at a time, so that a wait that lasts can be reported.
+const SLEEP: Duration = Duration::from_secs(1);
 
+/// Where one thread sleeps and others wake it, who may be of other processes: the kernel knows it by the address of the
+/// word that says that it sleeps. Nothing is stored here.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Default)]
+pub(crate) struct Parker;
+
+#[cfg(target_os = "linux")]
+impl Parker {
+    /// The next to sleep here is this thread.
+    pub(crate) fn enrol(&self) {}
+
+    /// Sleep while `word` is `asleep`, until woken.
+    pub(crate) fn park(&self, word: &AtomicU32, asleep: u32) {
+        use rustix::thread::futex;
+        let limit = futex::Timespec { tv_sec: SLEEP.as_secs() as i64, tv_nsec: 0 };
+        // Whatever ends it, the caller looks again. Without `PRIVATE`: other processes may wake it.
+        let _ = futex::wait(word, futex::Flags::empty(), asleep, Some(&limit));
+    }
+
+    /// Wake who sleeps here.
+    pub(crate) fn unpark(&self, word: &AtomicU32) {
+        use rustix::thread::futex;
+        let _ = futex::wake(word, futex::Flags::empty(), 1);
+    }
+}
+
+/// Where one thread sleeps and others wake it.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug, Default)]
+pub(crate) struct Parker(Mutex<Option<std::thread::Thread>>);
+
+#[cfg(not(target_os = "linux"))]
 impl Parker {
     /// The next to sleep here is this thread.
     pub(crate) fn enrol(&self) {
-        *lock(&self.0) = Some(current());
+        *lock(&self.0) = Some(std::thread::current());
     }
 
-    /// Sleep until woken, now or since the last time, or about a second, so that a wait that lasts can be reported.
-    pub(crate) fn park(&self) {
-        std::thread::park_timeout(Duration::from_secs(1));
+    /// Sleep until woken, now or since the last time.
+    pub(crate) fn park(&self, _: &AtomicU32, _: u32) {
+        std::thread::park_timeout(SLEEP);
     }
 
     /// Wake who sleeps here, or will next.
-    pub(crate) fn unpark(&self) {
+    pub(crate) fn unpark(&self, _: &AtomicU32) {
         if let Some(thread) = lock(&self.0).as_ref() {
             thread.unpark();
         }
@@ -72,5 +102,5 @@ impl<T> UnsafeCell<T> {
 
 /// A value that shares no cache line with its neighbours (two lines: they are fetched in pairs).
 #[derive(Debug, Default)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub(crate) struct Line<T>(pub(crate) T);

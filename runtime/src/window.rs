@@ -5,7 +5,7 @@ use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, W
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
-use crate::pending::{Into as Landing, ONE, Pending, Request};
+use crate::pending::{Into as Landing, ONE, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
 use crate::region::Region;
 use crate::ticket::Ticket;
@@ -201,7 +201,7 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        self.core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
         Ok(ticket)
     }
 
@@ -615,7 +615,7 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, Request { remote, landing, site }, sequence);
+        self.core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
 use crate::pending::Pending;
 use crate::region::Region;
-use crate::registry::Registry;
+use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
@@ -303,16 +303,40 @@ impl World {
             }
         }
         members.sort_unstable();
-        if members.first().is_some_and(|&(_, first)| first == core.rank) {
-            let ends = core.kind.ends(members.len());
-            core.registry.give_ends((core.id, attempt), members.iter().map(|&(_, rank)| rank).zip(ends));
+        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
+        // The first member lays the new world out, and says where: as a number that the transport gave, or else in the
+        // registry.
+        let mut founded = vec![FOUNDED_HERE];
+        if members.first() == Some(&core.rank) {
+            match core.endpoint.borrow_mut().found(&members) {
+                Ok(Some(number)) => founded = [&[FOUNDED], &number.to_le_bytes()[..]].concat(),
+                Ok(None) => {
+                    let ends = core.kind.ends(members.len());
+                    core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
+                }
+                Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
+            }
         }
-        fence::fence(core, &[], &call, None)?;
-        if colour.is_none() {
-            return Ok(None);
-        }
-        let Some((id, endpoint)) = core.registry.take_end((core.id, attempt), core.rank) else {
-            return Err(Error::new(Class::Intern, "no end was laid out for this rank of a new world"));
+        let all = core.meet(&call, |_| founded.clone())?;
+        let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
+        let (id, endpoint) = match all[members[0]].split_first() {
+            Some((&FOUNDED, number)) => {
+                let number = number
+                    .try_into()
+                    .map(u64::from_le_bytes)
+                    .map_err(|_| call.error(core, Class::Intern, "a new world's number is not one"))?;
+                (new_world(), core.endpoint.borrow_mut().enter(number, &members, index)?)
+            }
+            Some((&FOUNDED_HERE, _)) => {
+                core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
+                    call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
+                })?
+            }
+            refused => {
+                let why = String::from_utf8_lossy(refused.map_or(&[], |(_, why)| why)).into_owned();
+                let message = format!("rank {} could not lay out a new world: {why}", members[0]);
+                return Err(call.error(core, Class::Size, message));
+            }
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
@@ -349,6 +373,13 @@ impl grid::Place for World {
         self.core.size
     }
 }
+
+/// What the first member of a new world says of it, in the first byte: it has this number;
+const FOUNDED: u8 = 1;
+/// it was laid out in this process;
+const FOUNDED_HERE: u8 = 2;
+/// it was not laid out, for this reason.
+const NOT_FOUNDED: u8 = 0;
 
 /// A window that has not come to be is forgotten.
 struct Unmade<'w>(&'w WorldCore, u32);

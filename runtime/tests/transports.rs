@@ -7,7 +7,7 @@ use std::thread;
 
 use fencepost_runtime::transport::{
     Cause, Endpoint, Frame, Header, Leave, Letter, Lose, Loss, Lost, Pause, Record, SimConfig, Transport,
-    local, sim,
+    local, shm, sim, tcp,
 };
 use proptest::prelude::*;
 
@@ -15,14 +15,28 @@ fn simulated(size: usize, config: SimConfig) -> Vec<Endpoint> {
     sim(size, config).into_iter().map(Endpoint::Sim).collect()
 }
 
+fn threads(size: usize) -> Vec<Endpoint> {
+    local(size).into_iter().map(Endpoint::Local).collect()
+}
+
+/// Ends of a segment, which need not know that their ranks are threads here.
+fn processes(size: usize) -> Vec<Endpoint> {
+    shm(size).unwrap().into_iter().map(Endpoint::Shm).collect()
+}
+
+fn sockets(size: usize) -> Vec<Endpoint> {
+    tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
+}
+
 /// Every transport, with a name for messages.
 fn transports(size: usize) -> Vec<(String, Vec<Endpoint>)> {
-    let mut worlds = vec![("local".to_owned(), local(size).into_iter().map(Endpoint::Local).collect())];
+    let mut worlds = vec![("local".to_owned(), threads(size)), ("shm".to_owned(), processes(size))];
     let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
     configs.extend((1..4).map(|seed| SimConfig { seed, ..SimConfig::default() }));
     configs.push(SimConfig { seed: 9, max_delay: 40, link_bytes: 100, ..SimConfig::default() });
     worlds.extend(configs.into_iter().map(|config| (format!("{config:?}"), simulated(size, config))));
+    worlds.push(("tcp".to_owned(), sockets(size)));
     worlds
 }
 
@@ -193,16 +207,17 @@ fn a_frame_stays_the_oldest_until_it_is_released_and_releases_are_counted_one_by
 }
 
 #[test]
-fn where_memory_is_not_reached_a_payload_is_copied_at_once_and_lies_on_a_multiple_of_16() {
+fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multiple_of_16() {
     for (name, ends) in transports(2) {
         run(ends, |end| {
             let peer = 1 - end.rank();
             let mut payload = [1u8; 100];
-            if end.reaches(peer) {
-                assert_eq!(name, "local");
+            assert_eq!(end.reaches(peer), name == "local" || name == "shm");
+            assert_eq!(end.shares(peer), name == "local");
+            if end.shares(peer) {
                 return;
             }
-            // SAFETY: it is copied, as it is not reached.
+            // SAFETY: it is copied, as it lies where it is not shared.
             unsafe { end.post(peer, header(0), payload.as_ptr(), 100) }.unwrap();
             payload.fill(2);
             let frame = poll(end, peer).unwrap();
@@ -447,7 +462,7 @@ fn big_payloads_pass_both_ways_at_once() {
         LazyLock::new(|| (0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
     let big: &'static [u8] = &BIG;
     let calm = SimConfig { seed: 3, ..SimConfig::default() };
-    for ends in [local(2).into_iter().map(Endpoint::Local).collect(), simulated(2, calm)] {
+    for ends in [threads(2), processes(2), simulated(2, calm), sockets(2)] {
         run(ends, |end| {
             for peer in 0..2 {
                 post(end, peer, header(0), big).unwrap();
@@ -461,7 +476,7 @@ fn big_payloads_pass_both_ways_at_once() {
 
 #[test]
 fn a_hundred_thousand_frames_posted_ahead_are_kept() {
-    for ends in [local(2).into_iter().map(Endpoint::Local).collect(), simulated(2, SimConfig::default())] {
+    for ends in [threads(2), processes(2), simulated(2, SimConfig::default()), sockets(2)] {
         run(ends, |end| {
             let (peer, frames) = (1 - end.rank(), 100_000);
             for n in 0..frames {
@@ -564,6 +579,7 @@ fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not
         assert!(end.is_touching(end.rank()));
         end.touching(false);
         assert!(!end.is_touching(end.rank()));
+        let seen = |end: &mut Endpoint| end.is_touching(peer) || !end.reaches(peer);
         if end.rank() == 0 {
             assert!(end.touching(true));
             post(end, peer, header(0), &[]).unwrap();
@@ -573,7 +589,7 @@ fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not
             end.touching(false);
         } else {
             take(end, peer).unwrap();
-            assert!(end.is_touching(peer));
+            assert!(seen(end));
             end.end(Cause { rank: 1, what: "enough".into() });
             let mut pause = Pause::new();
             while end.is_touching(peer) {
@@ -587,7 +603,7 @@ fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not
 fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
     for (_, mut ends) in transports(2) {
         assert!(ends[1].touching(true));
-        assert!(ends[0].is_touching(1));
+        assert!(ends[0].is_touching(1) || !ends[0].reaches(1));
         drop(ends.pop());
         assert!(!ends[0].is_touching(1));
     }
@@ -599,19 +615,19 @@ struct Traffic {
     size: usize,
     posts: Vec<(usize, usize, usize)>,
     config: SimConfig,
-    real: bool,
+    real: u8,
 }
 
 fn traffic() -> impl Strategy<Value = Traffic> {
     (1usize..6).prop_flat_map(|size| {
         let posts = prop::collection::vec((0..size, 0..size, 0usize..3000), 0..80);
         let config = (any::<u64>(), 0u32..20, any::<bool>(), 1usize..5000);
-        (posts, config, 0..4).prop_map(move |(posts, (seed, max_delay, short_reads, link_bytes), real)| {
+        (posts, config, 0u8..5).prop_map(move |(posts, (seed, max_delay, short_reads, link_bytes), real)| {
             Traffic {
                 size,
                 posts,
                 config: SimConfig { seed, max_delay, short_reads, link_bytes, lose: None },
-                real: real == 0,
+                real,
             }
         })
     })
@@ -622,7 +638,11 @@ proptest! {
     #[test]
     fn random_traffic_arrives_as_it_was_sent(traffic in traffic()) {
         let Traffic { size, posts, config, real } = traffic;
-        let ends = if real { local(size).into_iter().map(Endpoint::Local).collect() } else { simulated(size, config) };
+        let ends = match real {
+            0 => threads(size),
+            1 => processes(size),
+            _ => simulated(size, config),
+        };
         run(ends, |end| {
             let me = end.rank();
             // A rank walks the list: its own posts it makes, those to it it takes, at once or at the next exchange.

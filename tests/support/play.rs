@@ -189,7 +189,6 @@ static SUPERSTEP: Superstep = Superstep {
     line: line!(),
     column: column!(),
     fences: false,
-    operates: true,
 };
 
 fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fencepost::Result<Left> {

@@ -7,7 +7,8 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::sync::Arc;
-use crate::transport::letters::{Desk, desks};
+use crate::transport::letters::{Desk, Matrix};
+use crate::transport::placed::Heap;
 use crate::{model, rejected};
 
 /// What is left out.
@@ -39,6 +40,12 @@ impl Memory {
             arenas: [[0; 2]; 2].map(|sets| sets.map(UnsafeCell::new)),
         }
     }
+}
+
+/// A desk for each rank.
+fn desks<const SETS: usize>(size: usize) -> Vec<Desk<SETS>> {
+    let matrix = Matrix::place(size, SETS, &mut Heap).expect("a heap has room");
+    (0..size).map(|rank| Desk::new(rank, size, matrix.clone())).collect()
 }
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {

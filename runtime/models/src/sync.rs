@@ -37,11 +37,11 @@ impl Parker {
     pub(crate) fn enrol(&self) {}
 
     /// Without a limit of time: a wake-up that is lost is a deadlock.
-    pub(crate) fn park(&self) {
+    pub(crate) fn park(&self, _: &AtomicU32, _: u32) {
         self.0.wait();
     }
 
-    pub(crate) fn unpark(&self) {
+    pub(crate) fn unpark(&self, _: &AtomicU32) {
         self.0.notify();
     }
 }

@@ -297,8 +297,9 @@ pub fn first(bytes: &[u8]) -> Result<Option<(Message, usize)>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::description::{HostRanks, Limits, Reach, Secret};
+    use super::super::description::{HostRanks, Limits, Reach};
     use super::*;
+    use crate::security::Secret;
     use proptest::prelude::*;
     use std::time::Duration;
 
@@ -311,6 +312,7 @@ mod tests {
             reach: Reach::Tcp,
             hosts: vec![HostRanks { name: "a".into(), ranks: 2 }, HostRanks { name: "b".into(), ranks: 1 }],
             bind: "::1".parse().expect("an address"),
+            sealed: true,
             limits: Limits { heartbeat: Duration::from_secs(1), silence: Duration::from_secs(9) },
         }
     }

@@ -1,43 +1,10 @@
 //! [`Description`]: what a rank's process knows of its job.
 
 use super::codec::{In, Malformed, Out};
+use crate::security::Secret;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
-
-/// What proves to one rank that another is of the same job: 256 bits from the system, new for each job.
-///
-/// It is handed on by descriptor, never by an argument or a variable, and is not printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret([u8; 32]);
-
-impl Secret {
-    /// A new one.
-    ///
-    /// # Errors
-    /// The system has no randomness to give.
-    pub fn new() -> std::io::Result<Self> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-        Ok(Self(bytes))
-    }
-
-    /// One that was handed over.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// To be handed over, by descriptor only.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
 
 /// How the processes of a job reach each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +54,8 @@ pub struct Limits {
 pub struct Description {
     /// A name that no other job has, and no secret.
     pub job: [u8; 16],
-    /// See [`Secret`].
+    /// What proves to one rank that another is of the same job: handed on by descriptor, never by an argument or a
+    /// variable, and not printed.
     pub secret: Secret,
     /// This rank.
     pub rank: u32,
@@ -99,6 +67,8 @@ pub struct Description {
     pub hosts: Vec<HostRanks>,
     /// The address that this rank listens at, where it does.
     pub bind: IpAddr,
+    /// Whether every record between ranks carries a tag.
+    pub sealed: bool,
     /// See [`Limits`].
     pub limits: Limits,
 }
@@ -127,6 +97,7 @@ impl Description {
             out.u32(host.ranks);
         });
         out.ip(self.bind);
+        out.u8(u8::from(self.sealed));
         out.duration(self.limits.heartbeat);
         out.duration(self.limits.silence);
     }
@@ -140,12 +111,12 @@ impl Description {
             _ => return Err(Malformed("a transport of no known kind")),
         };
         let hosts = bytes.list(8, |bytes| Ok(HostRanks { name: bytes.text()?, ranks: bytes.u32()? }))?;
-        let bind = bytes.ip()?;
+        let (bind, sealed) = (bytes.ip()?, bytes.bool()?);
         let limits = Limits { heartbeat: bytes.duration()?, silence: bytes.duration()? };
         let placed = hosts.iter().try_fold(0_u32, |sum, host| sum.checked_add(host.ranks));
         if rank >= size || placed != Some(size) {
             return Err(Malformed("ranks that are on no host"));
         }
-        Ok(Self { job, secret, rank, size, reach, hosts, bind, limits })
+        Ok(Self { job, secret, rank, size, reach, hosts, bind, sealed, limits })
     }
 }

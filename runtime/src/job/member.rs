@@ -26,6 +26,8 @@ pub struct Member {
     /// The same socket, to wait for it with nothing locked.
     socket: OwnedFd,
     worlds: AtomicU32,
+    /// How many worlds this rank is in.
+    inside: AtomicU32,
     begun: Mutex<Begun>,
     news: Condvar,
 }
@@ -45,6 +47,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+unsafe extern "C" {
+    /// Of C's library, which the standard library stands on: call `last` when the process ends by itself.
+    fn atexit(last: extern "C" fn()) -> std::ffi::c_int;
+}
+
+/// What a rank does when its process ends by itself: whoever is in no world says goodbye to the others. In the middle of
+/// one, its end is a death.
+extern "C" fn part() {
+    if let Some(Ok(Some(member))) = MEMBER.get()
+        && member.inside.load(Ordering::Relaxed) == 0
+    {
+        member.link.part();
+    }
+}
+
 /// What this process is in its job; none, where it was not started as a rank. The first call joins.
 ///
 /// # Errors
@@ -53,6 +70,8 @@ pub fn member() -> Result<Option<&'static Member>> {
     let failed = |why: &String| Error::new(Class::ProcFailed, format!("this rank can't join its job: {why}"));
     let Some(member) = MEMBER.get_or_init(join).as_ref().map_err(failed)? else { return Ok(None) };
     LISTENING.get_or_init(|| {
+        // SAFETY: C's own function, with a function that does not unwind and lives as long as the program.
+        unsafe { atexit(part) };
         let listen = std::thread::Builder::new().name("fencepost control".into());
         if let Err(error) = listen.spawn(|| member.listen()) {
             *lock(&member.begun) =
@@ -120,6 +139,7 @@ fn join() -> Result<Option<Member>, String> {
         channel: Mutex::new(channel),
         socket,
         worlds: AtomicU32::new(0),
+        inside: AtomicU32::new(0),
         begun: Mutex::new(begun),
         news: Condvar::new(),
     }))
@@ -138,11 +158,13 @@ impl Member {
 
     /// Tell the starter that this rank is in a world.
     pub(crate) fn enter(&self) {
+        self.inside.fetch_add(1, Ordering::Relaxed);
         self.say(&Message::Entered);
     }
 
     /// Tell the starter that this rank has left a world.
     pub(crate) fn leave(&self, how: Ending) {
+        self.inside.fetch_sub(1, Ordering::Relaxed);
         self.say(&Message::Left(how));
     }
 
@@ -208,8 +230,10 @@ impl Member {
     fn take(&self, message: Message) {
         match message {
             Message::Table(addresses) if addresses.len() == self.job.size as usize => {
-                self.link.table(addresses);
-                self.set_begun(Begun::Yes);
+                self.set_begun(match self.link.table(&addresses) {
+                    Ok(()) => Begun::Yes,
+                    Err(error) => Begun::Never(self.job.rank, format!("has no connections: {error}")),
+                });
             }
             Message::Died { rank, how } if rank < self.job.size => {
                 self.link.strike(rank, &how);

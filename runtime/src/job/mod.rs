@@ -38,7 +38,7 @@ mod start;
 
 pub use bind::resolve;
 pub use channel::{Broken, Channel};
-pub use description::{Description, HostRanks, Limits, Reach, Secret};
+pub use description::{Description, HostRanks, Limits, Reach};
 pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
 pub use member::{Member, member};

@@ -8,6 +8,8 @@ use std::time::Duration;
 pub struct Settings {
     /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: when a silent rank is taken for dead.
     pub limits: Limits,
+    /// `FENCEPOST_SEAL`: whether every record between ranks carries a tag.
+    pub sealed: bool,
     /// `FENCEPOST_GRACE`: how long ranks may go on after one has failed.
     pub grace: Duration,
     /// `FENCEPOST_TIMEOUT`: how long a job may take.
@@ -39,7 +41,13 @@ impl Settings {
                 "FENCEPOST_SILENCE is {silence:?} and FENCEPOST_HEARTBEAT {heartbeat:?}: a rank must miss two beats at least"
             ));
         }
+        let sealed = match get("FENCEPOST_SEAL").as_deref() {
+            None | Some("off") => false,
+            Some("on") => true,
+            Some(other) => return Err(format!("FENCEPOST_SEAL is `{other}`: it may be `on` or `off`")),
+        };
         Ok(Self {
+            sealed,
             limits: Limits { heartbeat, silence },
             grace: time("FENCEPOST_GRACE")?.unwrap_or(Duration::from_secs(10)),
             timeout: time("FENCEPOST_TIMEOUT")?.filter(|time| !time.is_zero()),

@@ -7,12 +7,13 @@
 use super::channel::{Broken, Channel};
 use super::control::{self, HostJob, Message};
 use super::course::{Course, Order};
-use super::description::{Description, HostRanks, Limits, Reach, Secret};
+use super::description::{Description, HostRanks, Limits, Reach};
 use super::exit::{Exit, FAILED, signal_name};
 use super::group::{Event, Group, Program, Ready, until};
 use super::link::Memory;
 use super::relay::{Relay, say};
 use super::signals::Signals;
+use crate::security::{Secret, chance};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{
@@ -63,6 +64,8 @@ pub struct Start {
     pub grace: Duration,
     /// When silence is death.
     pub limits: Limits,
+    /// Whether every record between ranks carries a tag.
+    pub sealed: bool,
     /// Whether each line that a rank writes has its rank before it.
     pub tag_output: bool,
     /// Whether each rank keeps to a core of its own.
@@ -89,6 +92,7 @@ impl Start {
             timeout: settings.timeout,
             grace: settings.grace,
             limits: settings.limits,
+            sealed: settings.sealed,
             tag_output: false,
             pin: false,
             verbose: false,
@@ -190,22 +194,22 @@ impl Running {
     }
 
     fn start(&mut self, start: &Start) {
-        let (secret, name) = match (Secret::new(), Secret::new()) {
-            (Ok(secret), Ok(name)) => (secret, name),
+        let (secret, job) = match (Secret::new(), chance()) {
+            (Ok(secret), Ok(job)) => (secret, job),
             (Err(error), _) | (_, Err(error)) => {
                 let why = format!("the system has no random numbers: {error}");
                 return self.not_started(0..start.size(), &Exit::NotStarted { code: FAILED, why });
             }
         };
-        let (job, _) = name.as_bytes().split_at(16);
         let mut job = Description {
-            job: job.try_into().unwrap_or_default(),
+            job,
             secret,
             rank: 0,
             size: start.size(),
             reach: start.reach,
             hosts: self.hosts.clone(),
             bind: Ipv4Addr::LOCALHOST.into(),
+            sealed: start.sealed,
             limits: start.limits,
         };
         let mut first = 0;

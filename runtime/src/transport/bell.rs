@@ -7,6 +7,7 @@
 
 use std::sync::OnceLock;
 
+use super::placed::{Heap, Placed};
 use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_loop, yield_now};
 
 /// How long one wait has lasted; made anew for each.
@@ -22,6 +23,34 @@ impl Pause {
     }
 }
 
+/// How a rank waits where it does the sleeping itself.
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub(super) struct Rhythm {
+    /// Looks between which it only spins.
+    pub(super) spins: u32,
+}
+
+#[cfg(all(target_os = "linux", feature = "processes"))]
+impl Rhythm {
+    /// Of a rank among so many on this machine.
+    pub(super) fn of(ranks: usize) -> Self {
+        Self { spins: if crowded(ranks) { 0 } else { SPINS } }
+    }
+
+    /// The next step of a wait: which one of those that do not sleep, or none. One that slept yields a little before it
+    /// sleeps again.
+    #[inline]
+    pub(super) fn step(&self, pause: &mut Pause) -> Option<u32> {
+        let last = self.spins + YIELDS;
+        if pause.step < last {
+            pause.step += 1;
+            return Some(pause.step - 1);
+        }
+        pause.step = last - AFTER_WAKING;
+        None
+    }
+}
+
 const AWAKE: u32 = 0;
 const ANNOUNCED: u32 = 1;
 
@@ -29,20 +58,35 @@ const ANNOUNCED: u32 = 1;
 const AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
 
 /// Every rank's bell.
+#[derive(Clone)]
 pub(super) struct Bells {
-    bells: Vec<Line<Bell>>,
+    bells: Placed<Line<Bell>>,
+    /// Which of them each rank of this world has; a rank has one in all its worlds, since it waits in one at a time.
+    of: std::sync::Arc<[u32]>,
     spins: u32,
 }
 
-struct Bell {
+#[repr(C)]
+pub(super) struct Bell {
     state: AtomicU32,
     parker: Parker,
 }
 
+impl Bell {
+    pub(super) fn new() -> Line<Self> {
+        Line(Self { state: AtomicU32::new(AWAKE), parker: Parker::default() })
+    }
+}
+
 impl Bells {
+    /// Bells on this process's heap.
     pub(super) fn new(size: usize) -> Self {
-        let bell = || Line(Bell { state: AtomicU32::new(AWAKE), parker: Parker::default() });
-        Self { bells: (0..size).map(|_| bell()).collect(), spins: if crowded(size) { 0 } else { SPINS } }
+        Self::over(Heap::list(size, Bell::new), (0..size as u32).collect(), size)
+    }
+
+    /// Those of the ranks of one world, of `running` ranks that run at once.
+    pub(super) fn over(bells: Placed<Line<Bell>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
+        Self { bells, of, spins: if crowded(running) { 0 } else { SPINS } }
     }
 
     /// Wake `ranks`, where they sleep, after something was stored that they may wait for.
@@ -50,7 +94,7 @@ impl Bells {
     pub(super) fn ring(&self, ranks: impl IntoIterator<Item = usize>) {
         fence(Ordering::SeqCst); // pairs with the one in `rest`
         for rank in ranks {
-            let bell = &self.bells[rank].0;
+            let bell = &self.bells[self.of[rank] as usize].0;
             if bell.state.load(Ordering::Relaxed) == ANNOUNCED {
                 bell.wake();
             }
@@ -60,7 +104,7 @@ impl Bells {
     /// Wake everybody but `rank`.
     #[inline]
     pub(super) fn ring_others(&self, rank: usize) {
-        self.ring((0..rank).chain(rank + 1..self.bells.len()));
+        self.ring((0..rank).chain(rank + 1..self.of.len()));
     }
 
     /// One step of a wait of `rank`; the caller looks between any two.
@@ -78,7 +122,7 @@ impl Bells {
         } else if pause.step > self.spins + YIELDS && busy() {
             yield_now();
         } else {
-            self.bells[rank].0.rest(pause, self.spins);
+            self.bells[self.of[rank] as usize].0.rest(pause, self.spins);
         }
     }
 }
@@ -87,7 +131,7 @@ impl Bell {
     #[cold]
     fn wake(&self) {
         if self.state.swap(AWAKE, Ordering::AcqRel) == ANNOUNCED {
-            self.parker.unpark();
+            self.parker.unpark(&self.state);
         }
     }
 
@@ -104,7 +148,7 @@ impl Bell {
             fence(Ordering::SeqCst); // pairs with the one in `ring`; the caller now looks once more
         } else {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
-                self.parker.park();
+                self.parker.park(&self.state, ANNOUNCED);
             }
             pause.step = last - AFTER_WAKING;
         }

@@ -1,20 +1,36 @@
 //! [`Endpoint`]: whichever transport a world has, known by a tag instead of a type.
 
+use std::io;
+
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::ShmEnd;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+use super::TcpEnd;
 use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
 pub enum Endpoint {
     /// Threads that reach one another's memory.
     Local(LocalEnd),
+    /// Processes that reach one another's memory.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Shm(ShmEnd),
     /// Threads that only exchange messages.
     Sim(SimEnd),
+    /// Ranks that exchange bytes over TCP.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Tcp(TcpEnd),
 }
 
 macro_rules! each {
     ($end:expr, $name:ident => $call:expr) => {
         match $end {
             Endpoint::Local($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Shm($name) => $call,
             Endpoint::Sim($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Tcp($name) => $call,
         }
     };
 }
@@ -33,6 +49,19 @@ impl Transport for Endpoint {
     #[inline]
     fn reaches(&self, peer: usize) -> bool {
         each!(self, end => end.reaches(peer))
+    }
+
+    #[inline]
+    fn shares(&self, peer: usize) -> bool {
+        each!(self, end => end.shares(peer))
+    }
+
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+        each!(self, end => end.found(members))
+    }
+
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        each!(self, end => end.enter(number, members, index))
     }
 
     #[inline]

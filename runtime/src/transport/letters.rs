@@ -5,8 +5,11 @@
 //! of `e`. It has then read everybody's letter of `e + 1`, which each published after reading those of `e`: nobody reads
 //! what is written (W4, W5). One set would not do, as a rank that is first to read all letters of `e` shows.
 
+use std::io;
+
 use super::Letter;
-use crate::sync::{Arc, AtomicU64, Line, Ordering, UnsafeCell};
+use super::placed::{Placed, Places};
+use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
 
 /// A letter and the number of its exchange: a cache line.
 #[repr(C, align(64))]
@@ -16,20 +19,32 @@ struct Cell {
     exchange: AtomicU64,
 }
 
-struct Matrix {
-    /// `[set][origin][target]`.
-    cells: Vec<Cell>,
-    /// The exchange that each rank has settled last.
-    settled: Vec<Line<AtomicU64>>,
-}
-
 // SAFETY: a cell's letter is written by its origin's desk alone, in `publish`, and read by its target's desk alone, in
 // `read`. The read follows the Acquire load of the number that `publish` stored with Release after the letter. The next
 // write follows, by the argument at the top, the publishing of a later letter by the target, whose desk had then given
 // back the reference that `read` returned, since `publish` takes it by `&mut`.
-unsafe impl Sync for Matrix {}
+unsafe impl Sync for Cell {}
 // SAFETY: letters are plain data.
-unsafe impl Send for Matrix {}
+unsafe impl Send for Cell {}
+
+/// The cells of one world.
+#[derive(Clone)]
+pub(crate) struct Matrix {
+    /// `[set][origin][target]`.
+    cells: Placed<Cell>,
+    /// The exchange that each rank has settled last.
+    settled: Placed<Line<AtomicU64>>,
+}
+
+impl Matrix {
+    pub(crate) fn place(size: usize, sets: usize, places: &mut impl Places) -> io::Result<Self> {
+        let cell = || Cell { letter: UnsafeCell::new(Letter::default()), exchange: AtomicU64::new(0) };
+        Ok(Self {
+            cells: places.place(sets * size * size, cell)?,
+            settled: places.place(size, || Line(AtomicU64::new(0)))?,
+        })
+    }
+}
 
 /// One rank's side of the exchange. The world has one desk a rank, made together.
 pub(crate) struct Desk<const SETS: usize = 2> {
@@ -42,29 +57,23 @@ pub(crate) struct Desk<const SETS: usize = 2> {
     /// The exchange that was last read of each rank.
     read: Vec<u64>,
     drafts: Vec<Letter>,
-    matrix: Arc<Matrix>,
-}
-
-/// A desk for each rank.
-pub(crate) fn desks<const SETS: usize>(size: usize) -> Vec<Desk<SETS>> {
-    let cell = || Cell { letter: UnsafeCell::new(Letter::default()), exchange: AtomicU64::new(0) };
-    let matrix = Arc::new(Matrix {
-        cells: (0..SETS * size * size).map(|_| cell()).collect(),
-        settled: (0..size).map(|_| Line(AtomicU64::new(0))).collect(),
-    });
-    let desk = |rank| Desk {
-        rank,
-        size,
-        exchange: 0,
-        unread: 0,
-        read: vec![0; size],
-        drafts: vec![Letter::default(); size],
-        matrix: Arc::clone(&matrix),
-    };
-    (0..size).map(desk).collect()
+    matrix: Matrix,
 }
 
 impl<const SETS: usize> Desk<SETS> {
+    /// The desk of `rank`, which has only one.
+    pub(crate) fn new(rank: usize, size: usize, matrix: Matrix) -> Self {
+        Self {
+            rank,
+            size,
+            exchange: 0,
+            unread: 0,
+            read: vec![0; size],
+            drafts: vec![Letter::default(); size],
+            matrix,
+        }
+    }
+
     #[inline]
     pub(crate) fn draft(&mut self, to: usize) -> &mut Letter {
         &mut self.drafts[to]
@@ -82,7 +91,7 @@ impl<const SETS: usize> Desk<SETS> {
             let cell = &self.matrix.cells[row + to];
             let draft = &mut self.drafts[to];
             draft.word = word;
-            // SAFETY: only this desk writes this cell, and its target has done with it (see `Matrix`).
+            // SAFETY: only this desk writes this cell, and its target has done with it (see `Cell`).
             cell.letter.with_mut(|letter| unsafe { *letter = *draft });
             cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
         }
@@ -111,7 +120,7 @@ impl<const SETS: usize> Desk<SETS> {
         }
         let cell = &self.matrix.cells[self.cell(from, self.rank)];
         // SAFETY: the letter has come, and `from` does not write the cell before this desk publishes again, which the
-        // reference does not outlive (see `Matrix`).
+        // reference does not outlive (see `Cell`).
         cell.letter.with(|letter| Some(unsafe { &*letter }))
     }
 

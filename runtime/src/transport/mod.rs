@@ -26,18 +26,28 @@ mod endpoint;
 pub(crate) mod letters;
 mod local;
 mod meter;
+pub(crate) mod placed;
 mod ring;
 mod roll;
+mod shared;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod shm;
 mod sim;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod tcp;
 mod wire;
 
-use std::fmt;
+use std::{fmt, io};
 
 pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use meter::{Count, Meter};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use shm::{Segment, ShmEnd, shm};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]
@@ -66,6 +76,7 @@ pub struct Letter {
 }
 
 /// What a frame says before its payload.
+#[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The epoch's number and a hash of superstep, schedule and windows: every waiter compares it (W1).
@@ -77,6 +88,7 @@ pub struct Header {
 }
 
 /// A frame that has come. The payload is readable until the frame is released, and no longer.
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// What it says.
@@ -123,6 +135,8 @@ pub enum Loss {
     Left(Leave),
     /// The way to it was cut.
     Cut,
+    /// It died without a word, as whoever watches it has found: so.
+    Died(String),
     /// The world was ended because of it, saying this.
     Ended(String),
 }
@@ -134,6 +148,7 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Finished) => write!(f, "rank {rank} has finished and left the world"),
             Loss::Left(Leave::Failed(why)) => write!(f, "rank {rank} left the world with an error: {why}"),
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
+            Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
             Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
         }
@@ -150,8 +165,35 @@ pub trait Transport {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
-    /// Whether the memory of `peer` can be touched from here.
+    /// Whether the memory of `peer` can be touched from here: its windows, and the payloads that it posts, lie at the
+    /// same addresses for both.
     fn reaches(&self, peer: usize) -> bool;
+
+    /// Whether `peer` is a thread of this process, so that values of Rust types may be handed over by reference. Who
+    /// shares with a rank reaches it, too.
+    fn shares(&self, peer: usize) -> bool {
+        self.reaches(peer)
+    }
+
+    /// Lay out a new world of these ranks of mine, in their order in it. One of them does it, and hands the number to
+    /// the others; each then calls [`enter`](Self::enter). `None` where worlds are laid out by whoever started the
+    /// ranks, as threads of one process.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+        let _ = members;
+        Ok(None)
+    }
+
+    /// My end of the world that [`found`](Self::found) gave this number to; I am `members[index]`. Once for each world.
+    ///
+    /// # Errors
+    /// The number is none that was given out, or there is no room.
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        let _ = (number, members, index);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.
     fn letter(&mut self, to: usize) -> &mut Letter;
@@ -190,8 +232,9 @@ pub trait Transport {
     /// The world was ended, or I or `to` left it: the frame was not posted.
     ///
     /// # Safety
-    /// `payload` is valid for reads of `len` bytes. Where [`reaches(to)`](Self::reaches) it is not copied, and must
-    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// `payload` is valid for reads of `len` bytes. Where [`shares(to)`](Self::shares), and where it lies in
+    /// [`memory`](Self::memory) of this end and [`reaches(to)`](Self::reaches), it is not copied, and must stay valid and
+    /// unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
 
     /// The oldest frame from `from` that I have not released, if it has come.

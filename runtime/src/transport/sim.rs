@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::bell::{Bells, Pause};
 use super::meter::Meter;
 use super::roll::Roll;
-use super::wire::{self, Body, Decoder, Item};
+use super::wire::{Body, Decoder, Item, Pen};
 use super::{Cause, Frame, Header, Leave, Letter, Loss, Lost, Transport};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -188,9 +188,9 @@ impl Inbound {
         let mut wrong = None;
         let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
         for piece in [front, back] {
-            let fed = decoder.feed(piece, |item| match item {
+            let fed = decoder.feed(piece, |_, item| match item {
                 Item::Frame(header, body) => frames.push_back((header, body)),
-                Item::Letter(letter) => {
+                Item::Letter(letter, _) => {
                     *arrived += 1;
                     letters[(*arrived % 2) as usize] = letter;
                     if *arrived > *read + 2 {
@@ -198,7 +198,9 @@ impl Inbound {
                     }
                 }
                 Item::Settle(exchange) => *settled = exchange,
-                Item::Release(frames) => *released = frames,
+                Item::Release { frames, .. } => *released = frames,
+                // Whatever else ranks have to say, threads say by their roll.
+                _ => wrong = Some("it sent what no simulated rank sends".to_owned()),
             });
             fed.map_err(|garbled| garbled.to_string())?;
         }
@@ -336,7 +338,7 @@ impl Transport for SimEnd {
         self.unread = self.size();
         for outbound in &mut self.outbound {
             outbound.draft.word = word;
-            wire::letter(&mut outbound.waiting, &outbound.draft);
+            Pen(&mut outbound.waiting, 0).letter(&outbound.draft, outbound.posted);
         }
         self.event(0..self.size())?;
         self.meter.exchanges += 1;
@@ -361,7 +363,7 @@ impl Transport for SimEnd {
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
         for outbound in &mut self.outbound {
-            wire::settle(&mut outbound.waiting, self.exchange);
+            Pen(&mut outbound.waiting, 0).settle(self.exchange);
         }
         self.event(0..self.size())?;
         self.meter.settles += 1;
@@ -381,7 +383,7 @@ impl Transport for SimEnd {
         // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
         let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
         let outbound = &mut self.outbound[to];
-        wire::frame(&mut outbound.waiting, header, payload);
+        Pen(&mut outbound.waiting, 0).frame(header, payload);
         outbound.posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
@@ -412,7 +414,7 @@ impl Transport for SimEnd {
         outbound.releases += 1;
         if self.may_send(from).is_ok() {
             let outbound = &mut self.outbound[from];
-            wire::release(&mut outbound.waiting, outbound.releases);
+            Pen(&mut outbound.waiting, 0).release(outbound.releases, 0);
             self.flush(from, false);
         }
     }

@@ -1,41 +1,84 @@
 //! How letters and frames are written where they travel as bytes, and read back from pieces of any length.
 //!
-//! An item is a head of 32 bytes, little endian: tag, kind, extra and nothing (`u32` each), word and length of the body
-//! (`u64` each), and then the body. The decoder believes nothing: what it has not checked it does not allocate for.
+//! An item is a head of 48 bytes, little endian: tag, kind, extra and nothing (`u32` each), channel, word, one number
+//! more and length of the body (`u64` each), and then the body. A channel is one world among those that share a
+//! connection. The decoder believes nothing: what it has not checked it does not allocate for.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::{Header, Letter, Record};
+use super::{Header, Leave, Letter, Record};
 
-const HEAD: usize = 32;
-const LETTER: usize = 48;
+/// Bytes before a body.
+pub(super) const HEAD: usize = 48;
+const LETTER: usize = 40;
 
 /// The longest payload that is believed.
 pub(super) const LONGEST: u64 = 1 << 40;
 
+/// The longest text that is believed; a longer one is cut by who writes it.
+const TEXT: usize = 1 << 12;
+
 /// Bytes at most that are set aside for a payload before it comes.
 const STEP: usize = 1 << 20;
+
+/// Bodies at most that are kept to be filled again.
+const SPARE: usize = 16;
 
 const TAG_FRAME: u32 = 1;
 const TAG_LETTER: u32 = 2;
 const TAG_SETTLE: u32 = 3;
 const TAG_RELEASE: u32 = 4;
+const TAG_WANT: u32 = 5;
+const TAG_ANNOUNCE: u32 = 6;
+const TAG_LEFT: u32 = 7;
+const TAG_END: u32 = 8;
+const TAG_BEAT: u32 = 9;
+const TAG_GOODBYE: u32 = 10;
+const TAG_FAREWELL: u32 = 11;
 
-/// What travels.
+/// What travels. Numbers of frames and bytes count from the beginning of the world, for the pair.
 #[derive(Debug, PartialEq)]
 pub(super) enum Item {
     Frame(Header, Body),
-    Letter(Letter),
+    /// A letter, and how many frames were posted before it.
+    Letter(Letter, u64),
     /// The exchange of this number is settled.
     Settle(u64),
-    /// So many frames have been released, ever.
-    Release(u64),
+    /// So many frames have been released, and so many bytes of frames may be sent.
+    Release {
+        frames: u64,
+        granted: u64,
+    },
+    /// There are frames to send, up to so many bytes.
+    Want(u64),
+    /// The superstep of this word was entered, after so many frames were posted.
+    Announce {
+        word: u64,
+        frames: u64,
+    },
+    /// The sender has left, after so many frames were posted.
+    Left {
+        how: Leave,
+        frames: u64,
+    },
+    /// The world has ended, because of this rank.
+    End {
+        rank: u32,
+        what: String,
+    },
+    /// The sender is there.
+    Beat,
+    /// The sender has left all worlds, and sends nothing more but a farewell.
+    Goodbye,
+    /// All before a goodbye has come.
+    Farewell,
 }
 
 /// A payload, on a multiple of 16.
-#[derive(Default, Debug, PartialEq)]
+#[derive(Default)]
 pub(super) struct Body {
+    /// Room, all of it initialised.
     units: Vec<u128>,
     len: usize,
 }
@@ -67,149 +110,331 @@ impl Body {
         self.units.as_ptr().cast()
     }
 
-    fn reset(&mut self) {
-        self.units.clear();
-        self.len = 0;
+    /// What a payload that did not travel would be.
+    pub(super) fn of(payload: &[u8], mut spare: Body) -> Self {
+        spare.len = 0;
+        spare.fill(&mut &*payload, payload.len());
+        spare
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.units)[..self.len]
+    }
+
+    /// Room for the next bytes of a payload of `whole`.
+    fn room(&mut self, whole: usize) -> &mut [u8] {
+        let end = self.len + (whole - self.len).min(STEP);
+        if self.units.len() * 16 < end {
+            self.units.resize(end.div_ceil(16), 0);
+        }
+        let end = whole.min(self.units.len() * 16);
+        &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
     /// Take bytes from the front of `from` until there are `whole`.
     fn fill(&mut self, from: &mut &[u8], whole: usize) {
         while self.len < whole && !from.is_empty() {
-            let room = (whole - self.len).min(STEP);
-            let n = from.len().min(room);
-            self.units.resize((self.len + room).div_ceil(16), 0);
-            bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..self.len + n]
-                .copy_from_slice(&from[..n]);
+            let room = self.room(whole);
+            let n = from.len().min(room.len());
+            room[..n].copy_from_slice(&from[..n]);
             self.len += n;
             *from = &from[n..];
         }
     }
 }
 
-/// Write a frame.
-pub(super) fn frame(out: &mut VecDeque<u8>, header: Header, payload: &[u8]) {
-    head(out, TAG_FRAME, header, payload.len());
-    out.extend(payload);
-}
-
-/// Write a letter.
-pub(super) fn letter(out: &mut VecDeque<u8>, letter: &Letter) {
-    head(out, TAG_LETTER, Header { word: letter.word, kind: letter.flags, extra: letter.count }, LETTER);
-    out.extend((letter.address as u64).to_le_bytes());
-    out.extend(0u64.to_le_bytes());
-    for record in &letter.inline {
-        out.extend(record.head.to_le_bytes());
-        out.extend(record.value.to_le_bytes());
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
     }
 }
 
-/// Write that an exchange is settled.
-pub(super) fn settle(out: &mut VecDeque<u8>, exchange: u64) {
-    head(out, TAG_SETTLE, Header { word: exchange, ..Header::default() }, 0);
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().fmt(f)
+    }
 }
 
-/// Write how many frames have been released, ever.
-pub(super) fn release(out: &mut VecDeque<u8>, frames: u64) {
-    head(out, TAG_RELEASE, Header { word: frames, ..Header::default() }, 0);
+/// Where items are written to.
+pub(super) trait Out {
+    fn put(&mut self, bytes: &[u8]);
 }
 
-fn head(out: &mut VecDeque<u8>, tag: u32, header: Header, len: usize) {
-    let mut head = [0; HEAD];
-    head[0..4].copy_from_slice(&tag.to_le_bytes());
-    head[4..8].copy_from_slice(&header.kind.to_le_bytes());
-    head[8..12].copy_from_slice(&header.extra.to_le_bytes());
-    head[16..24].copy_from_slice(&header.word.to_le_bytes());
-    head[24..32].copy_from_slice(&(len as u64).to_le_bytes());
-    out.extend(head);
+impl Out for VecDeque<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend(bytes);
+    }
+}
+
+impl Out for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Writes items of one channel.
+pub(super) struct Pen<'a, O>(pub(super) &'a mut O, pub(super) u64);
+
+impl<O: Out> Pen<'_, O> {
+    /// Write a frame.
+    pub(super) fn frame(&mut self, header: Header, payload: &[u8]) {
+        self.frame_head(header, payload.len());
+        self.0.put(payload);
+    }
+
+    /// Write all of a frame but its payload, which must follow.
+    pub(super) fn frame_head(&mut self, header: Header, len: usize) {
+        self.head(TAG_FRAME, header, 0, len);
+    }
+
+    /// Write a letter, after so many frames.
+    pub(super) fn letter(&mut self, letter: &Letter, frames: u64) {
+        let header = Header { word: letter.word, kind: letter.flags, extra: letter.count };
+        self.head(TAG_LETTER, header, frames, LETTER);
+        let mut body = [0; LETTER];
+        let [first, second] = letter.inline;
+        let words = [letter.address as u64, first.head, first.value, second.head, second.value];
+        for (bytes, word) in body.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        self.0.put(&body);
+    }
+
+    /// Write that an exchange is settled.
+    pub(super) fn settle(&mut self, exchange: u64) {
+        self.bare(TAG_SETTLE, exchange, 0);
+    }
+
+    /// Write how many frames have been released, and how many bytes may be sent.
+    pub(super) fn release(&mut self, frames: u64, granted: u64) {
+        self.bare(TAG_RELEASE, frames, granted);
+    }
+
+    /// Write how many bytes there are to send.
+    pub(super) fn want(&mut self, bytes: u64) {
+        self.bare(TAG_WANT, bytes, 0);
+    }
+
+    /// Write which superstep was entered, after so many frames.
+    pub(super) fn announce(&mut self, word: u64, frames: u64) {
+        self.bare(TAG_ANNOUNCE, word, frames);
+    }
+
+    /// Write that and how this rank has left, after so many frames.
+    pub(super) fn left(&mut self, how: &Leave, frames: u64) {
+        let (kind, text) = match how {
+            Leave::Finished => (0, ""),
+            Leave::Failed(why) => (1, cut(why)),
+            Leave::Panicked(why) => (2, cut(why)),
+        };
+        self.head(TAG_LEFT, Header { kind, ..Header::default() }, frames, text.len());
+        self.0.put(text.as_bytes());
+    }
+
+    /// Write that the world has ended, and why.
+    pub(super) fn end(&mut self, rank: u32, what: &str) {
+        let what = cut(what);
+        self.head(TAG_END, Header { extra: rank, ..Header::default() }, 0, what.len());
+        self.0.put(what.as_bytes());
+    }
+}
+
+/// What only sockets need to say.
+#[cfg(all(target_os = "linux", feature = "processes"))]
+impl<O: Out> Pen<'_, O> {
+    /// Write that this rank is there.
+    pub(super) fn beat(&mut self) {
+        self.bare(TAG_BEAT, 0, 0);
+    }
+
+    /// Write that nothing follows.
+    pub(super) fn goodbye(&mut self) {
+        self.bare(TAG_GOODBYE, 0, 0);
+    }
+
+    /// Write that all before a goodbye has come.
+    pub(super) fn farewell(&mut self) {
+        self.bare(TAG_FAREWELL, 0, 0);
+    }
+}
+
+impl<O: Out> Pen<'_, O> {
+    fn bare(&mut self, tag: u32, word: u64, more: u64) {
+        self.head(tag, Header { word, ..Header::default() }, more, 0);
+    }
+
+    fn head(&mut self, tag: u32, header: Header, more: u64, len: usize) {
+        let mut head = [0; HEAD];
+        head[0..4].copy_from_slice(&tag.to_le_bytes());
+        head[4..8].copy_from_slice(&header.kind.to_le_bytes());
+        head[8..12].copy_from_slice(&header.extra.to_le_bytes());
+        head[16..24].copy_from_slice(&self.1.to_le_bytes());
+        head[24..32].copy_from_slice(&header.word.to_le_bytes());
+        head[32..40].copy_from_slice(&more.to_le_bytes());
+        head[40..48].copy_from_slice(&(len as u64).to_le_bytes());
+        self.0.put(&head);
+    }
+}
+
+/// What of a text travels.
+fn cut(text: &str) -> &str {
+    let fits = |at: &usize| text.is_char_boundary(*at);
+    &text[..(0..=TEXT.min(text.len())).rev().find(fits).unwrap_or(0)]
 }
 
 /// Reads items from pieces.
 #[derive(Default)]
 pub(super) struct Decoder {
-    head: [u8; HEAD],
+    head: Head,
     have: usize,
+    /// The length of the body that the head tells of.
+    whole: usize,
     body: Body,
     /// Bodies of frames that were released, to be filled again.
     spare: Vec<Body>,
 }
 
+struct Head([u8; HEAD]);
+
+impl Default for Head {
+    fn default() -> Self {
+        Self([0; HEAD])
+    }
+}
+
 impl Decoder {
-    /// Read one piece; `take` gets each item that it completes.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut take: impl FnMut(Item)) -> Result<(), Garbled> {
-        while !bytes.is_empty() {
+    /// Read one piece; `take` gets the channel of each item that it completes, and the item.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut take: impl FnMut(u64, Item)) -> Result<(), Garbled> {
+        loop {
             if self.have < HEAD {
                 let n = bytes.len().min(HEAD - self.have);
-                self.head[self.have..self.have + n].copy_from_slice(&bytes[..n]);
+                self.head.0[self.have..self.have + n].copy_from_slice(&bytes[..n]);
                 self.have += n;
                 bytes = &bytes[n..];
                 if self.have < HEAD {
                     return Ok(());
                 }
+                self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
             }
-            let whole = self.check()?;
-            self.body.fill(&mut bytes, whole);
-            if self.body.len < whole {
+            self.body.fill(&mut bytes, self.whole);
+            if self.body.len < self.whole {
                 return Ok(());
             }
-            take(self.item());
             self.have = 0;
+            take(self.head.u64(16), self.item());
+            if bytes.is_empty() {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Where the next bytes of a body go, so that they can be read in place; empty outside one. After
+    /// [`filled`](Self::filled), [`feed`](Self::feed) with nothing completes it.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        if self.have < HEAD { &mut [] } else { self.body.room(self.whole) }
+    }
+
+    /// So many bytes were read in place.
+    pub(super) fn filled(&mut self, n: usize) {
+        self.body.len += n;
     }
 
     /// Give back the body of a frame.
     pub(super) fn recycle(&mut self, mut body: Body) {
-        body.reset();
-        self.spare.push(body);
-    }
-
-    fn u32(&self, at: usize) -> u32 {
-        u32::from_le_bytes(std::array::from_fn(|i| self.head[at + i]))
-    }
-
-    fn u64(&self, at: usize) -> u64 {
-        u64::from_le_bytes(std::array::from_fn(|i| self.head[at + i]))
-    }
-
-    /// The length of the body, where the head is one that a rank would send.
-    fn check(&self) -> Result<usize, Garbled> {
-        let (tag, len) = (self.u32(0), self.u64(24));
-        let right = match tag {
-            TAG_FRAME => len <= LONGEST,
-            TAG_LETTER => len == LETTER as u64,
-            TAG_SETTLE | TAG_RELEASE => len == 0,
-            _ => return Err(Garbled::Tag(tag)),
-        };
-        let bare = matches!(tag, TAG_SETTLE | TAG_RELEASE);
-        if self.u32(12) != 0 || bare && (self.u32(4), self.u32(8)) != (0, 0) {
-            return Err(Garbled::Reserved);
+        if self.spare.len() < SPARE {
+            body.len = 0;
+            self.spare.push(body);
         }
-        if right { Ok(len as usize) } else { Err(Garbled::Length(len)) }
+    }
+
+    /// A body to be filled.
+    pub(super) fn spare(&mut self) -> Body {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// The item that is complete.
     fn item(&mut self) -> Item {
-        let header = Header { word: self.u64(16), kind: self.u32(4), extra: self.u32(8) };
-        match self.u32(0) {
-            TAG_FRAME => {
-                let spare = self.spare.pop().unwrap_or_default();
-                Item::Frame(header, std::mem::replace(&mut self.body, spare))
-            }
+        let head = &self.head;
+        let header = Header { word: head.u64(24), kind: head.u32(4), extra: head.u32(8) };
+        let more = head.u64(32);
+        if head.u32(0) == TAG_FRAME {
+            let spare = self.spare();
+            return Item::Frame(header, std::mem::replace(&mut self.body, spare));
+        }
+        let bytes = self.body.bytes();
+        let text = || String::from_utf8_lossy(bytes).into_owned();
+        let item = match head.u32(0) {
             TAG_LETTER => {
-                let bytes = bytemuck::cast_slice::<u128, u8>(&self.body.units);
                 let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
                 let letter = Letter {
                     word: header.word,
                     flags: header.kind,
                     count: header.extra,
                     address: word(0) as usize,
-                    inline: [2, 4].map(|i| Record { head: word(i), value: word(i + 1) }),
+                    inline: [1, 3].map(|i| Record { head: word(i), value: word(i + 1) }),
                 };
-                self.body.reset();
-                Item::Letter(letter)
+                Item::Letter(letter, more)
             }
             TAG_SETTLE => Item::Settle(header.word),
-            _ => Item::Release(header.word),
+            TAG_RELEASE => Item::Release { frames: header.word, granted: more },
+            TAG_WANT => Item::Want(header.word),
+            TAG_ANNOUNCE => Item::Announce { word: header.word, frames: more },
+            TAG_LEFT => {
+                let how = match header.kind {
+                    0 => Leave::Finished,
+                    1 => Leave::Failed(text()),
+                    _ => Leave::Panicked(text()),
+                };
+                Item::Left { how, frames: more }
+            }
+            TAG_END => Item::End { rank: header.extra, what: text() },
+            TAG_BEAT => Item::Beat,
+            TAG_GOODBYE => Item::Goodbye,
+            _ => Item::Farewell,
+        };
+        self.body.len = 0;
+        item
+    }
+}
+
+impl Head {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+
+    /// The length of the body, where the head is one that a rank would send.
+    fn check(&self) -> Result<usize, Garbled> {
+        let (tag, len) = (self.u32(0), self.u64(40));
+        // Which of kind, extra, word and the number more an item has.
+        let (fields, longest) = match tag {
+            TAG_FRAME => ([1, 1, 1, 0], LONGEST),
+            TAG_LETTER => ([1, 1, 1, 1], LETTER as u64),
+            TAG_SETTLE | TAG_WANT => ([0, 0, 1, 0], 0),
+            TAG_RELEASE | TAG_ANNOUNCE => ([0, 0, 1, 1], 0),
+            TAG_LEFT => ([1, 0, 0, 1], TEXT as u64),
+            TAG_END => ([0, 1, 0, 0], TEXT as u64),
+            TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL => ([0; 4], 0),
+            _ => return Err(Garbled::Tag(tag)),
+        };
+        let values = [u64::from(self.u32(4)), u64::from(self.u32(8)), self.u64(24), self.u64(32)];
+        let of_none = matches!(tag, TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL) && self.u64(16) != 0;
+        let unknown = tag == TAG_LEFT && values[0] > 2;
+        if self.u32(12) != 0
+            || of_none
+            || unknown
+            || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0)
+        {
+            return Err(Garbled::Reserved);
+        }
+        let short = tag == TAG_LETTER && len != LETTER as u64;
+        match usize::try_from(len) {
+            Ok(whole) if len <= longest && !short => Ok(whole),
+            _ => Err(Garbled::Length(len)),
         }
     }
 }
@@ -221,15 +446,18 @@ mod tests {
 
     fn feed(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<Item>, Garbled> {
         let mut items = Vec::new();
-        decoder.feed(bytes, |item| items.push(item))?;
+        decoder.feed(bytes, |channel, item| {
+            assert_eq!(channel, CHANNEL);
+            items.push(item);
+        })?;
         Ok(items)
     }
 
     fn body(bytes: &[u8]) -> Body {
-        let mut body = Body::default();
-        body.fill(&mut &*bytes, bytes.len());
-        body
+        Body::of(bytes, Body::default())
     }
+
+    const CHANNEL: u64 = 0xc0ff_ee00_0000_0001;
 
     proptest! {
         #[test]
@@ -244,19 +472,37 @@ mod tests {
             let mut expected = Vec::new();
             for (i, len) in lens.iter().enumerate() {
                 let payload: Vec<u8> = (0..*len).map(|b| (b + i) as u8).collect();
-                frame(&mut out, header, &payload);
+                let mut pen = Pen(&mut out, CHANNEL);
+                pen.frame(header, &payload);
                 expected.push(Item::Frame(header, body(&payload)));
-                letter(&mut out, &sent);
-                expected.push(Item::Letter(sent));
-                settle(&mut out, word);
-                release(&mut out, value);
-                expected.extend([Item::Settle(word), Item::Release(value)]);
+                pen.letter(&sent, value);
+                expected.push(Item::Letter(sent, value));
+                pen.settle(word);
+                pen.release(value, word);
+                pen.want(value);
+                pen.announce(word, value);
+                let left = [Leave::Finished, Leave::Failed("ä".repeat(*len)), Leave::Panicked("why".into())];
+                left.iter().for_each(|how| pen.left(how, value));
+                pen.end(extra, "enough");
+                expected.extend([
+                    Item::Settle(word),
+                    Item::Release { frames: value, granted: word },
+                    Item::Want(value),
+                    Item::Announce { word, frames: value },
+                ]);
+                expected.extend(left.map(|how| Item::Left { how, frames: value }));
+                expected.push(Item::End { rank: extra, what: "enough".into() });
             }
             let bytes: Vec<u8> = out.into();
             let (mut at, mut got, mut decoder) = (0, Vec::new(), Decoder::default());
-            for cut in cuts.iter().cycle() {
+            for (i, cut) in cuts.iter().cycle().enumerate() {
                 let end = bytes.len().min(at + cut);
-                for item in feed(&mut decoder, &bytes[at..end]).unwrap() {
+                // Now and then, what of it is in a body is read in place.
+                let room = decoder.room();
+                let n = if i % 3 == 0 { room.len().min(end - at) } else { 0 };
+                room[..n].copy_from_slice(&bytes[at..at + n]);
+                decoder.filled(n);
+                for item in feed(&mut decoder, &bytes[at + n..end]).unwrap() {
                     if let Item::Frame(_, payload) = &item {
                         prop_assert_eq!(payload.as_ptr().addr() % 16, 0);
                     }
@@ -270,15 +516,14 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = feed(&mut Decoder::default(), &bytes);
+            let _ = Decoder::default().feed(&bytes, |_, _| {});
         }
     }
 
     #[test]
     fn heads_that_no_rank_sends_are_refused() {
-        let mut out = VecDeque::new();
-        settle(&mut out, 9);
-        let good: Vec<u8> = out.into();
+        let mut good = Vec::new();
+        Pen(&mut good, CHANNEL).settle(9);
         let refusal = |at: usize, value: u8| {
             let mut bad = good.clone();
             bad[at] = value;
@@ -286,23 +531,32 @@ mod tests {
         };
         assert_eq!(refusal(0, 0), Err(Garbled::Tag(0)));
         assert_eq!(refusal(1, 1), Err(Garbled::Tag(TAG_SETTLE + 256)));
-        assert_eq!(refusal(4, 1), Err(Garbled::Reserved));
-        assert_eq!(refusal(12, 1), Err(Garbled::Reserved));
-        assert_eq!(refusal(24, 1), Err(Garbled::Length(1)));
+        for at in [4, 8, 12, 32] {
+            assert_eq!(refusal(at, 1), Err(Garbled::Reserved));
+        }
+        assert_eq!(refusal(40, 1), Err(Garbled::Length(1)));
+        assert_eq!(refusal(0, TAG_BEAT as u8), Err(Garbled::Reserved), "a beat belongs to no world");
         let mut long = good.clone();
         long[0] = TAG_FRAME as u8;
-        long[30] = 1;
+        long[46] = 1;
         assert_eq!(feed(&mut Decoder::default(), &long), Err(Garbled::Length(1 << 48)));
     }
 
     #[test]
     fn a_length_that_is_only_claimed_is_not_allocated() {
-        let mut out = VecDeque::new();
-        frame(&mut out, Header::default(), &[1]);
-        let mut bytes: Vec<u8> = out.into();
-        bytes[24..32].copy_from_slice(&LONGEST.to_le_bytes());
+        let mut bytes = Vec::new();
+        Pen(&mut bytes, CHANNEL).frame(Header::default(), &[1]);
+        bytes[40..48].copy_from_slice(&LONGEST.to_le_bytes());
         let mut decoder = Decoder::default();
         assert_eq!(feed(&mut decoder, &bytes), Ok(vec![]));
         assert!(decoder.body.units.capacity() * 16 <= 2 * STEP);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_letters() {
+        let mut bytes = Vec::new();
+        Pen(&mut bytes, CHANNEL).end(3, &"€".repeat(TEXT));
+        let items = feed(&mut Decoder::default(), &bytes).unwrap();
+        assert_eq!(items, [Item::End { rank: 3, what: "€".repeat(TEXT / 3) }]);
     }
 }

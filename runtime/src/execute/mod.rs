@@ -7,71 +7,20 @@
 //! Every frame carries the word of the superstep, and every await compares it (W1). A run that fails ends the world,
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
 
+mod bind;
+
+pub(crate) use bind::{Executable, takes_slice};
+
 use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
-use crate::transport::{Cause, Endpoint, Frame as Arrival, Lost, Pause, Transport};
+use crate::transport::{Cause, Endpoint, Lost, Pause, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use bind::{Step, Where};
+use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
-use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
-use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
-use fencepost_planner::plan::Digest;
-use fencepost_planner::verify::Verified;
-use fencepost_planner::{Class, Error, Result, State};
-use std::sync::Arc;
-
-/// A program, bound.
-pub(crate) struct Executable {
-    schedule: Arc<Verified<Schedule>>,
-    rank: usize,
-    /// What instructions refer to by number.
-    buffers: Vec<Bound>,
-    steps: Vec<Step>,
-    /// The open data frame of each rank.
-    open: Vec<Option<Arrival>>,
-    /// Ranks that may touch this rank's windows in this run and have not said that they are done.
-    exposed: Vec<usize>,
-    /// Whether this program touches memory of others.
-    touches: bool,
-    runs: u64,
-    /// Of the schedule: part of every word.
-    digest: Digest,
-    /// For each operation, where its own elements begin in `locals`.
-    starts: Vec<usize>,
-    /// Own buffers of operations: slices given, and elements that gets brought.
-    locals: Vec<u8>,
-}
-
-/// A send buffer: its copies side by side, and the frame that each was last sent in.
-struct Bound {
-    peer: usize,
-    bytes: usize,
-    copies: usize,
-    memory: Vec<u8>,
-    last: Vec<Option<u64>>,
-}
-
-/// An instruction with its peers and parts resolved.
-enum Step {
-    Expose(usize),
-    Reclaim(usize),
-    Pack { from: Where, count: usize, size: usize, buffer: usize, at: usize },
-    Send { buffer: usize, at: usize, bytes: usize },
-    Await(usize, Frame),
-    Copy { from: Where, to: Where, op: Option<Op>, element: ElementType },
-    Unpack { peer: usize, at: usize, to: Where, op: Option<Op>, element: ElementType },
-    Release(usize),
-    Done(usize),
-}
-
-/// A part, resolved.
-enum Where {
-    /// Elements of a rank's window.
-    Window(usize, usize, fencepost_planner::datatype::Datatype),
-    /// Bytes of this rank's `locals`.
-    Local { start: usize, bytes: usize },
-}
+use fencepost_planner::ir::schedule::Frame;
+use fencepost_planner::{Class, Error, State};
 
 /// A run that can't go on.
 enum Stop {
@@ -87,138 +36,6 @@ impl From<Lost> for Stop {
 }
 
 impl Executable {
-    /// Bind `rank`'s program of `schedule`.
-    ///
-    /// # Errors
-    /// `PLAN` where the schedule is for another number of ranks.
-    pub(crate) fn bind(schedule: Arc<Verified<Schedule>>, world: &WorldCore) -> Result<Self> {
-        let rank = world.rank;
-        if schedule.class_of.len() != world.size {
-            return Err(Error::new(
-                Class::Plan,
-                format!(
-                    "the plan is for {} ranks and this world has {}: compile it for {} ranks",
-                    schedule.class_of.len(),
-                    world.size,
-                    world.size
-                ),
-            )
-            .on_rank(rank as u32));
-        }
-        let program = &schedule.classes[schedule.class_of[rank]];
-        let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
-        let (starts, locals) = resolve.locals()?;
-        let mut buffers = Vec::new();
-        for buffer in program.buffers.values() {
-            let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
-            let memory = vec![0; bytes.next_multiple_of(16) * copies];
-            buffers.push(Bound {
-                peer: resolve.peer(buffer.peer)?,
-                bytes: bytes.next_multiple_of(16),
-                copies,
-                memory,
-                last: vec![None; copies],
-            });
-        }
-        let steps =
-            program.instructions.iter().map(|i| resolve.step(i, &starts)).collect::<Result<Vec<_>>>()?;
-        let touches = steps.iter().any(|step| match step {
-            Step::Copy { from, to, .. } => {
-                [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
-            }
-            _ => false,
-        });
-        let exposed = Vec::with_capacity(steps.iter().filter(|step| matches!(step, Step::Expose(_))).count());
-        let digest = schedule.digest();
-        Ok(Self {
-            rank,
-            buffers,
-            steps,
-            open: (0..world.size).map(|_| None).collect(),
-            exposed,
-            touches,
-            runs: 0,
-            digest,
-            starts,
-            locals: vec![0; locals],
-            schedule,
-        })
-    }
-
-    /// What the rank's calls ask for.
-    pub(crate) fn pattern(&self) -> &Pattern {
-        &self.program().pattern
-    }
-
-    pub(crate) fn program(&self) -> &Program {
-        &self.schedule.classes[self.schedule.class_of[self.rank]]
-    }
-
-    pub(crate) fn schedule(&self) -> &Verified<Schedule> {
-        &self.schedule
-    }
-
-    pub(crate) fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// The own buffer of an operation.
-    pub(crate) fn local_mut(&mut self, operation: OperationId, bytes: usize) -> &mut [u8] {
-        let start = self.starts[operation.index()];
-        &mut self.locals[start..start + bytes]
-    }
-
-    /// Whether these windows are what the program needs.
-    pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
-        let program = self.program();
-        if windows.len() != self.schedule.windows.len() {
-            let message = format!(
-                "the plan is for {} windows, and {} are given",
-                self.schedule.windows.len(),
-                windows.len()
-            );
-            return Err(call.error(world, Class::Win, message));
-        }
-        for (i, window) in windows.iter().enumerate() {
-            let id = WindowId::new(i);
-            let error = |class, message: String| Err(call.error(world, class, message));
-            if window.key.world != world.id {
-                return error(Class::Win, format!("window {i} is of another world"));
-            }
-            if windows[..i].iter().any(|other| other.key == window.key) {
-                return error(Class::Win, "a window is given twice".into());
-            }
-            if window.element != self.schedule.windows[id] {
-                return error(
-                    Class::Type,
-                    format!(
-                        "window {i} has elements of {:?}, and the plan is for {:?}",
-                        window.element, self.schedule.windows[id]
-                    ),
-                );
-            }
-            let len = window.peers[world.rank].len;
-            if len < program.least_len[id] {
-                return error(
-                    Class::Size,
-                    format!(
-                        "window {i} has {len} elements on this rank, and the plan needs at least {}",
-                        program.least_len[id]
-                    ),
-                );
-            }
-            if window.is_pending() {
-                return error(
-                    Class::RmaSync,
-                    format!(
-                        "operations wait for the fence of window {i}: fence it before the superstep begins"
-                    ),
-                );
-            }
-        }
-        Ok(())
-    }
-
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let word = world.next_word(hash(call, windows) ^ self.digest.short() as u32);
@@ -380,11 +197,6 @@ impl Executable {
         world.endpoint.borrow_mut().end(Cause { rank: self.rank, what: what.clone() });
         world.ended(&what);
     }
-
-    /// Memory that others may still read.
-    pub(crate) fn into_kept(self) -> impl Iterator<Item = Vec<u8>> {
-        self.buffers.into_iter().map(|bound| bound.memory)
-    }
 }
 
 /// Wait for something of `peer`, and notice when it is elsewhere and will not send it.
@@ -485,91 +297,4 @@ unsafe fn unpack(
             std::ptr::copy(from, locals[*start..*start + *bytes].as_mut_ptr(), *bytes)
         },
     }
-}
-
-/// Turns a program's words into places.
-struct Resolve<'a> {
-    rank: usize,
-    ranks: u32,
-    schedule: &'a Schedule,
-    program: &'a Program,
-}
-
-impl Resolve<'_> {
-    fn peer(&self, delta: Delta) -> Result<usize> {
-        let peer = delta.from(Rank::new(self.rank), self.ranks);
-        peer.map(Id::index).ok_or_else(|| {
-            Error::new(Class::Intern, format!("a program names rank {} {delta}, which is none", self.rank))
-        })
-    }
-
-    /// Where each operation's own elements begin, and how many bytes they are together.
-    fn locals(&self) -> Result<(Vec<usize>, usize)> {
-        let mut at = 0usize;
-        let starts = self.program.pattern.operations.values().map(|operation| {
-            let start = at;
-            if operation.local == Local::Buffer {
-                let size = self.schedule.windows[operation.window].size as usize;
-                let bytes = operation.remote.size().checked_mul(size);
-                at = bytes
-                    .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
-                    .filter(|&end| isize::try_from(end).is_ok())
-                    .ok_or_else(|| Error::new(Class::Size, "the calls bring more than any memory holds"))?;
-            }
-            Ok(start)
-        });
-        let starts = starts.collect::<Result<_>>()?;
-        Ok((starts, at))
-    }
-
-    fn part(&self, part: &Part, starts: &[usize]) -> Result<Where> {
-        Ok(match part {
-            Part::Window { owner, window, datatype } => {
-                Where::Window(self.peer(*owner)?, window.index(), datatype.clone())
-            }
-            Part::Operation { operation, first, count } => {
-                let asked = &self.program.pattern.operations[*operation];
-                let size = self.schedule.windows[asked.window].size as usize;
-                Where::Local { start: starts[operation.index()] + first * size, bytes: count * size }
-            }
-        })
-    }
-
-    fn step(&self, instruction: &Instruction, starts: &[usize]) -> Result<Step> {
-        Ok(match instruction {
-            Instruction::Expose { peer } => Step::Expose(self.peer(*peer)?),
-            Instruction::Reclaim { buffer } => Step::Reclaim(buffer.index()),
-            Instruction::Pack { from, element, buffer, at } => Step::Pack {
-                count: from.len(),
-                from: self.part(from, starts)?,
-                size: *element as usize,
-                buffer: buffer.index(),
-                at: *at as usize,
-            },
-            Instruction::Send { buffer, at, bytes, .. } => {
-                Step::Send { buffer: buffer.index(), at: *at as usize, bytes: *bytes as usize }
-            }
-            Instruction::Await { peer, frame } => Step::Await(self.peer(*peer)?, *frame),
-            Instruction::Copy { from, to, op, element } => Step::Copy {
-                from: self.part(from, starts)?,
-                to: self.part(to, starts)?,
-                op: *op,
-                element: *element,
-            },
-            Instruction::Unpack { peer, at, to, op, element } => Step::Unpack {
-                peer: self.peer(*peer)?,
-                at: *at as usize,
-                to: self.part(to, starts)?,
-                op: *op,
-                element: *element,
-            },
-            Instruction::Release { peer } => Step::Release(self.peer(*peer)?),
-            Instruction::Done { peer } => Step::Done(self.peer(*peer)?),
-        })
-    }
-}
-
-/// Whether an operation has a buffer of its own that the caller fills.
-pub(crate) fn takes_slice(kind: Kind, local: &Local) -> bool {
-    *local == Local::Buffer && kind != Kind::Get
 }

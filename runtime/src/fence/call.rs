@@ -1,0 +1,67 @@
+//! [`Call`]: the call that ends an epoch, what its word hashes and what messages name.
+
+use crate::call::WindowKey;
+use crate::window::WindowCore;
+use crate::world::WorldCore;
+use fencepost_planner::{Class, Error};
+use std::panic::Location;
+
+/// Which call ends the epoch: what its word hashes, and what messages name.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    /// Of the superstep and its uniform arguments; 0 for a fence outside one.
+    pub(crate) hash: u64,
+    /// The superstep's name.
+    pub(crate) name: Option<&'static str>,
+    /// The user's line.
+    pub(crate) site: &'static Location<'static>,
+}
+
+impl Call {
+    pub(crate) fn fence(site: &'static Location<'static>) -> Self {
+        Self { hash: 0, name: None, site }
+    }
+
+    pub(crate) fn describe(&self, windows: &[&WindowCore]) -> String {
+        use std::fmt::Write;
+        let mut text = match self.name {
+            Some(name) => format!("superstep {name} ({}:{})", self.site.file(), self.site.line()),
+            None => format!("a fence at {}:{}", self.site.file(), self.site.line()),
+        };
+        for (i, window) in windows.iter().enumerate() {
+            let _ = write!(text, "{} {}", if i == 0 { " of window" } else { "," }, window.key.window);
+        }
+        text
+    }
+
+    pub(crate) fn error(&self, world: &WorldCore, class: Class, message: impl Into<String>) -> Error {
+        let error = Error::new(class, message).on_rank(world.rank as u32).at(self.site);
+        match self.name {
+            Some(name) => error.in_superstep(name),
+            None => error,
+        }
+    }
+
+    pub(super) fn not_in_fence(
+        &self,
+        world: &WorldCore,
+        key: WindowKey,
+        site: &'static Location<'static>,
+    ) -> Error {
+        let message = format!(
+            "window {} has a section in this epoch but is not in its fence: fence all of them together, `world.fence((&mut u, &mut v))?`",
+            key.window
+        );
+        Error::new(Class::RmaSync, message).on_rank(world.rank as u32).at(site)
+    }
+}
+
+/// The low half of the word: superstep and windows.
+pub(crate) fn hash(call: &Call, windows: &[&WindowCore]) -> u32 {
+    let mut hash = call.hash ^ 0x9e37_79b9_7f4a_7c15;
+    for window in windows {
+        hash = (hash ^ u64::from(window.key.window)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^= hash >> 32;
+    }
+    hash as u32
+}

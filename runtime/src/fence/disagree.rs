@@ -1,0 +1,76 @@
+//! A fence that fails: all ranks have seen it, and explain themselves to each other.
+
+use super::{Disagreement, FAILED, Fence, INLINE, Letters, header, kind, take_bytes};
+use crate::transport::Transport;
+use crate::wire;
+use fencepost_planner::ir::pattern::Order;
+use fencepost_planner::{Class, Error};
+
+impl Fence<'_> {
+    /// All ranks have seen that something is wrong: tell each other what, and give the error.
+    pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Letters) -> Error {
+        let me = self.world.rank;
+        let words = matches!(all.disagreement, Disagreement::Words);
+        let mut own = self.call.describe(self.windows);
+        if self.world.order.get() == Order::Relaxed && !self.windows.is_empty() {
+            own.push_str(" in relaxed order");
+        }
+        let mine = match &failed {
+            Some(error) => format!("{own} failed with: {error}"),
+            None => own.clone(),
+        };
+        let mut others = Vec::new();
+        let speaks = |flags: u32| words || flags & FAILED != 0;
+        let exchange = (|| {
+            if words || failed.is_some() {
+                for to in (0..self.world.size).filter(|&to| to != me) {
+                    self.world.post_kept(
+                        self.endpoint,
+                        to,
+                        header(0, kind::EXPLAIN, 0),
+                        mine.clone().into_bytes(),
+                    )?;
+                }
+            }
+            for from in (0..self.world.size).filter(|&from| from != me) {
+                let (flags, frames) =
+                    self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
+                if frames != INLINE {
+                    wire::discard(self.world, self.endpoint, from, frames)?;
+                }
+                if speaks(flags) {
+                    let text =
+                        String::from_utf8_lossy(&take_bytes(self.world, self.endpoint, from, kind::EXPLAIN)?)
+                            .into_owned();
+                    others.push((from, flags & FAILED != 0, text));
+                }
+                if !words && !self.endpoint.reaches(from) {
+                    // What left early for these windows has come before the letter: look, and drop it.
+                    self.world.poll(self.endpoint, from)?;
+                    self.windows.iter().for_each(|window| self.world.drop_early(from, window, word));
+                }
+            }
+            Ok(())
+        })();
+        if let Err(lost) = exchange {
+            return failed.unwrap_or_else(|| self.world.lost(&lost, self.call));
+        }
+        if let Some(error) = failed {
+            return error;
+        }
+        if let Some((rank, _, text)) = others.iter().find(|(_, failed, _)| *failed) {
+            return self.call.error(
+                self.world,
+                Class::RmaSync,
+                format!("rank {rank} did not complete this epoch: {text}; nothing was applied"),
+            );
+        }
+        let (rank, _, text) =
+            others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
+        self.call.error(
+            self.world,
+            Class::RmaSync,
+            format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments; nothing was applied"),
+        )
+    }
+}

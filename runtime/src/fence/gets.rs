@@ -1,0 +1,132 @@
+//! Gets: what was asked for is read from M, and lands when nobody reads any more.
+
+use super::apply::move_one;
+use super::sources::find;
+use super::{Fence, READS};
+use crate::kernel;
+use crate::pending::{Get, Into as Landing, ONE, Pending};
+use crate::transport::Transport;
+use crate::window::WindowCore;
+use crate::wire;
+use fencepost_planner::Result;
+
+impl Fence<'_> {
+    /// Read what was asked for from M, wait until nobody reads any more, and land it.
+    pub(super) fn get(&mut self, word: u64, flags: u32) -> Result<()> {
+        let me = self.world.rank;
+        wire::answer(self.world, self.endpoint, self.windows, word)
+            .map_err(|lost| self.world.lost(&lost, self.call))?;
+        for window in self.windows {
+            let pending = &mut *window.pending.borrow_mut();
+            let size = window.element.size as usize;
+            pending.words.clear();
+            if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
+                let read = |get: &Get| {
+                    let memory = window.lanes[get.target as usize].memory.get().cast::<u64>();
+                    // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
+                    // is written to its window before all have settled; elements of eight bytes may be unaligned.
+                    unsafe { memory.add(get.at as usize).read_unaligned() }
+                };
+                pending.words.extend(pending.gets.iter().map(read));
+                continue;
+            }
+            let mut staged = std::mem::take(&mut pending.staged);
+            let bytes = pending.gets.iter().map(|get| pending.count(get) * size).sum();
+            staged.clear();
+            staged.resize(bytes, 0);
+            let mut at = 0;
+            for get in &pending.gets {
+                let (target, to) = (get.target as usize, at);
+                at += pending.count(get) * size;
+                if target != me && !self.endpoint.reaches(target) {
+                    continue;
+                }
+                let region =
+                    window.peers[target].region.as_ref().expect("a region is known where memory is reached");
+                let to = staged[to..at].as_mut_ptr();
+                // SAFETY: what is asked for was checked against the target's length; the target is in this fence and
+                // nothing is written to its window before all have settled; `to` has room for as many elements.
+                unsafe {
+                    if get.wide != ONE {
+                        kernel::pack(region.base(), &pending.wide[get.wide as usize].remote, size, to);
+                    } else {
+                        move_one(region.base().add(get.at as usize * size), to, size);
+                    }
+                }
+            }
+            pending.staged = staged;
+        }
+        wire::take_answers(self.world, self.endpoint, self.windows, word)
+            .map_err(|lost| self.world.lost(&lost, self.call))?;
+        if flags & READS != 0 {
+            self.settle()?;
+        }
+        self.land();
+        Ok(())
+    }
+
+    /// Land gets in program order: that of each window, and across windows by their places among all gets.
+    fn land(&self) {
+        if let [window] = self.windows {
+            let pending = window.pending.borrow();
+            if !pending.words.is_empty() {
+                let base = window.region.base().cast::<u64>();
+                for (get, word) in pending.gets.iter().zip(&pending.words) {
+                    // SAFETY: checked against this rank's part at the call; all reads of M are done (settle).
+                    unsafe { base.add(get.into as usize).write_unaligned(*word) };
+                }
+                return;
+            }
+            let mut at = 0;
+            for get in &pending.gets {
+                at = self.land_one(window, &pending, get, at);
+            }
+            return;
+        }
+        // By window: the next get, and where its elements are staged.
+        let mut heads: [(usize, usize); 16] = [(0, 0); 16];
+        let mut more;
+        let heads: &mut [(usize, usize)] = if self.windows.len() <= 16 {
+            &mut heads[..self.windows.len()]
+        } else {
+            more = vec![(0, 0); self.windows.len()];
+            &mut more
+        };
+        loop {
+            let next =
+                self.windows.iter().zip(&*heads).enumerate().filter_map(|(w, (window, &(next, _)))| {
+                    Some((window.pending.borrow().gets.get(next)?.sequence, w))
+                });
+            let Some((_, w)) = next.min() else { break };
+            let pending = self.windows[w].pending.borrow();
+            let (next, at) = heads[w];
+            heads[w] = (next + 1, self.land_one(self.windows[w], &pending, &pending.gets[next], at));
+        }
+    }
+
+    /// Land what is staged at `at`; where what follows is staged.
+    fn land_one(&self, window: &WindowCore, pending: &Pending, get: &Get, at: usize) -> usize {
+        let size = window.element.size as usize;
+        let end = at + pending.count(get) * size;
+        let bytes = &pending.staged[at..end];
+        if get.wide == ONE {
+            // SAFETY: checked against this rank's part at the call; the rest as below.
+            unsafe { move_one(bytes.as_ptr(), window.region.base().add(get.into as usize * size), size) };
+            return end;
+        }
+        match &pending.wide[get.wide as usize].landing {
+            Landing::Ticket(slot) => slot.fill(bytes),
+            Landing::Section(key, section) => {
+                let into = find(self.windows, *key).expect("checked as the fence was entered");
+                // SAFETY: the section was checked against this rank's part; all reads of M are done (settle), and only
+                // this rank writes its memory.
+                unsafe { kernel::unpack(bytes.as_ptr(), into.region.base(), section, size) };
+            }
+            // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
+            Landing::Borrowed(to) => unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), *to, bytes.len())
+            },
+        }
+        end
+    }
+}

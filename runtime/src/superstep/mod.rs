@@ -1,0 +1,308 @@
+//! What `#[superstep]` calls: entering and leaving a superstep, and the claim that its pattern makes.
+//!
+//! The pattern of a superstep is a claim about its calls. The first time that a rank runs the superstep, and each time
+//! under the checker, the calls made are compared with it at each fence, before anything moves.
+
+mod claim;
+mod uniform;
+
+pub use claim::Claim;
+pub use uniform::{Uniform, UniformHash};
+
+use crate::fence::{self, Call};
+use crate::prepared::Ready;
+use crate::record::RecordedEpoch;
+use crate::window::WindowCore;
+use crate::world::{Held, Windows, WorldCore};
+use fencepost_planner::{Class, Error, Result};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
+use std::hash::{Hash as _, Hasher as _};
+use std::panic::Location;
+use std::rc::Rc;
+use uniform::Fnv;
+
+/// What is known of a superstep from its text.
+#[derive(Debug)]
+pub struct Superstep {
+    /// The function's name.
+    pub name: &'static str,
+    /// Its module.
+    pub module: &'static str,
+    /// Its file, as the compiler names it.
+    pub file: &'static str,
+    /// The line of its name.
+    pub line: u32,
+    /// The column of its name.
+    pub column: u32,
+    /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
+    pub fences: bool,
+}
+
+impl Superstep {
+    /// A hash of its name, the same on all ranks of one program.
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hash = Fnv::default();
+        (self.module, self.name).hash(&mut hash);
+        hash.finish()
+    }
+}
+
+/// The supersteps that a rank of a world is in, and those it has been in.
+#[derive(Default)]
+pub(crate) struct Supersteps {
+    running: RefCell<Vec<Running>>,
+    /// Those whose claim has been compared.
+    compared: RefCell<Vec<*const Superstep>>,
+    /// The plan of the next superstep that is entered, where it is prepared.
+    pub(crate) bound: RefCell<Option<Rc<Ready>>>,
+    /// Whether the last fence failed: every rank knows then.
+    failed: Cell<bool>,
+    /// Whether each execution is compared, not only the first.
+    check: Cell<bool>,
+}
+
+struct Running {
+    call: Call,
+    windows: Held,
+    claim: Option<Rc<[RecordedEpoch]>>,
+    /// Which epoch of the claim comes next.
+    next: usize,
+}
+
+impl Supersteps {
+    /// What a fence is called in: the superstep around it gives it its name and hash.
+    pub(crate) fn call(&self, call: &Call) -> Call {
+        match self.running.borrow().last() {
+            Some(running) if call.name.is_none() => {
+                Call { hash: running.call.hash ^ call.hash, name: running.call.name, ..*call }
+            }
+            _ => *call,
+        }
+    }
+
+    /// Compare each execution with its pattern, or only the first.
+    pub(crate) fn check(&self, each: bool) {
+        self.check.set(each);
+    }
+
+    /// Whether each execution is compared.
+    pub(crate) fn checks(&self) -> bool {
+        self.check.get()
+    }
+
+    /// Whether the calls that are being made will be compared before anything moves.
+    pub(crate) fn comparing(&self) -> bool {
+        self.running.borrow().last().is_some_and(|running| running.claim.is_some())
+    }
+
+    /// Keep whether a fence failed.
+    pub(crate) fn fenced(&self, failed: bool) {
+        self.failed.set(failed);
+    }
+}
+
+/// Begin a superstep.
+///
+/// # Errors
+/// `RMA_SYNC` where operations wait for the fence of one of the windows: every rank's superstep fails then.
+#[track_caller]
+pub fn enter<'w>(
+    superstep: &'static Superstep,
+    windows: impl Windows<'w>,
+    uniform: u64,
+    claim: Option<Claim<'_>>,
+) -> Result<Scope> {
+    let hash = superstep.hash() ^ uniform;
+    let call = Call { hash, name: Some(superstep.name), site: Location::caller() };
+    let held = windows.held();
+    windows.with(|windows| {
+        let Some(first) = windows.first() else {
+            return Err(Error::new(Class::Intern, "a superstep without windows"));
+        };
+        let world = first.world.clone();
+        let bound = world.supersteps.bound.take();
+        if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
+            let message = format!(
+                "operations wait for the fence of window {}: fence it before the superstep begins",
+                waiting.key.window
+            );
+            let error = call.error(&world, Class::RmaSync, message);
+            windows.iter().for_each(|window| window.discard());
+            let failed = match bound {
+                Some(ready) => {
+                    ready.abandon(windows, &error);
+                    Err(error)
+                }
+                None => fence::fence(&world, windows, &call, Some(error)),
+            };
+            return failed.and(Err(call.error(&world, Class::Intern, "a fence that failed ended well")));
+        }
+        let claim = match &bound {
+            Some(ready) => {
+                ready.begin(windows, &call)?;
+                None
+            }
+            None => world.supersteps.claim(superstep, claim, windows, &world),
+        };
+        let depth = world.supersteps.begin(Running { call, windows: held.clone(), claim, next: 0 });
+        Ok(Scope {
+            superstep,
+            call,
+            world,
+            windows: held,
+            depth,
+            bound,
+            ended: Cell::new(false),
+            left: false,
+        })
+    })
+}
+
+impl Supersteps {
+    fn begin(&self, running: Running) -> usize {
+        self.failed.set(false);
+        let mut all = self.running.borrow_mut();
+        all.push(running);
+        all.len() - 1
+    }
+
+    fn end(&self, depth: usize) {
+        self.running.borrow_mut().truncate(depth);
+    }
+}
+
+/// A superstep being run.
+#[must_use = "a superstep is left by `leave`"]
+pub struct Scope {
+    superstep: &'static Superstep,
+    call: Call,
+    world: Rc<WorldCore>,
+    /// Those it was entered with.
+    windows: Held,
+    depth: usize,
+    /// Its plan, where it is prepared.
+    bound: Option<Rc<Ready>>,
+    /// Whether its last fence is behind it.
+    ended: Cell<bool>,
+    left: bool,
+}
+
+impl Scope {
+    /// The last fence of the body is done: what fails from here on fails on this rank only.
+    pub fn ended(&self) {
+        self.ended.set(true);
+    }
+
+    /// End the superstep: with the fence of all its windows, if its body has none of its own. One that failed discards
+    /// what it collected, and takes part in the fence so that every rank learns of it.
+    ///
+    /// # Errors
+    /// That of the body, or of the fence.
+    pub fn leave<'w, R, E>(mut self, windows: impl Windows<'w>, result: Result<R, E>) -> Result<R, E>
+    where
+        E: From<Error> + Display,
+    {
+        self.left = true;
+        let failed =
+            result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
+        let ended = windows.with(|windows| self.end(windows, failed));
+        self.world.supersteps.end(self.depth);
+        // A body's own error is returned as it is: what the fence says of it is for the others.
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+
+    fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
+        if let Some(ready) = &self.bound {
+            return ready.end(windows, &self.windows, &self.call, failed.map_or(Ok(()), Err));
+        }
+        if failed.is_none() && self.superstep.fences {
+            return self.nothing_open(windows);
+        }
+        if failed.is_some() {
+            windows.iter().for_each(|window| window.discard());
+            if self.ended.get() || self.world.supersteps.failed.get() {
+                return Ok(());
+            }
+        }
+        fence::fence(&self.world, windows, &self.call, failed)
+    }
+}
+
+impl Scope {
+    /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
+    fn nothing_open(&self, windows: &[&WindowCore]) -> Result<()> {
+        let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
+        let message = format!(
+            "operations on window {} come after the last fence of the superstep: add a fence after them, or move them up",
+            waiting.key.window
+        );
+        windows.iter().for_each(|window| window.discard());
+        Err(self.call.error(&self.world, Class::RmaSync, message))
+    }
+}
+
+impl Drop for Scope {
+    /// The body has unwound: what it collected is gone, and every rank learns of it at its fence.
+    fn drop(&mut self) {
+        if self.left {
+            return;
+        }
+        self.world.supersteps.end(self.depth);
+        let none: &[&WindowCore] = &[];
+        let mut windows: [&WindowCore; 6] = match self.windows.first() {
+            Some(Some(first)) => [&**first; 6],
+            _ => return,
+        };
+        let mut count = 0;
+        for (window, held) in windows.iter_mut().zip(self.windows.iter().flatten()) {
+            *window = held;
+            count += 1;
+        }
+        let windows = windows.get(..count).unwrap_or(none);
+        let error = self.call.error(&self.world, Class::Other, "the superstep's body panicked");
+        match &self.bound {
+            Some(ready) => ready.abandon(windows, &error),
+            // The error is for the others: this rank is unwinding already.
+            None => drop(self.end(windows, Some(error))),
+        }
+    }
+}
+
+/// A fence that orders nothing, and is left out.
+///
+/// # Errors
+/// Never.
+pub fn orders_nothing() -> Result<()> {
+    Ok(())
+}
+
+/// A superstep's error as one of ours.
+pub fn error_of<E: Display + 'static>(error: E) -> Error {
+    let mut error = Some(error);
+    if let Some(ours) = (&mut error as &mut dyn Any).downcast_mut::<Option<Error>>()
+        && let Some(ours) = ours.take()
+    {
+        return ours;
+    }
+    let message = error.map_or_else(String::new, |error| error.to_string());
+    Error::new(Class::Other, message)
+}
+
+/// The error of a superstep that returns one at `line`, where its pattern is recorded.
+pub fn left(line: u32) -> Error {
+    Error::new(Class::Other, format!("the superstep returns an error at line {line}"))
+}
+
+/// An element whose value does not matter.
+pub fn zero<T: bytemuck::Zeroable>() -> T {
+    T::zeroed()
+}
+
+/// As many elements as the range has, whose values do not matter.
+pub fn zeros<T: bytemuck::Zeroable>(range: std::ops::Range<usize>) -> Vec<T> {
+    range.map(|_| T::zeroed()).collect()
+}

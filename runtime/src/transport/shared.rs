@@ -1,0 +1,298 @@
+//! One rank's end of a world whose ranks reach one another's memory, whatever that memory stands on.
+//!
+//! Letters are cells that the reader looks at in place, frames are descriptors of memory that the reader looks at in place.
+
+use std::io;
+
+use super::bell::{Bells, Pause};
+use super::letters::{Desk, Matrix};
+use super::meter::Meter;
+use super::placed::{Kept, Places};
+use super::ring::{Queues, Receiver, Sender, queues};
+use super::roll::{Dead, Roll};
+use super::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Transport};
+
+/// What the memory of a world stands on.
+pub trait Ground {
+    /// Whether all ranks are threads of one process.
+    const SHARES: bool;
+
+    /// Where rings go.
+    fn places(&mut self) -> &mut impl Places;
+
+    /// Where others may read `len` bytes that are to be frame `number` to `to`; the frames before `released` were released.
+    ///
+    /// # Errors
+    /// There is no room.
+    ///
+    /// # Safety
+    /// As [`Transport::post`].
+    unsafe fn carry(
+        &mut self,
+        to: usize,
+        number: u64,
+        released: u64,
+        payload: *const u8,
+        len: usize,
+    ) -> io::Result<*const u8>;
+
+    /// Keep memory until nobody of this world may read it any more.
+    fn keep(&mut self, roll: &Roll, kept: Vec<Kept>);
+
+    /// See [`Transport::found`].
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>>;
+
+    /// See [`Transport::enter`].
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint>;
+}
+
+/// What the ranks of one world share.
+#[derive(Clone)]
+pub(super) struct Common {
+    matrix: Matrix,
+    queues: Queues,
+    pub(super) roll: Roll,
+}
+
+impl Common {
+    pub(super) fn place(size: usize, dead: Option<Dead>, places: &mut impl Places) -> io::Result<Self> {
+        Ok(Self {
+            matrix: Matrix::place(size, 2, places)?,
+            queues: queues(size, places)?,
+            roll: Roll::place(size, dead, places)?,
+        })
+    }
+}
+
+/// One rank's end of a world whose ranks reach one another's memory.
+pub struct SharedEnd<G: Ground> {
+    rank: usize,
+    desk: Desk,
+    /// To each rank.
+    senders: Vec<Sender>,
+    /// From each rank.
+    receivers: Vec<Receiver>,
+    bells: Bells,
+    roll: Roll,
+    meter: Meter,
+    ground: G,
+}
+
+impl<G: Ground> SharedEnd<G> {
+    /// The end of `rank`, which has only one.
+    pub(super) fn new(rank: usize, size: usize, common: &Common, bells: Bells, ground: G) -> Self {
+        let queues = || common.queues.clone();
+        Self {
+            rank,
+            desk: Desk::new(rank, size, common.matrix.clone()),
+            senders: (0..size).map(|to| Sender::new(queues(), rank * size + to)).collect(),
+            receivers: (0..size).map(|from| Receiver::new(queues(), from * size + rank)).collect(),
+            bells,
+            roll: common.roll.clone(),
+            meter: Meter::default(),
+            ground,
+        }
+    }
+
+    /// There is no room for what I would send: the world ends.
+    #[cold]
+    fn no_room(&mut self, error: &io::Error) -> Lost {
+        self.end(Cause { rank: self.rank, what: error.to_string() });
+        self.roll.lost(self.rank).unwrap_or(Lost { rank: self.rank, how: Loss::Ended(error.to_string()) })
+    }
+
+    /// Whether I may send to `to`.
+    #[inline]
+    fn may_send(&self, to: usize) -> Result<(), Lost> {
+        let roll = &self.roll;
+        match roll.lost(self.rank).or_else(|| roll.lost(to)) {
+            Some(lost) => Err(lost),
+            None => Ok(()),
+        }
+    }
+
+    /// What a fruitless look for something of `from` means; `again` looks again.
+    #[inline]
+    fn missing<T>(
+        &mut self,
+        from: usize,
+        again: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Result<Option<T>, Lost> {
+        match self.roll.lost(from) {
+            None => Ok(None),
+            // What it sent before can be seen now, if it could not before.
+            Some(lost) => again(self).map(Some).ok_or(lost),
+        }
+    }
+}
+
+impl<G: Ground> Transport for SharedEnd<G> {
+    #[inline]
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        self.senders.len()
+    }
+
+    #[inline]
+    fn reaches(&self, _peer: usize) -> bool {
+        true
+    }
+
+    #[inline]
+    fn shares(&self, _peer: usize) -> bool {
+        G::SHARES
+    }
+
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+        self.ground.found(members)
+    }
+
+    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        self.ground.enter(number, members, index)
+    }
+
+    #[inline]
+    fn letter(&mut self, to: usize) -> &mut Letter {
+        self.desk.draft(to)
+    }
+
+    #[inline]
+    fn publish(&mut self, word: u64) -> Result<(), Lost> {
+        self.may_send(self.rank)?;
+        self.desk.publish(word);
+        self.meter.exchanges += 1;
+        self.bells.ring_others(self.rank);
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
+        if !self.desk.arrived(from)
+            && self.missing(from, |end| end.desk.arrived(from).then_some(()))?.is_none()
+        {
+            return Ok(None);
+        }
+        Ok(self.desk.read(from))
+    }
+
+    #[inline]
+    fn settle(&mut self) -> Result<(), Lost> {
+        self.may_send(self.rank)?;
+        self.desk.settle();
+        self.meter.settles += 1;
+        self.bells.ring_others(self.rank);
+        Ok(())
+    }
+
+    #[inline]
+    fn settled(&mut self, from: usize) -> Result<bool, Lost> {
+        if self.desk.settled(from) {
+            return Ok(true);
+        }
+        let settled = self.missing(from, |end| end.desk.settled(from).then_some(()))?;
+        Ok(settled.is_some())
+    }
+
+    #[inline]
+    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+        self.may_send(to)?;
+        let sender = &mut self.senders[to];
+        let payload = if G::SHARES || len == 0 {
+            payload
+        } else {
+            // SAFETY: the caller's promise is the same.
+            unsafe { self.ground.carry(to, sender.posted(), sender.released(), payload, len) }
+                .map_err(|error| self.no_room(&error))?
+        };
+        self.senders[to]
+            .post(Frame { header, payload, len }, self.ground.places())
+            .map_err(|error| self.no_room(&error))?;
+        self.meter.count(header, len);
+        self.bells.ring([to]);
+        Ok(())
+    }
+
+    #[inline]
+    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
+        match self.receivers[from].peek() {
+            Some(frame) => Ok(Some(frame)),
+            None => self.missing(from, |end| end.receivers[from].peek()),
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, from: usize) {
+        assert!(self.receivers[from].release(), "no frame of rank {from} is open");
+        self.meter.releases += 1;
+        self.bells.ring([from]);
+    }
+
+    #[inline]
+    fn released(&mut self, to: usize) -> u64 {
+        // One that has left reads nothing any more.
+        if self.roll.gone(to) { self.senders[to].posted() } else { self.senders[to].released() }
+    }
+
+    fn lost(&mut self, peer: usize) -> Option<Lost> {
+        self.roll.lost(peer)
+    }
+
+    #[inline]
+    fn idle(&mut self, pause: &mut Pause) {
+        self.bells.rest(self.rank, pause);
+    }
+
+    fn leave(&mut self, how: Leave) {
+        if self.roll.strike(self.rank, Loss::Left(how)) {
+            self.bells.ring_others(self.rank);
+        }
+    }
+
+    fn end(&mut self, cause: Cause) {
+        self.roll.end(cause);
+        self.bells.ring_others(self.rank);
+    }
+
+    #[inline]
+    fn announce(&mut self, word: u64) {
+        self.roll.announce(self.rank, word);
+    }
+
+    fn announced(&self, peer: usize) -> u64 {
+        self.roll.announced(peer)
+    }
+
+    #[inline]
+    fn touching(&mut self, on: bool) -> bool {
+        let goes_on = self.roll.touch(self.rank, on);
+        if !on && self.roll.ended() {
+            self.bells.ring_others(self.rank); // who ended it may wait for that
+        }
+        goes_on
+    }
+
+    fn is_touching(&self, peer: usize) -> bool {
+        self.roll.touches(peer)
+    }
+
+    fn drained(&mut self, _: usize) -> bool {
+        true // a post shows at once
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+impl<G: Ground> Drop for SharedEnd<G> {
+    fn drop(&mut self) {
+        self.leave(super::dropped());
+        let kept = self.senders.drain(..).flat_map(Sender::into_kept).collect();
+        self.roll.detach(self.rank);
+        self.ground.keep(&self.roll, kept);
+    }
+}

@@ -1,0 +1,193 @@
+//! How much memory may be asked of the machine now, by what says so.
+//!
+//! Pages of a memory file that can't be had when they are first touched end the process with SIGBUS, or some other
+//! process by the kernel's choice. So pages are asked for before they are used, and only where the machine, the control
+//! groups of this process and its limits leave room for them.
+
+use std::fmt;
+use std::io;
+
+/// What was asked for, and what there is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Refusal {
+    pub(super) asked: u64,
+    pub(super) there_is: u64,
+    /// Who leaves no more than that.
+    pub(super) by: &'static str,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, there_is, by } = self;
+        write!(f, "asked for {} of shared memory, and there is {} ({by})", Size(*asked), Size(*there_is))
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        io::Error::new(io::ErrorKind::OutOfMemory, refusal)
+    }
+}
+
+/// Bytes, in words.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = ["KiB", "MiB", "GiB", "TiB"];
+        let mut size = self.0 as f64 / 1024.0;
+        let mut unit = 0;
+        while size >= 1024.0 && unit + 1 < units.len() {
+            (size, unit) = (size / 1024.0, unit + 1);
+        }
+        if self.0 < 1024 { write!(f, "{} bytes", self.0) } else { write!(f, "{size:.1} {}", units[unit]) }
+    }
+}
+
+/// Left to everybody else: the machine must not be emptied to its last page.
+const MARGIN: u64 = 32 << 20;
+
+/// Files of the kernel, by path.
+pub(super) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The kernel's own.
+pub(super) fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// How much may be asked for now, and who leaves no more.
+pub(super) fn there_is(read: Read<'_>) -> (u64, &'static str) {
+    let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
+    let machine = machine.map(|bytes| (bytes, "of the machine's memory"));
+    let group = groups(read).map(|bytes| (bytes, "of the memory limit of this process's control group"));
+    let least = machine.into_iter().chain(group).min_by_key(|(bytes, _)| *bytes);
+    least.map_or((u64::MAX, ""), |(bytes, by)| (bytes.saturating_sub(MARGIN), by))
+}
+
+/// How much there is altogether, on a machine that does nothing else.
+pub(super) fn whole(read: Read<'_>) -> u64 {
+    read("/proc/meminfo").and_then(|text| kib(&text, "MemTotal:")).unwrap_or(1 << 30)
+}
+
+/// A row of `/proc/meminfo`, in bytes.
+fn kib(text: &str, row: &str) -> Option<u64> {
+    let row = text.lines().find_map(|line| line.strip_prefix(row))?;
+    row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// What the control groups that this process is in leave, of either version.
+fn groups(read: Read<'_>) -> Option<u64> {
+    let mine = read("/proc/self/cgroup")?;
+    let left = mine.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let memory = controllers.split(',').any(|controller| controller == "memory");
+        let version = match controllers {
+            "" => &VERSION_2,
+            _ if memory => &VERSION_1,
+            _ => return None,
+        };
+        version.left(path, read)
+    });
+    left.min()
+}
+
+/// Where a version of control groups keeps what.
+struct Version {
+    root: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    /// In `memory.stat`: cached file pages that the kernel gives up first.
+    spare: &'static str,
+}
+
+const VERSION_2: Version =
+    Version { root: "/sys/fs/cgroup", limit: "memory.max", used: "memory.current", spare: "inactive_file " };
+const VERSION_1: Version = Version {
+    root: "/sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    spare: "total_inactive_file ",
+};
+
+impl Version {
+    /// What the group at `path` and all above it leave. Inside a container the path may be one of outside: then what the
+    /// container sees as the root is its group.
+    fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
+        let mut path = path.trim_end_matches('/');
+        let mut least = None;
+        loop {
+            if let Some(left) = self.left_by(path, read) {
+                least = Some(least.map_or(left, |least: u64| least.min(left)));
+            }
+            match path.rsplit_once('/') {
+                Some((above, _)) => path = above,
+                None => return least,
+            }
+        }
+    }
+
+    fn left_by(&self, path: &str, read: Read<'_>) -> Option<u64> {
+        let file = |name: &str| read(&format!("{}{path}/{name}", self.root));
+        let limit = file(self.limit)?.trim().parse::<u64>().ok()?; // "max" is none
+        let used = file(self.used)?.trim().parse::<u64>().ok()?;
+        let spare = file("memory.stat").and_then(|stat| {
+            stat.lines().find_map(|line| line.strip_prefix(self.spare)?.trim().parse::<u64>().ok())
+        });
+        Some(limit.saturating_sub(used.saturating_sub(spare.unwrap_or(0))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal:       1000000 kB\nMemFree: 5 kB\nMemAvailable:     500000 kB\n";
+
+    fn files<'a>(all: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        move |path| all.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned())
+    }
+
+    #[test]
+    fn without_groups_the_machine_says_what_there_is() {
+        let read = files(&[("/proc/meminfo", MEMINFO)]);
+        assert_eq!(there_is(&read), (500_000 * 1024 - MARGIN, "of the machine's memory"));
+        assert_eq!(whole(&read), 1_000_000 * 1024);
+    }
+
+    #[test]
+    fn the_tightest_group_on_the_way_up_says_what_there_is_and_cached_files_do_not_count() {
+        let read = files(&[
+            ("/proc/meminfo", MEMINFO),
+            ("/proc/self/cgroup", "0::/jobs/one\n"),
+            ("/sys/fs/cgroup/jobs/one/memory.max", "max\n"),
+            ("/sys/fs/cgroup/jobs/one/memory.current", "7\n"),
+            ("/sys/fs/cgroup/jobs/memory.max", "200000000\n"),
+            ("/sys/fs/cgroup/jobs/memory.current", "150000000\n"),
+            ("/sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 50000000\n"),
+        ]);
+        let by = "of the memory limit of this process's control group";
+        assert_eq!(there_is(&read), (100_000_000 - MARGIN, by));
+    }
+
+    #[test]
+    fn groups_of_the_first_version_and_those_of_containers_are_found() {
+        let read = files(&[
+            ("/proc/meminfo", MEMINFO),
+            ("/proc/self/cgroup", "5:cpu,cpuacct:/x\n3:memory:/outside/7\n0::/none\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "90000000\n"),
+            ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "10000000\n"),
+        ]);
+        assert_eq!(there_is(&read).0, 80_000_000 - MARGIN);
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_asked_and_what_there_is() {
+        let refusal = Refusal { asked: 3 << 30, there_is: 900 << 20, by: "of the machine's memory" };
+        let text = "asked for 3.0 GiB of shared memory, and there is 900.0 MiB (of the machine's memory)";
+        assert_eq!(refusal.to_string(), text);
+        assert_eq!(io::Error::from(refusal).kind(), io::ErrorKind::OutOfMemory);
+    }
+}

@@ -1,0 +1,89 @@
+//! [`Extents`]: ranges of numbers that are free, joined where they touch.
+
+use std::collections::BTreeMap;
+
+/// Free ranges, by where they begin.
+#[derive(Default, Debug)]
+pub(super) struct Extents {
+    free: BTreeMap<u64, u64>,
+    total: u64,
+}
+
+impl Extents {
+    /// How much is free.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Take `len` from the first range that has as much.
+    pub(super) fn take(&mut self, len: u64) -> Option<u64> {
+        let (&start, &has) = self.free.iter().find(|&(_, &has)| has >= len)?;
+        self.free.remove(&start);
+        if has > len {
+            self.free.insert(start + len, has - len);
+        }
+        self.total -= len;
+        Some(start)
+    }
+
+    /// Give back what was taken, or give more.
+    pub(super) fn give(&mut self, start: u64, len: u64) {
+        let (mut from, mut to) = (start, start + len);
+        if let Some((&before, &has)) = self.free.range(..start).next_back() {
+            debug_assert!(before + has <= start, "given twice");
+            if before + has == start {
+                self.free.remove(&before);
+                from = before;
+            }
+        }
+        if let Some((&after, &has)) = self.free.range(start..).next() {
+            debug_assert!(to <= after, "given twice");
+            if after == to {
+                self.free.remove(&after);
+                to = after + has;
+            }
+        }
+        self.free.insert(from, to - from);
+        self.total += len;
+    }
+
+    /// Take all.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        self.total = 0;
+        std::mem::take(&mut self.free).into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn what_is_taken_is_nobody_elses_and_all_comes_together_again(
+            steps in prop::collection::vec((1u64..50, any::<prop::sample::Index>(), any::<bool>()), 1..100),
+        ) {
+            let mut extents = Extents::default();
+            extents.give(0, 1000);
+            let mut taken: Vec<(u64, u64)> = Vec::new();
+            for (len, which, gives) in steps {
+                if gives && !taken.is_empty() {
+                    let (start, len) = taken.swap_remove(which.index(taken.len()));
+                    extents.give(start, len);
+                } else if let Some(start) = extents.take(len) {
+                    prop_assert!(start + len <= 1000);
+                    prop_assert!(taken.iter().all(|&(other, has)| start + len <= other || other + has <= start));
+                    taken.push((start, len));
+                }
+                let used: u64 = taken.iter().map(|(_, len)| len).sum();
+                prop_assert_eq!(extents.total(), 1000 - used);
+            }
+            for (start, len) in taken {
+                extents.give(start, len);
+            }
+            prop_assert_eq!(extents.take(1000), Some(0));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Frames that come: checked before they are believed, kept until they are applied.
+
+use super::describe::{Description, Parts, parts, read_description};
+use super::{Arrived, Described, SLOTS, Wire, emptied};
+use crate::fence::{Call, Items, kind, wait};
+use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
+use crate::transport::{Endpoint, Lost, Transport};
+use crate::window::WindowCore;
+use crate::world::WorldCore;
+use fencepost_planner::Result;
+use fencepost_planner::datatype::Datatype;
+
+/// Take in one frame of operations from `from`.
+pub(crate) fn receive(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    from: usize,
+    word: u64,
+    call: &Call,
+) -> Result<()> {
+    let frame =
+        wait(endpoint, |endpoint| world.poll(endpoint, from)).map_err(|lost| world.lost(&lost, call))?;
+    // SAFETY: a frame is readable until it is released, below.
+    let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let window = windows.iter().find(|window| window.key.window == frame.header.extra);
+    let taken = match window {
+        Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
+            take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
+        }
+        _ => None,
+    };
+    endpoint.release(from);
+    taken.ok_or_else(|| world.corrupt(endpoint, from, call))
+}
+
+/// Check a frame and keep it until it is applied. `None` for one that cannot be.
+fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
+    let wire = &mut *window.wire.borrow_mut();
+    if !wire.arrived[from].is_empty() {
+        return None; // one frame an epoch: a second one could change what the first was checked against
+    }
+    let Parts { slot, same, records, description, values } = parts(payload)?;
+    let memory = &mut wire.got[from];
+    if same {
+        memory.slots.get(slot)?;
+    } else {
+        if slot >= SLOTS || slot > memory.slots.len() {
+            return None;
+        }
+        if slot == memory.slots.len() {
+            memory.slots.push((0, Description::default()));
+        }
+        read_description(&mut memory.slots[slot].1, description)?;
+    }
+    let description = &memory.slots[slot].1;
+    check(window, description, records, values.len())?;
+    let mut kept = wire.spare.pop().unwrap_or_default();
+    kept.extend_from_slice(values);
+    wire.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
+    Some(())
+}
+
+/// Take in what left early, now that the frame of the fence says which of it counts; the rest was given up.
+fn take_early(world: &WorldCore, window: &WindowCore, from: usize, word: u64, fence: &[u8]) -> Option<()> {
+    let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
+    let epoch = fence.get(16..20)?;
+    let staged = world.staged.borrow_mut().take(from, window.key.window, word);
+    let mut arrived = Vec::new();
+    for payload in staged.into_iter().filter(|payload| payload.get(16..20) == Some(epoch)) {
+        let Parts { records, description, values, .. } = parts(&payload)?;
+        let mut own = Description::default();
+        read_description(&mut own, description)?;
+        check(window, &own, records, values.len())?;
+        if !own.gets.is_empty() {
+            return None;
+        }
+        arrived.push(Arrived { described: Described::Own(own), values: values.to_vec(), records });
+    }
+    let all = arrived.len() == left as usize;
+    window.wire.borrow_mut().arrived[from].splice(0..0, arrived);
+    all.then_some(())
+}
+
+/// Whether all that is described lies in this rank's window and in the values that came.
+fn check(window: &WindowCore, description: &Description, records: usize, values: usize) -> Option<()> {
+    let len = window.peers[window.world.rank].len;
+    let size = window.element.size as usize;
+    let inside = |datatype: &Datatype| datatype.low() >= 0 && datatype.high() <= len as i64;
+    let operator = |code: u64| code == PUT || op_of(code).is_some_and(|op| op.takes(window.element));
+    let arena = values.checked_sub(records.checked_mul(8)?)?;
+    let heads = description.heads.iter().all(|&head| {
+        let head = Head(head);
+        match head.code() {
+            WIDE => head.at() < description.wide.len(),
+            code => head.at() < len && size <= 8 && operator(code),
+        }
+    });
+    let wide = description.wide.iter().all(|wide| {
+        let WideSource::Bytes(at) = wide.source else { return false };
+        let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
+        inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
+    });
+    // Few bytes can ask for very much, since a datatype may name an element many times.
+    let gets = description.gets.iter().all(inside)
+        && description
+            .gets
+            .iter()
+            .try_fold(0usize, |sum, get| {
+                get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
+            })
+            .is_some_and(|bytes| isize::try_from(bytes).is_ok());
+    (heads && wide && gets && description.heads.len() == records).then_some(())
+}
+
+/// Apply what came from `origin`.
+pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
+    let wire = &mut *window.wire.borrow_mut();
+    let Wire { got, arrived, spare, .. } = wire;
+    for arrived in arrived[origin].drain(..) {
+        let description = match &arrived.described {
+            Described::Slot(slot) => &got[origin].slots[*slot].1,
+            Described::Own(own) => own,
+        };
+        let (values, bytes) = arrived.values.split_at(arrived.records * 8);
+        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+        unsafe {
+            (window.apply)(base, len, Items::Split(&description.heads, values), &description.wide, bytes)
+        };
+        spare.push(emptied(arrived.values));
+    }
+}
+
+/// Drop the frames of an epoch that failed.
+pub(crate) fn discard(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    frames: usize,
+) -> Result<(), Lost> {
+    for _ in 0..frames {
+        wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+        endpoint.release(from);
+    }
+    Ok(())
+}

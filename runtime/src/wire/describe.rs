@@ -1,0 +1,96 @@
+//! A frame's bytes: the description of its operations, and their elements.
+
+use crate::outbox::{Outbox, Wide, WideSource};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::{Class, Error, Result};
+
+/// Bytes before a frame's description:
+///
+/// ```text
+/// 0  slot, 1 whether it is remembered, 4 records (u32), 8 bytes of description (u64)
+/// 16 the epoch among the sender's (u32), 20 how many frames of it left early (u32)
+/// ```
+pub(super) const HEAD: usize = 24;
+
+/// Operations without their elements.
+#[derive(Default)]
+pub(super) struct Description {
+    pub(super) heads: Vec<u64>,
+    pub(super) wide: Vec<Wide>,
+    pub(super) gets: Vec<Datatype>,
+}
+
+/// Begin a frame: room for its head, and the description of what is in the outbox; that of `gets` gets is to follow.
+pub(super) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Result<()> {
+    frame.clear();
+    frame.extend_from_slice(&[0; HEAD]);
+    frame.extend_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(outbox.wide.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&(gets as u32).to_le_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.head.to_le_bytes()));
+    for wide in &outbox.wide {
+        let WideSource::Bytes(at) = wide.source else {
+            return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
+        };
+        frame.push(wide.code as u8);
+        frame.extend_from_slice(&(at as u64).to_le_bytes());
+        wide.remote.encode(frame);
+    }
+    Ok(())
+}
+
+/// End a frame: the elements, and how much there is of what. Gives the bytes of the description.
+pub(super) fn fill(frame: &mut Vec<u8>, outbox: &Outbox) -> usize {
+    let described = frame.len() - HEAD;
+    frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
+    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.value.to_le_bytes()));
+    frame.extend_from_slice(&outbox.bytes);
+    described
+}
+
+/// A frame, taken apart.
+pub(super) struct Parts<'a> {
+    pub(super) slot: usize,
+    pub(super) same: bool,
+    pub(super) records: usize,
+    pub(super) description: &'a [u8],
+    pub(super) values: &'a [u8],
+}
+
+pub(super) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
+    let (head, rest) = payload.split_at_checked(HEAD)?;
+    let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
+    let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
+    let (description, values) = rest.split_at_checked(described)?;
+    Some(Parts { slot: head[0] as usize, same: head[1] == 1, records, description, values })
+}
+
+pub(super) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
+    let number = |bytes: &mut &[u8]| -> Option<usize> {
+        let (four, rest) = bytes.split_first_chunk::<4>()?;
+        *bytes = rest;
+        Some(u32::from_le_bytes(*four) as usize)
+    };
+    let (records, wide, gets) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
+    number(&mut bytes)?;
+    let (heads, mut bytes) = bytes.split_at_checked(records.checked_mul(8)?)?;
+    into.heads.clear();
+    into.heads.extend(
+        heads.chunks_exact(8).map(|head| u64::from_le_bytes(head.try_into().expect("chunks of eight"))),
+    );
+    into.wide.clear();
+    for _ in 0..wide {
+        let (head, rest) = bytes.split_first_chunk::<9>()?;
+        bytes = rest;
+        let at = usize::try_from(u64::from_le_bytes(head[1..9].try_into().ok()?)).ok()?;
+        let remote = Datatype::decode(&mut bytes).ok()?;
+        into.wide.push(Wide { code: u64::from(head[0]), remote, source: WideSource::Bytes(at) });
+    }
+    into.gets.clear();
+    for _ in 0..gets {
+        into.gets.push(Datatype::decode(&mut bytes).ok()?);
+    }
+    bytes.is_empty().then_some(())
+}

@@ -1,0 +1,98 @@
+//! Gets between ranks that only exchange messages: the target answers from M.
+
+use super::Described;
+use crate::fence::{header, kind, wait};
+use crate::kernel;
+use crate::transport::{Endpoint, Lost, Transport};
+use crate::window::WindowCore;
+use crate::world::WorldCore;
+
+/// Answer the gets of ranks that do not reach this rank's memory, from M.
+pub(crate) fn answer(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
+    for window in windows {
+        let wire = &mut *window.wire.borrow_mut();
+        let size = window.element.size as usize;
+        for to in 0..world.size {
+            wire.frame.clear();
+            let mut asked = false;
+            for arrived in &wire.arrived[to] {
+                let Described::Slot(slot) = arrived.described else { continue };
+                for get in &wire.got[to].slots[slot].1.gets {
+                    asked = true;
+                    let at = wire.frame.len();
+                    wire.frame.try_reserve(get.size() * size).map_err(|_| Lost {
+                        rank: to,
+                        how: crate::transport::Loss::Ended(
+                            "it asked for more than there is memory for".into(),
+                        ),
+                    })?;
+                    wire.frame.resize(at + get.size() * size, 0);
+                    // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
+                    unsafe { kernel::pack(window.region.base(), get, size, wire.frame[at..].as_mut_ptr()) };
+                }
+            }
+            if asked {
+                let head = header(word, kind::REPLY, window.key.window);
+                // SAFETY: a transport that does not reach `to` copies the payload.
+                unsafe { endpoint.post(to, head, wire.frame.as_ptr(), wire.frame.len()) }?;
+                world.posted(to);
+                world.count_sent(wire.frame.len(), 0);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Stage the answers to this rank's gets.
+pub(crate) fn take_answers(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
+    for window in windows {
+        let pending = &mut *window.pending.borrow_mut();
+        let size = window.element.size as usize;
+        for from in (0..world.size).filter(|&from| from != world.rank) {
+            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
+                continue;
+            }
+            let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+            // SAFETY: readable until released, below.
+            let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let expected: usize = pending
+                .gets
+                .iter()
+                .filter(|get| get.target as usize == from)
+                .map(|get| pending.count(get) * size)
+                .sum();
+            let good =
+                frame.header.kind == kind::REPLY && frame.header.word == word && payload.len() == expected;
+            if good {
+                let mut at = 0;
+                for i in 0..pending.gets.len() {
+                    let get = pending.gets[i];
+                    let len = pending.count(&get) * size;
+                    if get.target as usize == from {
+                        pending.staged[at..at + len].copy_from_slice(&payload[..len]);
+                        payload = &payload[len..];
+                    }
+                    at += len;
+                }
+            }
+            endpoint.release(from);
+            if !good {
+                return Err(Lost {
+                    rank: from,
+                    how: crate::transport::Loss::Ended("it sent an answer that is not one".into()),
+                });
+            }
+        }
+    }
+    Ok(())
+}
