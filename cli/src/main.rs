@@ -82,11 +82,16 @@ fn print(text: &[u8]) -> ExitCode {
     }
 }
 
-/// One line that says what can't be.
+/// One line that says what the command line asks in vain.
 fn usage(why: &str) -> ExitCode {
+    refused(fencepost_runtime::job::USAGE, why)
+}
+
+/// One line that says what can't be.
+fn refused(code: u8, why: &str) -> ExitCode {
     // Nobody may be there to read it.
     let _: io::Result<()> = writeln!(io::stderr(), "fencepost: {why}");
-    ExitCode::from(fencepost_runtime::job::USAGE)
+    ExitCode::from(code)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `fencepost run`: the command line of a job.
 
 use crate::hosts::{self, Named};
-use crate::{print, usage};
+use crate::{print, refused};
 use clap::{Args, ValueHint};
 use fencepost_runtime::job::{self, Host, Reach, Settings, Start};
 use std::ffi::OsString;
@@ -81,6 +81,18 @@ Examples:
 /// Keeps connections that carry nothing from being cut unnoticed, and never asks for a password.
 const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
+/// Why nothing is started, and the exit code that says so.
+struct Refusal {
+    code: u8,
+    why: String,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self { code: job::USAGE, why }
+    }
+}
+
 fn reach(text: &str) -> Result<Reach, String> {
     match text {
         "shm" => Ok(Reach::Shm),
@@ -94,7 +106,7 @@ impl Run {
     pub fn run(&self) -> ExitCode {
         let start = match self.start() {
             Ok(start) => start,
-            Err(why) => return usage(&why),
+            Err(refusal) => return refused(refusal.code, &refusal.why),
         };
         if self.show {
             return print(show(&start).as_bytes());
@@ -102,15 +114,17 @@ impl Run {
         ExitCode::from(start.run())
     }
 
-    fn start(&self) -> Result<Start, String> {
+    fn start(&self) -> Result<Start, Refusal> {
         let settings = Settings::from_environment()?;
         let here = |error: std::io::Error| error.to_string();
-        let (program, arguments) = self.program.split_first().ok_or("a program is missing")?;
+        let (program, arguments) =
+            self.program.split_first().ok_or_else(|| "a program is missing".to_owned())?;
         let hosts = self.placed()?;
         let several = hosts.len() > 1;
         let reach = self.transport.unwrap_or(if several { Reach::Tcp } else { Reach::Shm });
         if several && reach == Reach::Shm {
-            return Err(format!("{} hosts do not share memory: leave --transport shm out", hosts.len()));
+            let why = format!("{} hosts do not share memory: leave --transport shm out", hosts.len());
+            return Err(why.into());
         }
         let fencepost = match &self.remote_fencepost {
             Some(path) => path.clone(),
@@ -147,7 +161,7 @@ impl Run {
     }
 
     /// Which hosts take how many ranks, and how they are reached.
-    fn placed(&self) -> Result<Vec<Host>, String> {
+    fn placed(&self) -> Result<Vec<Host>, Refusal> {
         let ranks = self.ranks.map(NonZeroU32::get);
         let Some(named) = self.named()? else {
             let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
@@ -165,17 +179,21 @@ impl Run {
                 Some(bind) => bind.clone(),
                 // Nobody listens, so nothing need be known of the name.
                 None if alone => "127.0.0.1".into(),
-                None => job::resolve(&host.name)?.to_string(),
+                None => {
+                    let unknown = |why| Refusal { code: job::FAILED, why };
+                    job::resolve(&host.name).map_err(unknown)?.to_string()
+                }
             };
             let remote = self.remote(&host.name);
             hosts.push(Host { name: host.name, ranks, bind, remote });
         }
         let loopback = |host: &&Host| host.bind.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
         if let (Some(host), false) = (hosts.iter().find(loopback), hosts.iter().all(|host| loopback(&host))) {
-            return Err(format!(
+            let why = format!(
                 "host {} would listen at {}, where the others do not reach it: give {}=ADDRESS, or --bind",
                 host.name, host.bind, host.name
-            ));
+            );
+            return Err(why.into());
         }
         Ok(hosts)
     }

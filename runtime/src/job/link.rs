@@ -44,7 +44,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     /// Get ready; for connections, also the address that this rank is reached at.
-    pub(super) fn join(job: &Description, memory: Option<OwnedFd>) -> Result<(Self, Option<SocketAddr>), String> {
+    pub(super) fn join(
+        job: &Description,
+        memory: Option<OwnedFd>,
+    ) -> Result<(Self, Option<SocketAddr>), String> {
         match job.reach {
             Reach::Shm => {
                 let memory = memory.ok_or("no memory file came with the job")?;
@@ -52,7 +55,8 @@ impl Link {
                 Ok((Link::Shm(segment), None))
             }
             Reach::Tcp => {
-                let fabric = fabric(job).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
+                let fabric =
+                    fabric(job).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
                 let address = fabric.address().map_err(|error| error.to_string())?;
                 let connections = Connections { waiting: Mutex::new(Some(fabric)), begun: OnceLock::new() };
                 Ok((Link::Tcp(connections), Some(address)))
