@@ -28,18 +28,17 @@ fn put_and_fence(iterations: u64) -> Duration {
 fn main() {
     let one = Tables::new(draw(2, 64, 1));
     fencepost_benches::main(vec![
-        Contest::new("empty fence, 2 ranks", 1).side("flag barrier", |n| flag_barrier(2, n)).held(
-            "Fencepost",
-            1.6,
-            |n| fence(2, n),
-        ),
+        Contest::new("empty fence, 2 ranks", 1)
+            .side("flag barrier", |n| flag_barrier(2, n))
+            .held("Fencepost", 1.6, |n| fence(2, n))
+            .side("Fencepost, shm", ours::shm(|n| fence(2, n))),
         Contest::new("empty fence, 4 ranks on 2 cores", 1)
             .side("yielding barrier", |n| yield_barrier(4, n))
-            .held("Fencepost", 3.0, |n| fence(4, n)),
-        Contest::new("one 8-byte put and fence", 1).side("store and barrier", move |n| one.store(n)).held(
-            "Fencepost",
-            1.8,
-            put_and_fence,
-        ),
+            .held("Fencepost", 3.0, |n| fence(4, n))
+            .side("Fencepost, shm", ours::shm(|n| fence(4, n))),
+        Contest::new("one 8-byte put and fence", 1)
+            .side("store and barrier", move |n| one.store(n))
+            .held("Fencepost", 1.8, put_and_fence)
+            .side("Fencepost, shm", ours::shm(put_and_fence)),
     ]);
 }

@@ -77,29 +77,29 @@ fn main() {
     let mut contests = Vec::new();
     for n in [512, 1024, 2048] {
         contests.push(
-            Contest::new(format!("row halo of {n}"), 1).side("copy, barrier", direct(Face::row(n))).held(
-                "Fencepost, prepared",
-                2.5,
-                move |k| plane2(n, [2, 1], k),
-            ),
+            Contest::new(format!("row halo of {n}"), 1)
+                .side("copy, barrier", direct(Face::row(n)))
+                .held("Fencepost, prepared", 2.5, move |k| plane2(n, [2, 1], k))
+                .side("Fencepost, prepared, shm", ours::shm(move |k| plane2(n, [2, 1], k))),
         );
     }
     contests.push(
         Contest::new("column halo of 1024, one datatype", 1)
             .side("pack, barrier, unpack", packed(Face::column(1024)))
-            .held("Fencepost, prepared", 1.3, |k| plane2(1024, [1, 2], k)),
+            .held("Fencepost, prepared", 1.3, |k| plane2(1024, [1, 2], k))
+            .side("Fencepost, prepared, shm", ours::shm(|k| plane2(1024, [1, 2], k))),
     );
     contests.push(
         Contest::new("column halo of 1024, a put a cell", 1)
             .side("pack, barrier, unpack", packed(Face::column(1024)))
-            .held("Fencepost, prepared", 1.3, |k| column_of_puts(1024, k)),
+            .held("Fencepost, prepared", 1.3, |k| column_of_puts(1024, k))
+            .side("Fencepost, prepared, shm", ours::shm(|k| column_of_puts(1024, k))),
     );
     contests.push(
-        Contest::new("k-face of 128 cubed", 1).side("pack, barrier, unpack", packed(Face::plane(128))).held(
-            "Fencepost, prepared",
-            1.3,
-            |k| plane3(128, [1, 1, 2], k),
-        ),
+        Contest::new("k-face of 128 cubed", 1)
+            .side("pack, barrier, unpack", packed(Face::plane(128)))
+            .held("Fencepost, prepared", 1.3, |k| plane3(128, [1, 1, 2], k))
+            .side("Fencepost, prepared, shm", ours::shm(|k| plane3(128, [1, 1, 2], k))),
     );
     fencepost_benches::main(contests);
 }

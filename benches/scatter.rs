@@ -102,7 +102,7 @@ fn main() {
         let tables = Tables::new((*many).clone());
         move |n| tables.log_exchange_apply(apply, n)
     };
-    let ours = |run: fn(&Draws, u64) -> Duration, draws: &Draws| {
+    let on = |run: fn(&Draws, u64) -> Duration, draws: &Draws| {
         let draws = draws.clone();
         move |n| run(&draws, n)
     };
@@ -110,23 +110,30 @@ fn main() {
     let mut contests = vec![
         Contest::new("10,000 scattered puts, dynamic", 10_000)
             .side("log, exchange, apply", limit(Apply::Store))
-            .held("Fencepost", 1.8, ours(puts, &many)),
+            .held("Fencepost", 1.8, on(puts, &many))
+            .side("Fencepost, shm", ours::shm(on(puts, &many))),
         Contest::new("10,000 scattered f64 accumulates, dynamic", 10_000)
             .side("log, exchange, apply", limit(Apply::AddF64))
-            .held("Fencepost", 2.2, ours(sums, &many)),
+            .held("Fencepost", 2.2, on(sums, &many))
+            .side("Fencepost, shm", ours::shm(on(sums, &many))),
         Contest::new("10,000 scattered puts and accumulates over two windows, dynamic", 10_000)
             .side("log, exchange, apply", limit(Apply::AddF64))
-            .held("Fencepost", 2.7, ours(mixed, &many)),
+            .held("Fencepost", 2.7, on(mixed, &many))
+            .side("Fencepost, shm", ours::shm(on(mixed, &many))),
         Contest::new("10,000 scattered gets, dynamic", 10_000)
-            .side("Fencepost, as many puts", ours(puts, &many))
-            .held("Fencepost", 2.0, ours(gets, &many))
+            .side("Fencepost, as many puts", on(puts, &many))
+            .held("Fencepost", 2.0, on(gets, &many))
+            .side("Fencepost, shm", ours::shm(on(gets, &many)))
             .side("log, answer, take", move |n| answers.log_answer_take(n)),
     ];
     for n in [1000, 10_000, 100_000] {
+        let (same, fresh) = (draws(1, n), draws(4, n));
+        let limit = Tables::new((*fresh).clone());
         contests.push(
             Contest::new(format!("{n} puts: fresh ones (budget 15 ns), and the same again (6 ns)"), n)
-                .side("the same in each epoch", ours(puts, &draws(1, n)))
-                .side("fresh in each epoch", ours(puts, &draws(4, n))),
+                .side("the same in each epoch", on(puts, &same))
+                .side("fresh in each epoch", on(puts, &fresh))
+                .side("log, exchange, apply", move |n| limit.log_exchange_apply(Apply::Store, n)),
         );
     }
     let halo =
@@ -134,7 +141,8 @@ fn main() {
     contests.push(
         Contest::new("column halo of 1024 as separate puts, not prepared", 1)
             .side("pack, barrier, unpack", move |n| halo.packed(n))
-            .side("Fencepost", |n| column(Mode::Auto, n)),
+            .side("Fencepost", |n| column(Mode::Auto, n))
+            .side("Fencepost, shm", ours::shm(|n| column(Mode::Auto, n))),
     );
     fencepost_benches::main(contests);
 }

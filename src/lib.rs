@@ -28,6 +28,33 @@
 //! }
 //! ```
 //!
+//! # Elements of your own
+//!
+//! Numbers of Rust live in windows as they are; a struct of them does if it says so and has no padding.
+//!
+//! ```
+//! use fencepost::prelude::*;
+//!
+//! #[derive(Clone, Copy, PartialEq, Debug, Element)]
+//! #[repr(C)]
+//! struct Particle {
+//!     place: [f64; 3],
+//!     charge: f32,
+//!     kind: u32,
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     fencepost::ranks(2).run(|world| {
+//!         let mut u = world.window::<Particle>(2)?;
+//!         let mine = Particle { place: [0.5; 3], charge: -1.0, kind: world.rank() as u32 };
+//!         u.put([mine]).to(1 - world.rank(), 1)?;
+//!         u.fence()?;
+//!         assert_eq!(u[1], Particle { kind: 1 - mine.kind, ..mine });
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
 //! # The tour
 //!
 //! - **Enter a world**: [`run`] and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
@@ -48,7 +75,7 @@
 extern crate self as fencepost;
 
 pub use bytemuck;
-pub use fencepost_macros::superstep;
+pub use fencepost_macros::{Element, superstep};
 pub use fencepost_planner::datatype::{self, Datatype};
 pub use fencepost_planner::element::Op;
 pub use fencepost_planner::grid::{Block, Neighbour};

@@ -26,6 +26,34 @@
 //!     world.window(3)
 //! }
 //! ```
+//! An element with padding between its fields.
+//! ```compile_fail,E0080
+//! use fencepost::prelude::*;
+//! #[derive(Clone, Copy, Element)]
+//! #[repr(C)]
+//! struct Padded(u8, f64);
+//! ```
+//! An element with padding at its end.
+//! ```compile_fail,E0080
+//! use fencepost::prelude::*;
+//! #[derive(Clone, Copy, Element)]
+//! #[repr(C)]
+//! struct Padded(f64, u8);
+//! ```
+//! An element with a field that is none: not every byte is a `bool`.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! #[derive(Clone, Copy, Element)]
+//! #[repr(C)]
+//! struct Flag(bool);
+//! ```
+//! An element that cannot be copied.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! #[derive(Element)]
+//! #[repr(C)]
+//! struct Owned(u64);
+//! ```
 //! A window in another thread: its slice may go there.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;

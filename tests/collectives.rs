@@ -1,10 +1,16 @@
 //! Collectives on every transport, against plain loops over what every rank gives.
 
-use fencepost::transport::SimConfig;
-use fencepost::{Class, Op, Result, TransportKind, ValueAt, ranks};
+use fencepost::transport::{Lose, SimConfig};
+use fencepost::{Class, Element, Error, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
+use std::sync::Mutex;
 
-fn transports() -> [TransportKind; 2] {
-    [TransportKind::Local, TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })]
+fn transports() -> [TransportKind; 4] {
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() }),
+    ]
 }
 
 #[test]
@@ -88,4 +94,440 @@ fn a_divided_world_goes_on_by_itself() -> Result<()> {
         assert_eq!(sums, [2, 4, 2, 4, -1]);
     }
     Ok(())
+}
+
+/// A type of element, what ranks give, and what its operators mean, in the plainest words.
+trait Number: Element + PartialEq + std::fmt::Debug {
+    fn given(rank: usize, i: usize) -> Self;
+    fn combine(op: Op, a: Self, b: Self) -> Option<Self>;
+    /// To compare bits.
+    fn bits(self) -> u64;
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            fn given(rank: usize, i: usize) -> Self {
+                ((rank * 7 + i * 3) % 11) as $type
+            }
+            fn combine(op: Op, a: Self, b: Self) -> Option<Self> {
+                Some(match op {
+                    Op::Sum => a.wrapping_add(b),
+                    Op::Prod => a.wrapping_mul(b),
+                    Op::Min => a.min(b),
+                    Op::Max => a.max(b),
+                    Op::Band => a & b,
+                    Op::Bor => a | b,
+                    Op::Bxor => a ^ b,
+                    Op::Land => (a != 0 && b != 0) as $type,
+                    Op::Lor => (a != 0 || b != 0) as $type,
+                    Op::Lxor => ((a != 0) != (b != 0)) as $type,
+                    Op::Replace => b,
+                    Op::MinLoc | Op::MaxLoc => return None,
+                })
+            }
+            fn bits(self) -> u64 {
+                self as u64
+            }
+        }
+    )*};
+}
+integers!(u8 i64);
+
+impl Number for f64 {
+    fn given(rank: usize, i: usize) -> Self {
+        0.1 * (rank as f64 + 1.0).powi(3) - i as f64 * 1e-3
+    }
+    fn combine(op: Op, a: Self, b: Self) -> Option<Self> {
+        Some(match op {
+            Op::Sum => a + b,
+            Op::Prod => a * b,
+            Op::Min => a.min(b),
+            Op::Max => a.max(b),
+            Op::Replace => b,
+            _ => return None,
+        })
+    }
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+impl Number for ValueAt<f32, i32> {
+    fn given(rank: usize, i: usize) -> Self {
+        ValueAt { value: ((rank + i) % 4) as f32, index: rank as i32 }
+    }
+    fn combine(op: Op, a: Self, b: Self) -> Option<Self> {
+        let (first, second) = if a.index <= b.index { (a, b) } else { (b, a) };
+        Some(match op {
+            Op::MinLoc => {
+                if second.value < first.value {
+                    second
+                } else {
+                    first
+                }
+            }
+            Op::MaxLoc => {
+                if second.value > first.value {
+                    second
+                } else {
+                    first
+                }
+            }
+            Op::Replace => b,
+            _ => return None,
+        })
+    }
+    fn bits(self) -> u64 {
+        u64::from(self.value.to_bits()) << 32 | u64::from(self.index as u32)
+    }
+}
+
+fn given<T: Number>(rank: usize, len: usize) -> Vec<T> {
+    (0..len).map(|i| T::given(rank, i)).collect()
+}
+
+fn combine<T: Number>(op: Op, into: &mut [T], from: &[T]) {
+    into.iter_mut().zip(from).for_each(|(a, b)| *a = T::combine(op, *a, *b).unwrap());
+}
+
+/// The balanced tree, as the design has it: what the bits of all reductions follow.
+fn tree<T: Number>(parts: &[Vec<T>], op: Op) -> Vec<T> {
+    match parts {
+        [one] => one.clone(),
+        many => {
+            let (left, right) = many.split_at(many.len().div_ceil(2));
+            let mut left = tree(left, op);
+            combine(op, &mut left, &tree(right, op));
+            left
+        }
+    }
+}
+
+fn bits<T: Number>(elements: &[T]) -> Vec<u64> {
+    elements.iter().map(|element| element.bits()).collect()
+}
+
+/// Every collective of arrays of this length, against plain loops.
+fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Result<()> {
+    let (me, size) = (world.rank(), world.size());
+    let parts: Vec<Vec<T>> = (0..size).map(|rank| given(rank, len)).collect();
+    let mine = &parts[me];
+    let what =
+        |name: &str| format!("{name}: rank {me} of {size}, {len} elements of {}", std::any::type_name::<T>());
+    let ops = || Op::ALL.into_iter().filter(|&op| T::combine(op, T::given(0, 0), T::given(0, 0)).is_some());
+    let plain = parts.concat();
+    for &root in roots {
+        let mut elements = mine.clone();
+        world.broadcast(root, &mut elements)?;
+        assert_eq!(bits(&elements), bits(&parts[root]), "{}", what("broadcast"));
+        let mut all = if me == root { vec![T::zeroed(); size * len] } else { Vec::new() };
+        world.gather_into(root, mine, &mut all)?;
+        assert_eq!(bits(&all), bits(if me == root { &plain } else { &[] }), "{}", what("gather_into"));
+        let all = world.gather(root, mine)?;
+        assert_eq!(
+            all.map(|all| bits(&all.concat())),
+            (me == root).then(|| bits(&plain)),
+            "{}",
+            what("gather")
+        );
+        // All operators where it costs little.
+        for op in ops().filter(|&op| root == roots[0] || matches!(op, Op::Sum | Op::Replace)) {
+            let sum = world.reduce(root, mine, op)?;
+            let expected = (me == root).then(|| bits(&tree(&parts, op)));
+            assert_eq!(sum.map(|sum| bits(&sum)), expected, "{} {op} to {root}", what("reduce"));
+        }
+    }
+    for op in ops() {
+        let mut elements = mine.clone();
+        world.allreduce(&mut elements, op)?;
+        assert_eq!(bits(&elements), bits(&tree(&parts, op)), "{} {op}", what("allreduce"));
+        let mut elements = mine.clone();
+        world.scan(&mut elements, op)?;
+        let mut expected = parts[0].clone();
+        parts[1..].iter().take(me).for_each(|part| combine(op, &mut expected, part));
+        assert_eq!(bits(&elements), bits(&expected), "{} {op}", what("scan"));
+    }
+    let mut all = vec![T::zeroed(); size * len];
+    world.allgather_into(mine, &mut all)?;
+    assert_eq!(bits(&all), bits(&plain), "{}", what("allgather_into"));
+    assert_eq!(
+        world.allgather(mine)?.iter().map(|part| bits(part)).collect::<Vec<_>>(),
+        parts.iter().map(|part| bits(part)).collect::<Vec<_>>(),
+        "{}",
+        what("allgather")
+    );
+    // Rank a gives rank b the elements of rank a + 2 b.
+    let lists: Vec<Vec<T>> = (0..size).map(|to| given(me + 2 * to, len)).collect();
+    let expected: Vec<T> = (0..size).flat_map(|from| given(from + 2 * me, len)).collect();
+    world.all_to_all_into(&lists.concat(), &mut all)?;
+    assert_eq!(bits(&all), bits(&expected), "{}", what("all_to_all_into"));
+    assert_eq!(bits(&world.all_to_all(&lists)?.concat()), bits(&expected), "{}", what("all_to_all"));
+    Ok(())
+}
+
+#[test]
+fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_root() -> Result<()> {
+    for transport in transports() {
+        for size in 1..=9 {
+            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+                let roots: Vec<usize> = (0..size).collect();
+                for len in [0, 1, 5] {
+                    against_loops::<f64>(world, len, &roots)?;
+                    against_loops::<u8>(world, len, &roots)?;
+                    against_loops::<i64>(world, len, &roots[size - 1..])?;
+                    against_loops::<ValueAt<f32, i32>>(world, len, &roots[size / 2..=size / 2])?;
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Longer ones go by trees and blocks.
+#[test]
+fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
+    for transport in transports() {
+        for size in 1..=9 {
+            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+                let roots: Vec<usize> = (0..size).collect();
+                against_loops::<f64>(world, 503, &roots)?;
+                against_loops::<u8>(world, 6011, &roots[size - 1..])
+            })?;
+        }
+    }
+    for size in [2, 3, 4] {
+        ranks(size).run::<(), ()>(|world| against_loops::<f64>(world, 150_001, &[size - 1]))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn no_mode_no_plan_and_no_order_changes_a_bit() -> Result<()> {
+    for transport in transports() {
+        for mode in Mode::ALL {
+            for plan in [true, false] {
+                ranks(5).transport(transport.clone()).mode(mode).plan(plan).run::<(), ()>(|world| {
+                    world.set_order(if plan { Order::Canonical } else { Order::Relaxed });
+                    for len in [3, 700, 5000] {
+                        against_loops::<f64>(world, len, &[3])?;
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn lists_of_every_length_come_as_they_were_given() -> Result<()> {
+    // How many elements rank a has for rank b.
+    let lengths: [fn(usize, usize) -> usize; 6] = [
+        |a, b| (a * 5 + b * 3) % 7,
+        |a, b| if a == 1 && b == 0 { 5000 } else { 0 },
+        |a, _| a * 100,
+        |a, b| if a == b { 900 } else { 31 },
+        |_, b| 100 + b,
+        |a, _| if a == 0 { 31 } else { 30 },
+    ];
+    let value = |from: usize, to: usize, i: usize| (from * 1_000_003 + to * 10_007 + i) as u64;
+    for transport in transports() {
+        for size in [1, 2, 3, 5] {
+            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+                let me = world.rank();
+                let list = |from: usize, to: usize, len: usize| -> Vec<u64> {
+                    (0..len).map(|i| value(from, to, i)).collect()
+                };
+                for length in lengths {
+                    let lists: Vec<Vec<u64>> = (0..size).map(|to| list(me, to, length(me, to))).collect();
+                    let expected: Vec<Vec<u64>> =
+                        (0..size).map(|from| list(from, me, length(from, me))).collect();
+                    assert_eq!(world.all_to_all(&lists)?, expected);
+                    let all: Vec<Vec<u64>> = (0..size).map(|from| list(from, 0, length(from, 0))).collect();
+                    assert_eq!(world.allgather(&lists[0])?, all);
+                    assert_eq!(world.gather(size - 1, &lists[0])?, (me == size - 1).then_some(all));
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Lists that differ go through slots of bounded memory, over and over.
+#[test]
+fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
+    ranks(3).run::<(), ()>(|world| {
+        let me = world.rank();
+        let mine: Vec<u32> = (0..if me == 1 { 2_000_003 } else { me }).map(|i| i as u32 ^ 0x55).collect();
+        let all = world.allgather(&mine)?;
+        assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [0, 2_000_003, 2]);
+        assert!(all[1].iter().enumerate().all(|(i, value)| *value == i as u32 ^ 0x55));
+        Ok(())
+    })
+}
+
+/// Windows of the world's own grow and are shared by all collectives of a type; plans are kept, given up, and made again.
+#[test]
+fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
+    for transport in transports() {
+        ranks(3).transport(transport).run::<(), ()>(|world| {
+            for _ in 0..2 {
+                for len in (0..100).map(|k| 4000 - 37 * k) {
+                    let mut sum = given::<i64>(world.rank(), len);
+                    world.allreduce(&mut sum, Op::Sum)?;
+                    assert_eq!(sum, tree(&(0..3).map(|rank| given(rank, len)).collect::<Vec<_>>(), Op::Sum));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn operations_that_wait_for_their_fence_go_on_waiting() -> Result<()> {
+    for transport in transports() {
+        for len in [1, 5000] {
+            ranks(3).transport(transport.clone()).run::<(), ()>(|world| {
+                let mut u = world.window::<f64>(2)?;
+                u.put([7.0]).to((world.rank() + 1) % 3, 1)?;
+                against_loops::<f64>(world, len, &[1])?;
+                assert_eq!(u[..], [0.0, 0.0]);
+                u.fence()?;
+                assert_eq!(u[..], [0.0, 7.0]);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+type Collective = (&'static str, fn(&World, usize) -> Result<()>);
+
+/// Collectives that differ in one thing from one another; each checks that a call that fails leaves its elements alone.
+const DIFFERENT: [Collective; 12] = {
+    fn in_place(elements: usize, call: impl FnOnce(&mut [u32]) -> Result<()>) -> Result<()> {
+        let mut mine = vec![3; elements];
+        call(&mut mine).inspect_err(|_| assert_eq!(mine, vec![3; elements]))
+    }
+    [
+        ("broadcast from 0", |world, len| in_place(len, |mine| world.broadcast(0, mine))),
+        ("broadcast from 1", |world, len| in_place(len, |mine| world.broadcast(1, mine))),
+        ("a longer broadcast", |world, len| in_place(len + 1, |mine| world.broadcast(0, mine))),
+        ("a broadcast of bytes", |world, len| world.broadcast(0, &mut vec![3u8; len])),
+        ("reduce to 0", |world, len| world.reduce(0, &vec![1u32; len], Op::Sum).map(drop)),
+        ("reduce to 1", |world, len| world.reduce(1, &vec![1u32; len], Op::Sum).map(drop)),
+        ("a sum", |world, len| in_place(len, |mine| world.allreduce(mine, Op::Sum))),
+        ("a product", |world, len| in_place(len, |mine| world.allreduce(mine, Op::Prod))),
+        ("a scan", |world, len| in_place(len, |mine| world.scan(mine, Op::Sum))),
+        ("gather_into", |world, len| {
+            let mut all = vec![9u32; len * world.size()];
+            let copy = all.clone();
+            world.gather_into(0, &vec![1; len], &mut all).inspect_err(|_| assert_eq!(all, copy))
+        }),
+        ("allgather", |world, len| world.allgather(&vec![1u32; len]).map(drop)),
+        ("barrier", |world, _| world.barrier()),
+    ]
+};
+
+#[test]
+fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on() -> Result<()> {
+    for transport in transports() {
+        for (size, len) in [(2, 1), (2, 4000), (3, 1000)] {
+            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+                // At first nothing is known, later each has its plan.
+                for warm in [false, true] {
+                    for (a, b) in (0..DIFFERENT.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                        let mine = DIFFERENT[if world.rank() == size - 1 { a } else { b }];
+                        let error = mine.1(world, len).expect_err(mine.0);
+                        assert_eq!(error.class(), Class::RmaSync, "{}: {error}", mine.0);
+                        assert!(!error.world_ended(), "{}: {error}", mine.0);
+                    }
+                    for (what, call) in DIFFERENT.iter().filter(|_| !warm) {
+                        call(world, len).map_err(|error| error.in_superstep(*what))?;
+                    }
+                }
+                against_loops::<f64>(world, len, &[0])
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
+    ranks(2).run::<(), ()>(|world| {
+        let class = |result: Result<()>| result.expect_err("it is refused").class();
+        assert_eq!(class(world.broadcast(2, &mut [0u8])), Class::Rank);
+        assert_eq!(class(world.reduce(9, &[0u8], Op::Sum).map(drop)), Class::Rank);
+        assert_eq!(class(world.reduce(0, &[[0u8; 3]], Op::Sum).map(drop)), Class::Op);
+        assert_eq!(class(world.scan(&mut [0.5], Op::Bxor)), Class::Op);
+        assert_eq!(class(world.allreduce(&mut [1u32], Op::MinLoc)), Class::Op);
+        assert_eq!(class(world.all_to_all(&[vec![1u8]]).map(drop)), Class::Size);
+        assert_eq!(class(world.all_to_all_into(&[1u8; 3], &mut [0; 3])), Class::Size);
+        assert_eq!(class(world.all_to_all_into(&[1u8; 4], &mut [0; 2])), Class::Size);
+        assert_eq!(class(world.allgather_into(&[1u8; 4], &mut [0; 7])), Class::Size);
+        assert_eq!(class(world.gather_into(world.rank(), &[1u8; 4], &mut [0; 9])), Class::Size);
+        // They took no part in anything.
+        world.barrier()
+    })
+}
+
+#[test]
+fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
+    for transport in transports() {
+        for size in [2, 3, 5] {
+            for len in [1, 3000] {
+                for (what, call) in DIFFERENT {
+                    let errors = Mutex::new(Vec::new());
+                    let result = ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+                        call(world, len)?;
+                        if world.rank() == 1 {
+                            return Err(Error::new(Class::Other, "enough"));
+                        }
+                        let error = call(world, len).expect_err("rank 1 has left");
+                        errors.lock().unwrap().push((error.class(), error.to_string()));
+                        Err(error)
+                    });
+                    assert!(result.is_err());
+                    for (class, text) in errors.into_inner().unwrap() {
+                        assert_eq!(class, Class::ProcFailed, "{what}: {text}");
+                        assert!(text.contains("rank 1"), "{what}: {text}");
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rank 1 is cut off at every event there is: all others end with what they should have, or with an error that is not
+/// theirs and elements as they were.
+#[test]
+fn a_rank_that_is_cut_off_half_way_hangs_nobody_and_spoils_nothing() {
+    for len in [2, 3000] {
+        for after in 0..60 {
+            let lose = Some(Lose { rank: 1, after });
+            let config = SimConfig { seed: after, lose, ..SimConfig::default() };
+            let _ = ranks(3).transport(TransportKind::Sim(config)).run::<(), ()>(|world| {
+                let me = world.rank();
+                for _ in 0..4 {
+                    let mut sum = given::<i64>(me, len);
+                    let result = world.allreduce(&mut sum, Op::Sum);
+                    let parts: Vec<Vec<i64>> = (0..3).map(|rank| given(rank, len)).collect();
+                    let expected = if result.is_ok() { tree(&parts, Op::Sum) } else { parts[me].clone() };
+                    assert_eq!(sum, expected, "rank {me}, cut off after {after}");
+                    result?;
+                    let mut from = given::<i64>(me, len);
+                    let result = world.broadcast(2, &mut from);
+                    assert_eq!(from, if result.is_ok() { &parts[2] } else { &parts[me] }[..]);
+                    result?;
+                }
+                Ok(())
+            });
+        }
+    }
 }

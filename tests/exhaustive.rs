@@ -305,6 +305,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {
         let sim = SimConfig { seed: seed as u64, ..SimConfig::default() };
+        run(space, TransportKind::ShmThreads, 13);
         let counts = [run(space, TransportKind::Local, 1), run(space, TransportKind::Sim(sim), 17)];
         println!("{name}: {} programs, {} of them on sim too", counts[0], counts[1]);
         total = [total[0] + counts[0], total[1] + counts[1]];

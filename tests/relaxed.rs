@@ -35,7 +35,8 @@ fn agrees(raw: &RawProgram, seed: u64) -> std::result::Result<(), TestCaseError>
     let mut program = raw.program();
     program.epochs.truncate(1);
     let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    for (transport, placement) in [(TransportKind::Local, Placement::Together), (sim, Placement::Apart)] {
+    let together = [TransportKind::Local, TransportKind::ShmThreads].map(|kind| (kind, Placement::Together));
+    for (transport, placement) in together.into_iter().chain([(sim, Placement::Apart)]) {
         let patterns = fencepost_planner::ir::pattern::Patterns {
             order: Order::Relaxed,
             ..program.epochs[0].patterns(&program.windows)
@@ -71,7 +72,7 @@ fn every_relaxed_epoch_leaves_what_the_reference_allows() {
 #[test]
 fn ranks_that_differ_in_order_are_told_so_and_nothing_is_applied() -> Result<()> {
     let sim = TransportKind::Sim(SimConfig::default());
-    for transport in [TransportKind::Local, sim] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim] {
         ranks(3).transport(transport).run::<(), ()>(|world| {
             let mut u = world.window::<f64>(1)?;
             if world.rank() == 1 {

@@ -15,8 +15,8 @@ fn sim(seed: u64) -> TransportKind {
 }
 
 /// `local`, and `sim` with two seeds.
-fn transports() -> [TransportKind; 3] {
-    [TransportKind::Local, sim(1), sim(2)]
+fn transports() -> [TransportKind; 5] {
+    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(1), sim(2)]
 }
 
 /// A generator of numbers, the same on every rank.
@@ -82,8 +82,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     for transport in transports() {
         for mode in Mode::ALL {
             let placement = match transport {
-                TransportKind::Local => Placement::Together,
-                TransportKind::Sim(_) => Placement::Apart,
+                TransportKind::Sim(_) | TransportKind::TcpThreads => Placement::Apart,
+                _ => Placement::Together,
             };
             let options = Options { mode, ..Options::default() };
             let compiled = shift::compile(RANKS as u32, |_| Ok(())).unwrap();
@@ -314,7 +314,8 @@ const DIFFERENT: [Differing; 6] = [
 #[test]
 fn ranks_in_different_supersteps_are_all_told_of_both() {
     const RANKS: usize = 3;
-    let seeds = (0..8).map(sim).chain([TransportKind::Local, TransportKind::Local]);
+    let reached = [TransportKind::Local, TransportKind::Local, TransportKind::ShmThreads];
+    let seeds = (0..8).map(sim).chain(reached);
     for (transport, (what, of_one, of_others, both)) in
         seeds.flat_map(|transport| DIFFERENT.map(|differing| (transport.clone(), differing)))
     {

@@ -71,7 +71,7 @@ fn sim(seed: u64) -> TransportKind {
 fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
     match transport {
         TransportKind::Local => 0,
-        TransportKind::Sim(_) => epochs / 10,
+        _ => epochs / 10,
     }
 }
 
@@ -126,7 +126,7 @@ impl Everything {
 #[test]
 fn an_unchanged_dynamic_epoch_does_not_allocate() {
     const EPOCHS: u64 = 400;
-    for transport in [TransportKind::Local, sim(3)] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(3)] {
         let counts: Vec<[u64; 3]> = ranks(3)
             .transport(transport.clone())
             .run(|world| {
@@ -291,7 +291,8 @@ fn planned(schedule: &fencepost_planner::ir::schedule::Schedule, rank: usize) ->
 
 #[test]
 fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
-    for (transport, placement) in [(TransportKind::Local, Placement::Together), (sim(1), Placement::Apart)] {
+    let together = [TransportKind::Local, TransportKind::ShmThreads].map(|kind| (kind, Placement::Together));
+    for (transport, placement) in together.into_iter().chain([(sim(1), Placement::Apart)]) {
         let compiled = exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap();
         let compiled = compiled.with(placement, &Default::default(), &Default::default()).unwrap();
         let _: Vec<()> = ranks(6)
@@ -347,7 +348,7 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
 #[test]
 fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
     const EPOCHS: u64 = 400;
-    for transport in [TransportKind::Local, sim(4)] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(4)] {
         let counts: Vec<u64> = ranks(4)
             .transport(transport.clone())
             .check(false)
@@ -373,7 +374,7 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
 #[test]
 fn a_prepared_superstep_does_not_allocate() {
     const RUNS: u64 = 400;
-    for transport in [TransportKind::Local, sim(2)] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(2)] {
         for (what, program) in
             [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
         {
@@ -381,6 +382,63 @@ fn a_prepared_superstep_does_not_allocate() {
                 ranks(4).transport(transport.clone()).run(|world| program(world, RUNS)).unwrap();
             let allowed = allowed(&transport, RUNS);
             assert!(counts.iter().all(|count| *count <= allowed), "{what} on {transport:?}: {counts:?}");
+        }
+    }
+}
+
+type Collective = fn(&World, &mut [f64], &mut [f64]) -> Result<()>;
+
+/// The same call again and again: an exchange, the frames of its plan, and nothing else; and no allocation.
+#[test]
+fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
+    const CALLS: u64 = 200;
+    let collectives: [(&str, Collective); 7] = [
+        ("broadcast", |world, mine, _| world.broadcast(1, mine)),
+        ("allreduce", |world, mine, _| world.allreduce(mine, Op::Max)),
+        ("a sum", |world, mine, _| world.allreduce(mine, Op::Sum)),
+        ("scan", |world, mine, _| world.scan(mine, Op::Min)),
+        ("gather_into", |world, mine, all| world.gather_into(2, mine, all)),
+        ("allgather_into", |world, mine, all| world.allgather_into(mine, all)),
+        ("all_to_all_into", |world, mine, all| {
+            let (given, all) = all.split_at_mut(mine.len() / 4 * 4);
+            world.all_to_all_into(given, &mut all[..given.len()])
+        }),
+    ];
+    for transport in [TransportKind::Local, sim(6)] {
+        for len in [1, 20, 4000] {
+            let _: Vec<()> = ranks(4)
+                .transport(transport.clone())
+                .run(|world| {
+                    let (mut mine, mut all) = (vec![world.rank() as f64; len], vec![0.0; 4 * len]);
+                    for (what, collective) in collectives {
+                        let mut some =
+                            |calls: u64| (0..calls).try_for_each(|_| collective(world, &mut mine, &mut all));
+                        some(CALLS)?;
+                        let before = world.meter();
+                        some(1)?;
+                        let once = world.meter();
+                        let counted = allocations(|| some(CALLS))?;
+                        let after = world.meter();
+                        let allowed = allowed(&transport, CALLS);
+                        assert!(counted <= allowed, "{what} of {len} on {transport:?}: {counted}");
+                        assert_eq!(once.exchanges - before.exchanges, 1, "{what} of {len}");
+                        assert_eq!(after.exchanges - once.exchanges, CALLS, "{what} of {len}");
+                        for kind in [DATA, REPLY, ENTRY, PAYLOAD, DONE] {
+                            let (one, all) =
+                                (difference(&before, &once, kind), difference(&once, &after, kind));
+                            let expected = Count { frames: CALLS * one.frames, bytes: CALLS * one.bytes };
+                            assert_eq!(all, expected, "{what} of {len}, frames of kind {kind}");
+                        }
+                        let all = after.total().frames - once.total().frames;
+                        assert_eq!(
+                            all,
+                            CALLS * (once.total().frames - before.total().frames),
+                            "{what} of {len}"
+                        );
+                    }
+                    Ok(())
+                })
+                .unwrap();
         }
     }
 }

@@ -49,8 +49,13 @@ fn swap_halves(u: &mut Window<i32>, v: &mut Window<i32>, half: usize) -> Result<
     Ok(())
 }
 
-fn transports() -> [TransportKind; 2] {
-    [TransportKind::Local, TransportKind::Sim(Default::default())]
+fn transports() -> [TransportKind; 4] {
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::Sim(Default::default()),
+    ]
 }
 
 fn cells(world: &World, block: &Block<2>) -> Result<Window<f64>> {

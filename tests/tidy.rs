@@ -127,7 +127,7 @@ fn passes(module: &str) -> BTreeSet<String> {
 fn every_pass_has_its_golden_files_and_all_golden_files_have_a_pass() {
     let folder = root().join("planner/src/passes");
     let passes = passes(&read(&folder.join("mod.rs")));
-    assert_eq!(passes.len(), 8, "{passes:?}");
+    assert_eq!(passes.len(), 9, "{passes:?}");
     let golden = root().join("planner/tests/passes");
     let folders: BTreeSet<String> = fs::read_dir(&golden)
         .unwrap()

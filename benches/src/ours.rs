@@ -1,8 +1,24 @@
 //! Our side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
 
-use fencepost::{Result, World, ranks};
+use fencepost::{Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
+
+thread_local! {
+    /// What the teams of this thread run on.
+    static TRANSPORT: RefCell<TransportKind> = RefCell::default();
+}
+
+/// The same side, on ranks that reach each other as processes do.
+pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -> Duration + 'static {
+    move |iterations| {
+        TRANSPORT.set(TransportKind::ShmThreads);
+        let taken = side(iterations);
+        TRANSPORT.set(TransportKind::Local);
+        taken
+    }
+}
 
 /// Makes a state on each of `size` ranks, warms up with a quarter of the iterations, and times all of them; gives the
 /// time of the slowest rank. `epoch` gets the world, the state and the iteration's number.
@@ -15,7 +31,21 @@ pub fn team<S>(
     make: impl Fn(&World) -> Result<S> + Sync,
     epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
 ) -> Duration {
-    let times: Result<Vec<Duration>> = ranks(size).run(|world| {
+    team_over(TRANSPORT.with_borrow(Clone::clone), size, iterations, make, epoch)
+}
+
+/// The same, over a transport of choice.
+///
+/// # Panics
+/// As [`team`].
+pub fn team_over<S>(
+    transport: TransportKind,
+    size: usize,
+    iterations: u64,
+    make: impl Fn(&World) -> Result<S> + Sync,
+    epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
+) -> Duration {
+    let times: Result<Vec<Duration>> = ranks(size).transport(transport).run(|world| {
         pin(world.rank());
         let mut state = make(world)?;
         for k in 0..iterations.div_ceil(4).max(2) {

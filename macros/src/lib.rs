@@ -1,4 +1,4 @@
-//! The `#[superstep]` attribute of Fencepost.
+//! The `#[superstep]` attribute of Fencepost, and `#[derive(Element)]`.
 //!
 //! A superstep is a function whose calls on its windows happen between two fences. The attribute reads the function
 //! while the program builds: it cuts the body into epochs at its fences, refuses what cannot work, and slices out what
@@ -8,6 +8,8 @@
 //! tokens ─parse▶ Superstep ─collect▶ Body ─check▶ ─slice▶ Slice (or the line that made it dynamic) ─expand▶ tokens
 //! ```
 //!
+//! The derive is one file, `element`, beside this way.
+//!
 //! Everything here is syntax: the crate sees names, never types or values, and depends on none of ours; what it emits
 //! are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a schedule.
 
@@ -15,6 +17,7 @@ mod chain;
 mod changes;
 mod check;
 mod collect;
+mod element;
 mod expand;
 mod keepers;
 mod messages;
@@ -52,6 +55,16 @@ use proc_macro2::TokenStream;
 #[proc_macro_attribute]
 pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     attribute(options.into(), item.into()).into()
+}
+
+/// Let a struct of numbers live in a window: `Element` for a type of your own.
+///
+/// The struct is `Copy` and `#[repr(C)]` (or `transparent`), not generic, its fields are elements themselves, and there is no
+/// padding between or after them. Elements of it can be put, got and replaced; the arithmetic operators act on numbers.
+/// What breaks these rules does not compile.
+#[proc_macro_derive(Element)]
+pub fn element(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    element::derive(item.into()).into()
 }
 
 /// The attribute, in tokens that can be tested.

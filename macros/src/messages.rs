@@ -1,5 +1,14 @@
 //! What this crate says: every refusal, each with a way out.
 
+pub const ELEMENT_ENUM: &str = "an enum cannot be an element: some of its bit patterns are no value; keep its number in an integer field, and make the enum of that number";
+pub const ELEMENT_UNION: &str =
+    "a union cannot be an element, since nobody knows which of its fields is there: write a struct";
+pub const ELEMENT_GENERIC: &str = "an element cannot be generic, since whether it has padding depends on its parameters: write a struct for each type that you need";
+pub const ELEMENT_EMPTY: &str = "an element has at least one byte: give the struct a field";
+pub const ELEMENT_REPR: &str =
+    "an element lies in memory as it is written, on every rank: put `#[repr(C)]` on the struct";
+pub const PADDING: &str = "an element has no padding: order its fields from the largest to the smallest, and fill the rest with a field of bytes";
+
 pub const NOT_A_FUNCTION: &str = "`#[superstep]` belongs on a function; put it on the free function that has the puts, gets and accumulates";
 pub const METHOD: &str = "a superstep cannot be a method: make it a free function that takes its windows as `&mut Window<T>` parameters, and call that from the method";
 pub const SELF_TYPE: &str = "a superstep cannot mention `Self`, which is not known outside an impl: write the type, and make it a free function";

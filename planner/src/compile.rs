@@ -2,15 +2,18 @@
 
 use crate::error::{Class, Error, Result};
 use crate::explain::{Cost, cost};
-use crate::ids::{ClassId, Delta, Id, OperationId};
+use crate::ids::{ClassId, Delta, Id, LinkId, OperationId};
 use crate::ir::chunks::Cut;
+use crate::ir::messages::Messages;
 use crate::ir::pattern::{Kind, Local, Mode, Operation, Patterns};
 use crate::ir::peers::Peers;
+use crate::ir::placed::Placed;
 use crate::ir::routed::Ways;
 use crate::ir::schedule::{Placement, Schedule};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
-use crate::passes::{coalesce, count, lower, normalise, order, pipeline, place, route};
+use crate::passes::{coalesce, combine, count, lower, normalise, order, pipeline, place, route};
+use crate::table::Table;
 use crate::units::Bytes;
 use crate::verify::{Verified, verify};
 
@@ -23,7 +26,9 @@ pub struct Options {
     pub coalesce: bool,
     /// The chunk of pipelined messages; the machine model's if there is none.
     pub chunk: Option<Bytes>,
-    /// The most bytes of any frame, but for a single element that is larger.
+    /// The most bytes of staging that a rank may have: all copies of all buffers that its messages are sent from. Where
+    /// it would have more, buffers have one copy instead of two; then what can be copied directly is; and if that is not
+    /// enough, there is no schedule.
     pub cap: Option<Bytes>,
 }
 
@@ -76,7 +81,8 @@ impl std::fmt::Display for Report {
 /// The schedule of these patterns, verified.
 ///
 /// # Errors
-/// What [`check`] says; class `Intern` for a schedule of ours that the verifier refuses.
+/// What [`check`] says; class `NoMem` where [`Options::cap`] cannot be kept, with what is needed at least; class
+/// `Intern` for a schedule of ours that the verifier refuses.
 ///
 /// # Cost
 /// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have to be
@@ -120,26 +126,19 @@ fn compile_noting(
     note(&|| pass("normalise", &transfers.peers, transfers.links.values().map(Vec::as_slice)));
     let messages = coalesce(transfers, options);
     note(&|| pass("coalesce", &messages.peers, messages.links.values().map(Vec::as_slice)));
-    let routed = route(messages, machine, options);
-    note(&|| {
-        pass(
-            "route",
-            &routed.peers,
-            routed.links.values().map(Ways::transfers).map(|all| all.map(|row| row.2)),
-        )
-    });
-    let demand = count(&routed);
-    let rounds = order(routed, demand);
-    note(&|| {
-        pass(
-            "order",
-            &rounds.peers,
-            rounds.links.values().map(Ways::transfers).map(|all| all.map(|row| row.2)),
-        )
-    });
-    let chunks = pipeline(rounds, machine, options);
-    note(&|| pass("pipeline", &chunks.peers, chunks.links.values().map(Cut::transfers)));
-    let placed = place(chunks);
+    let over = |placed: &Placed<'_>| options.cap.is_some_and(|cap| placed.peak > cap);
+    let messages_again = options.cap.map(|_| messages.clone());
+    let mut placed = routed_to_placed(messages, machine, options, options, note);
+    if let Some(messages) = messages_again.filter(|_| over(&placed)) {
+        let direct = Options { mode: Mode::Direct, ..*options };
+        let other = routed_to_placed(messages, machine, &direct, options, note);
+        if other.peak < placed.peak {
+            placed = other;
+        }
+    }
+    if let Some(cap) = options.cap.filter(|_| over(&placed)) {
+        return Err(beyond(&placed, cap).in_superstep(&patterns.name));
+    }
     let schedule = lower(placed, options);
     note(&|| {
         let rows = schedule.classes.values().map(|program| program.instructions.len()).sum();
@@ -148,6 +147,46 @@ fn compile_noting(
     verify(patterns, schedule).map_err(|error| {
         Error::new(Class::Intern, format!("a schedule was refused: {error}")).in_superstep(&patterns.name)
     })
+}
+
+/// The passes from `route` to `place`, routed as by `by`.
+fn routed_to_placed<'p>(
+    messages: Messages<'p>,
+    machine: &Machine,
+    by: &Options,
+    options: &Options,
+    note: &mut dyn FnMut(&dyn Fn() -> Pass),
+) -> Placed<'p> {
+    fn ways<'a>(
+        links: &'a Table<LinkId, Ways>,
+    ) -> impl Iterator<Item = impl Iterator<Item = &'a Transfer>> + use<'a> {
+        links.values().map(|ways| ways.transfers().map(|row| row.2))
+    }
+    let routed = route(messages, machine, by);
+    note(&|| pass("route", &routed.peers, ways(&routed.links)));
+    let routed = combine(routed, options);
+    note(&|| pass("combine", &routed.peers, ways(&routed.links)));
+    let demand = count(&routed);
+    let rounds = order(routed, demand);
+    note(&|| pass("order", &rounds.peers, ways(&rounds.links)));
+    let chunks = pipeline(rounds, machine, options);
+    note(&|| pass("pipeline", &chunks.peers, chunks.links.values().map(Cut::transfers)));
+    place(chunks, options)
+}
+
+/// The rank that needs the most staging, of which there are as few copies as there can be.
+fn beyond(placed: &Placed<'_>, cap: Bytes) -> Error {
+    let staging = |class: &ClassId| -> u64 {
+        placed.buffers[*class].iter().flatten().map(|one| one.bytes * u64::from(one.copies)).sum()
+    };
+    let class_of = &placed.chunks.peers.class_of;
+    let rank = (0..class_of.len()).max_by_key(|&rank| (staging(&class_of[rank]), std::cmp::Reverse(rank)));
+    let rank = rank.unwrap_or(0);
+    let what = format!(
+        "needs {} of staging for its messages, one copy of each, and {cap} are allowed: allow as much, or put less in one superstep",
+        placed.peak
+    );
+    Error::new(Class::NoMem, what).on_rank(rank as u32)
 }
 
 fn pass<'a, L>(name: &'static str, peers: &Peers, links: impl Iterator<Item = L>) -> Pass

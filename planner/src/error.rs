@@ -42,6 +42,8 @@ pub enum Class {
     Pending,
     /// MPI_ERR_ARG: an argument that is not valid.
     Arg,
+    /// MPI_ERR_NO_MEM: more memory than there is, or than is allowed.
+    NoMem,
     /// MPI_ERR_DIMS: a grid that cannot be.
     Dims,
     /// MPI_ERR_IO, MPI_ERR_FILE: the file system said no.

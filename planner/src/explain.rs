@@ -4,7 +4,7 @@
 use crate::element::ElementType;
 use crate::ids::{ClassId, Delta, Id, OperationId};
 use crate::ir::pattern::{Kind, Local, Mode, Operation};
-use crate::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
+use crate::ir::schedule::{Frame, Instruction, Part, Program, Routing, Schedule};
 use crate::ir::transfers::Side;
 use crate::machine::Machine;
 use crate::units::{Bytes, Nanos};
@@ -19,7 +19,7 @@ pub struct Cost {
     pub bound: Nanos,
     /// The rank that takes longest.
     pub slowest: u32,
-    /// The most bytes of buffers that one rank needs.
+    /// The most bytes of staging that one rank needs: all copies of all buffers.
     pub peak: Bytes,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Cost {
         let Cost { predicted, bound, slowest, peak } = self;
         write!(
             f,
-            "predicted {:.2} us (rank {slowest}), at least {:.2} us; buffers {peak} a rank",
+            "predicted {:.2} us (rank {slowest}), at least {:.2} us; at most {peak} of staging a rank",
             predicted.0 / 1e3,
             bound.0 / 1e3
         )
@@ -98,6 +98,7 @@ impl Terms {
                     farthest = farthest.max(if *peer == Delta::SELF { 0.0 } else { link(*peer).latency });
                     direct |= *frame == Frame::Done;
                     if let Frame::Data { bytes } = frame {
+                        terms.overhead += Nanos(link(*peer).payload);
                         into += link(*peer).per_byte * *bytes as f64;
                     }
                 }
@@ -123,6 +124,7 @@ fn moving(instruction: &Instruction, machine: &Machine) -> Nanos {
     match instruction {
         Instruction::Pack { from, element, .. } => machine.pack(&side(from), *element),
         Instruction::Unpack { to, element, .. } => machine.unpack(&side(to), element.size),
+        Instruction::Combine { from, element, .. } => machine.unpack(&side(from), element.size),
         Instruction::Copy { from, to, element, .. } => match (owner(from), owner(to)) {
             (Delta::SELF, Delta::SELF) => machine.pack(&side(to), element.size),
             (Delta::SELF, _) => machine.copy(&side(to), &side(from), element.size),
@@ -161,6 +163,7 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
         let terms = Terms::of(schedule, program, rank, machine);
         let count = schedule.class_of.iter().filter(|&&other| other == class).count();
         let _ = writeln!(text, "\n{}", headline(class, rank, count, &terms));
+        let _ = writeln!(text, "  {}", staging(program));
         for (id, operation) in program.pattern.operations.iter() {
             let _ = writeln!(text, "  {}", line(schedule, program, rank, id, operation, machine));
         }
@@ -181,6 +184,14 @@ fn headline(class: ClassId, rank: u32, count: usize, terms: &Terms) -> String {
     )
 }
 
+fn staging(program: &Program) -> String {
+    let buffers = program.buffers.values();
+    let total: u64 = buffers.clone().map(|buffer| buffer.bytes * u64::from(buffer.copies)).sum();
+    let each: Vec<String> =
+        buffers.map(|buffer| format!("{} B x{} to {}", buffer.bytes, buffer.copies, buffer.peer)).collect();
+    if each.is_empty() { "no staging".into() } else { format!("staging {total} B: {}", each.join(", ")) }
+}
+
 fn line(
     schedule: &Schedule,
     program: &Program,
@@ -199,7 +210,6 @@ fn line(
     let Some(route) = program.routes.get(id).copied().flatten() else {
         return format!("{what}: moves nothing{}", nothing(operation));
     };
-    let shared = target.is_some_and(|target| schedule.placement.share(rank, target.0));
     let own = operation.target == Some(Delta::SELF);
     let how = match (route.mode, own) {
         (Mode::Direct, true) => "copied".to_string(),
@@ -207,37 +217,88 @@ fn line(
         (mode, false) => format!("{}, round {}", crate::text::mode(mode), route.round.0),
     };
     let instead = if route.instead { " (asked for otherwise: not safe or not possible here)" } else { "" };
-    format!("{what}: {how}{instead}; {}", why(operation, element, route.mode, shared && !own, machine))
+    let costs = match target {
+        Some(target) if !own => {
+            let together = together(program, operation, route);
+            let shared = schedule.placement.share(rank, target.0);
+            Costs::of(operation, element, machine).between_two(route.mode, shared, together, machine)
+        }
+        _ => Costs::of(operation, element, machine).packed(),
+    };
+    format!("{what}: {how}{instead}; {costs}")
+}
+
+/// How many operations share the frames of this one.
+fn together(program: &Program, operation: &Operation, route: Routing) -> usize {
+    let alike = |(id, other): (OperationId, &Operation)| {
+        let same_way = program.routes[id].is_some_and(|other| {
+            other.mode == route.mode && (other.round == route.round || route.mode == Mode::Direct)
+        });
+        same_way
+            && other.target == operation.target
+            && (other.kind == Kind::Get) == (operation.kind == Kind::Get)
+    };
+    program.pattern.operations.iter().filter(|&row| alike(row)).count()
 }
 
 fn nothing(operation: &Operation) -> &'static str {
     match (operation.target, operation.remote.size()) {
         (None, _) => ", it has no target",
         (_, 0) => ", it has no elements",
-        _ => ", later operations of this rank replace all of it",
+        _ => ", later puts of this rank or another replace all of it",
     }
 }
 
-/// The terms that the mode was chosen by.
-fn why(operation: &Operation, element: ElementType, mode: Mode, reach: bool, machine: &Machine) -> String {
-    let remote = Side::Window { window: operation.window, datatype: operation.remote.clone() };
-    let local = match &operation.local {
-        Local::Section { window, datatype } => Side::Window { window: *window, datatype: datatype.clone() },
-        Local::Buffer => {
-            Side::Operation { operation: OperationId(0), first: 0, count: operation.remote.size() }
+/// The terms that the mode of an operation was chosen by.
+struct Costs {
+    pack: Nanos,
+    unpack: Nanos,
+    copy: Nanos,
+    bytes: u64,
+}
+
+impl Costs {
+    fn of(operation: &Operation, element: ElementType, machine: &Machine) -> Self {
+        let remote = Side::Window { window: operation.window, datatype: operation.remote.clone() };
+        let count = operation.remote.size();
+        let local = match &operation.local {
+            Local::Section { window, datatype } => {
+                Side::Window { window: *window, datatype: datatype.clone() }
+            }
+            Local::Buffer => Side::Operation { operation: OperationId(0), first: 0, count },
+        };
+        let (from, to) = if operation.kind == Kind::Get { (&remote, &local) } else { (&local, &remote) };
+        Self {
+            pack: machine.pack(from, element.size),
+            unpack: machine.unpack(to, element.size),
+            copy: machine.copy(&remote, &local, element.size),
+            bytes: count as u64 * u64::from(element.size),
         }
-    };
-    let (from, to) = if operation.kind == Kind::Get { (&remote, &local) } else { (&local, &remote) };
-    let (pack, unpack) = (machine.pack(from, element.size), machine.unpack(to, element.size));
-    let packed = format!("pack {:.0} + unpack {:.0} ns", pack.0, unpack.0);
-    let direct = format!(
-        "copy {:.0} + entry and done {:.0} ns",
-        machine.copy(&remote, &local, element.size).0,
-        machine.entry_and_done().0
-    );
-    match (mode, reach) {
-        (Mode::Direct, true) => format!("{direct}, against {packed}"),
-        (_, true) => format!("{packed}, against {direct}"),
-        (_, false) => packed,
+    }
+
+    fn packed(&self) -> String {
+        format!("pack {:.0} + unpack {:.0} ns", self.pack.0, self.unpack.0)
+    }
+
+    /// Of the way taken first, where there was a choice; `together` operations share its frames.
+    fn between_two(&self, mode: Mode, shared: bool, together: usize, machine: &Machine) -> String {
+        let share = if together > 1 { format!(" (of {together} operations)") } else { String::new() };
+        let (packed_share, direct_share) =
+            if mode == Mode::Direct { ("", share.as_str()) } else { (share.as_str(), "") };
+        let message = machine.message(shared, self.bytes);
+        let packed = format!(
+            "pack {:.0} + message {:.0}{packed_share} + unpack {:.0} ns",
+            self.pack.0, message.0, self.unpack.0
+        );
+        let direct = format!(
+            "copy {:.0} + entry and done {:.0}{direct_share} ns",
+            self.copy.0,
+            machine.entry_and_done().0
+        );
+        match (mode, shared) {
+            (Mode::Direct, _) => format!("{direct}, against {packed}"),
+            (_, true) => format!("{packed}, against {direct}"),
+            (_, false) => packed,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod argument;
 pub mod collect;
+pub mod collective;
 pub mod compile;
 pub mod conflicts;
 pub mod datatype;

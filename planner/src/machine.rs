@@ -29,8 +29,10 @@ parameters! {
     Link {
         /// `L`: ns from sent to seen.
         latency "latency",
-        /// `o`: ns of CPU for each message, at each end.
+        /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
+        /// ns more for each frame that carries bytes: the first lines of a buffer that its sender holds.
+        payload "payload",
         /// `G`: ns a byte, beyond packing and unpacking.
         per_byte "per_byte",
     }
@@ -52,8 +54,9 @@ parameters! {
     }
 }
 
-/// What communication costs. A text of `key = value` lines, as `Display` writes it, is read by `parse`; values are
-/// nanoseconds.
+/// What communication costs. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all keys, each
+/// once; `#` begins a comment); values are nanoseconds. For another machine, write such a text and give what it parses
+/// to as the machine to compile for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
     /// Between ranks that share memory.
@@ -65,12 +68,19 @@ pub struct Machine {
 }
 
 impl Default for Machine {
-    /// A two-core server and a loopback network, as measured: `benches/LOG.md`.
+    /// A two-core server.
+    ///
+    /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements
+    /// between two threads, packed and direct, as the example `modes` times them (`benches/LOG.md` has the table, and
+    /// the bench `auto` whether the choices that follow are good ones). Those of the network were not
+    /// measured through our own transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the
+    /// 3.5 GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
+    /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in.
     fn default() -> Self {
         Self {
-            shared: Link { latency: 150.0, overhead: 60.0, per_byte: 0.0 },
-            network: Link { latency: 4_000.0, overhead: 1_500.0, per_byte: 0.2 },
-            moving: Moving { per_run: 1.2, pack: 0.06, unpack: 0.12, remote_run: 9.0, remote: 0.09 },
+            shared: Link { latency: 90.0, overhead: 60.0, payload: 110.0, per_byte: 0.0 },
+            network: Link { latency: 1_850.0, overhead: 1_000.0, payload: 0.0, per_byte: 0.29 },
+            moving: Moving { per_run: 0.2, pack: 0.10, unpack: 0.17, remote_run: 20.0, remote: 0.03 },
         }
     }
 }
@@ -103,20 +113,22 @@ impl Machine {
     /// A message of `bytes` bytes, from sent to seen, without packing.
     pub fn message(&self, shared: bool, bytes: u64) -> Nanos {
         let link = self.link(shared);
-        Nanos(link.latency + 2.0 * link.overhead + link.per_byte * bytes as f64)
+        let payload = if bytes > 0 { link.payload } else { 0.0 };
+        Nanos(link.latency + 2.0 * link.overhead + payload + link.per_byte * bytes as f64)
     }
 
-    /// What a direct way costs more than a packed one: an entry before and a done after instead of one message.
+    /// The two frames of a direct way: an entry before it, and a done after it.
     pub fn entry_and_done(&self) -> Nanos {
-        Nanos(self.shared.latency + 2.0 * self.shared.overhead)
+        self.message(true, 0) * 2.0
     }
 
     /// The chunk, in bytes, for which a pipelined message of `bytes` bytes is over soonest: with chunks of `c` bytes
-    /// the last one is unpacked `c` bytes after the rest, and each costs an overhead at both ends.
+    /// the last one is unpacked `c` bytes after the rest, and each costs a frame's overheads.
     pub fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;
-        let best = (bytes as f64 * 2.0 * link.overhead / tail.max(1e-6)).sqrt();
+        let each = 2.0 * link.overhead + link.payload;
+        let best = (bytes as f64 * each / tail.max(1e-6)).sqrt();
         (best as u64).clamp(4096, 1 << 30).next_power_of_two()
     }
 

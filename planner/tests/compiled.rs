@@ -101,7 +101,8 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
     ];
     let mode = prop::sample::select(Mode::ALL.to_vec());
     let bytes = prop_oneof![Just(None), (1..40_u64).prop_map(|bytes| Some(Bytes(bytes)))];
-    (placement, mode, any::<bool>(), bytes.clone(), bytes)
+    let cap = prop_oneof![Just(None), (1..400_u64).prop_map(|bytes| Some(Bytes(bytes)))];
+    (placement, mode, any::<bool>(), bytes, cap)
         .prop_map(|(placement, mode, coalesce, chunk, cap)| {
             (placement, Options { mode, coalesce, chunk, cap })
         })
@@ -109,7 +110,22 @@ fn options() -> BoxedStrategy<(Placement, Options)> {
 }
 
 fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) {
-    let schedule = compile(patterns, placement, &Machine::default(), options).expect("good patterns");
+    let schedule = match compile(patterns, placement, &Machine::default(), options) {
+        Ok(schedule) => {
+            assert!(options.cap.is_none_or(|cap| schedule.peak() <= cap));
+            schedule
+        }
+        // What is needed at least is said, and is enough.
+        Err(error) => {
+            let cap = options.cap.expect("good patterns");
+            assert_eq!(error.class(), Class::NoMem, "{error}");
+            let needed = error.message().split(' ').nth(1).and_then(|word| word.parse().ok());
+            let needed = Bytes(needed.expect("what is needed"));
+            assert!(needed > cap && error.message().contains(&format!("{cap} are allowed")), "{error}");
+            let enough = Options { cap: Some(needed), ..*options };
+            compile(patterns, placement, &Machine::default(), &enough).expect("what was asked for is enough")
+        }
+    };
     let windows: Vec<ElementType> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), LEN, seed);
     if let Err(difference) = interpreter::differs(patterns, &schedule, &world, 4, seed) {
@@ -343,6 +359,17 @@ ranks c0 c1
     };
     assert!(line("heat.rs:7").contains("direct, round"), "{text}");
     assert!(line("heat.rs:8").contains("aggregated, round") && line("heat.rs:8").contains("pack"), "{text}");
+    // Both ways with all their frames, so that the smaller sum is the one taken.
+    for (site, first) in [("heat.rs:7", "copy"), ("heat.rs:8", "pack")] {
+        let (taken, other) = line(site).split_once(", against ").expect("two ways");
+        let total = |terms: &str| -> f64 {
+            let terms = &terms[terms.find("copy").or(terms.find("pack")).expect("terms")..];
+            terms.split([' ', '(']).filter_map(|word| word.parse::<f64>().ok()).sum()
+        };
+        assert!(taken.contains(&format!("; {first}")) && total(taken) < total(other), "{text}");
+        assert!(line(site).contains("entry and done") && line(site).contains("message"), "{text}");
+    }
+    assert!(text.contains("staging"), "{text}");
     assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
     assert!(line("heat.rs:10").contains("asked for otherwise"), "{text}");
     assert!(line("predicted").contains("at least"), "{text}");

@@ -8,12 +8,13 @@ use fencepost_planner::Options;
 use fencepost_planner::ir::pattern::Patterns;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
-use fencepost_planner::passes::{coalesce, count, lower, normalise, order, pipeline, place, route};
+use fencepost_planner::passes::{coalesce, combine, count, lower, normalise, order, pipeline, place, route};
 use fencepost_planner::units::Bytes;
 use std::path::Path;
 
 /// The passes, by the names of their folders.
-const PASSES: [&str; 8] = ["normalise", "coalesce", "route", "count", "order", "pipeline", "place", "lower"];
+const PASSES: [&str; 9] =
+    ["normalise", "coalesce", "route", "combine", "count", "order", "pipeline", "place", "lower"];
 
 fn stage(pass: &str, text: &str) -> String {
     let (mut placement, mut options) = (Placement::Together, Options::default());
@@ -47,6 +48,10 @@ fn stage(pass: &str, text: &str) -> String {
     if pass == "route" {
         return routed.to_string();
     }
+    let routed = combine(routed, &options);
+    if pass == "combine" {
+        return routed.to_string();
+    }
     let demand = count(&routed);
     if pass == "count" {
         return demand.to_string();
@@ -59,7 +64,7 @@ fn stage(pass: &str, text: &str) -> String {
     if pass == "pipeline" {
         return chunks.to_string();
     }
-    let placed = place(chunks);
+    let placed = place(chunks, &options);
     if pass == "place" { placed.to_string() } else { lower(placed, &options).to_string() }
 }
 

@@ -164,7 +164,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
     let instructions = random.many(12, |random| {
         let buffer = BufferId(random.below(buffers.len().max(1)) as u32);
         let (at, bytes) = (random.below(5000) as u64, random.below(5000) as u64);
-        match random.below(9) {
+        match random.below(10) {
             1 if !buffers.is_empty() => Instruction::Reclaim { buffer },
             2 if !buffers.is_empty() => Instruction::Pack { from: part(random), element: 8, buffer, at },
             3 if !buffers.is_empty() => Instruction::Send { buffer, at, bytes, round: RoundId(3) },
@@ -187,6 +187,14 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
             },
             7 => Instruction::Release { peer: delta(random) },
             8 => Instruction::Done { peer: delta(random) },
+            9 if !buffers.is_empty() => Instruction::Combine {
+                from: part(random),
+                into: datatype(random),
+                op: random.one(&Op::ALL),
+                element: element(random),
+                buffer,
+                at,
+            },
             _ => Instruction::Expose { peer: delta(random) },
         }
     });

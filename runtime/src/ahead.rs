@@ -341,11 +341,7 @@ pub fn prepare(
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
     }
     let (machine, placement) = (Machine::default(), prepared::placement(world));
-    let options = if world.plans.get() {
-        Options { mode: world.mode.get(), ..Options::default() }
-    } else {
-        Options { mode: Mode::Aggressive, coalesce: false, ..Options::default() }
-    };
+    let options = prepared::options(world);
     let epochs = patterns.into_iter().map(|interned| {
         let mut patterns = interned.into_patterns(superstep.name, table.clone());
         patterns.order = world.order.get();

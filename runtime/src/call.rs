@@ -55,6 +55,21 @@ pub enum Given<'a, T> {
 pub trait Source<T: Element> {
     /// What was given.
     fn given(&self) -> Given<'_, T>;
+
+    /// The value, where one small element is given and its value is known now: it need not be in memory then.
+    #[inline]
+    fn one(&self) -> Option<T> {
+        None
+    }
+}
+
+/// The value in a slice of one, if it is small enough for a register.
+#[inline(always)]
+fn only<T: Copy>(values: &[T]) -> Option<T> {
+    match values {
+        [value] if size_of::<T>() <= 8 => Some(*value),
+        _ => None,
+    }
 }
 
 impl<T: Element> Source<T> for &[T] {
@@ -62,11 +77,19 @@ impl<T: Element> Source<T> for &[T] {
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
     }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
 }
 impl<T: Element> Source<T> for &mut [T] {
     #[inline]
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
     }
 }
 impl<T: Element, const N: usize> Source<T> for [T; N] {
@@ -74,11 +97,19 @@ impl<T: Element, const N: usize> Source<T> for [T; N] {
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
     }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
 }
 impl<T: Element, const N: usize> Source<T> for &[T; N] {
     #[inline]
     fn given(&self) -> Given<'_, T> {
         Given::Slice(*self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(*self)
     }
 }
 impl<T: Element> Source<T> for &Vec<T> {
@@ -86,11 +117,19 @@ impl<T: Element> Source<T> for &Vec<T> {
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
     }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
 }
 impl<T: Element> Source<T> for Vec<T> {
     #[inline]
     fn given(&self) -> Given<'_, T> {
         Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
     }
 }
 
@@ -202,10 +241,25 @@ pub trait Collect<T: Element> {
         site: &'static Location<'static>,
     ) -> Result<()>;
 
+    /// A put or an accumulate of one element, where the collector has a short way for it and finds nothing wrong; else
+    /// `false`, and nothing has happened.
+    #[inline]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let _ = (kind, value, target, at, site);
+        false
+    }
+
     /// A get of one element into one of the window itself, where the collector has a short way for it and finds
     /// nothing wrong; else `false`, and nothing has happened.
     #[inline]
-    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
         let _ = (into, target, at);
         false
     }
@@ -261,8 +315,39 @@ impl<'c, C, S> Put<'c, C, S> {
         S: Source<T>,
     {
         let site = Location::caller();
-        self.collector.send(self.kind, self.source.given(), target.into(), place.into(), self.mode, site)
+        let Self { collector, kind, source, mode } = self;
+        let (target, place) = (target.into(), place.into());
+        let Place::At(at) = place else {
+            return more(collector, kind, source, target, place, mode, site);
+        };
+        // A displacement has nothing to drop. What is known by value stays in registers then: off the short way it is
+        // put together anew.
+        std::mem::forget(place);
+        let Some(value) = source.one() else {
+            return more(collector, kind, source, target, Place::At(at), mode, site);
+        };
+        if let Some(to) = target
+            && collector.send_one(kind, value, to, at, site)
+        {
+            return Ok(());
+        }
+        more(collector, kind, [value], target, Place::At(at), mode, site)
     }
+}
+
+/// A put or an accumulate that does not go the short way: kept out of the loops that calls stand in.
+#[cold]
+#[inline(never)]
+fn more<T: Element, C: Collect<T>, S: Source<T>>(
+    collector: &C,
+    kind: Kind,
+    source: S,
+    target: Option<usize>,
+    place: Place,
+    mode: Mode,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    collector.send(kind, source.given(), target, place, mode, site)
 }
 
 /// A get that knows where it lands; [`from`](Self::from) makes it an operation.
@@ -274,11 +359,13 @@ pub struct Get<'c, C, S> {
 }
 
 impl<'c, C, S> Get<'c, C, S> {
+    #[inline]
     pub(crate) fn new(collector: &'c C, into: S) -> Self {
         Self { collector, into, mode: Mode::Auto }
     }
 
     /// Prefer a mode for this operation.
+    #[inline]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -289,19 +376,39 @@ impl<'c, C, S> Get<'c, C, S> {
     /// # Errors
     /// As [`Put::to`].
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     pub fn from<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
     where
         C: Collect<T>,
         S: Section<T>,
     {
         let site = Location::caller();
+        let Self { collector, into, mode } = self;
         let (target, place) = (target.into(), place.into());
-        if let (Some(into), Place::At(at)) = (self.into.one(), &place)
-            && self.collector.get_one(into, target, *at)
+        let Place::At(at) = place else {
+            return more_got(collector, into, target, place, mode, site);
+        };
+        // As in `Put::to`.
+        std::mem::forget(place);
+        if let (Some(one), Some(from)) = (into.one(), target)
+            && collector.get_one(one, from, at)
         {
             return Ok(());
         }
-        self.collector.get(self.into.section(), target, place, self.mode, site)
+        more_got(collector, into, target, Place::At(at), mode, site)
     }
+}
+
+/// A get that does not go the short way.
+#[cold]
+#[inline(never)]
+fn more_got<T: Element, C: Collect<T>, S: Section<T>>(
+    collector: &C,
+    into: S,
+    target: Option<usize>,
+    place: Place,
+    mode: Mode,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    collector.get(into.section(), target, place, mode, site)
 }

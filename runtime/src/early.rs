@@ -5,6 +5,7 @@
 //! belong to the epoch; those of epochs that it has given up are dropped.
 
 use crate::fence::kind;
+use crate::outbox::Outbox;
 use crate::transport::{Endpoint, Frame, Lost, Transport};
 use crate::window::WindowCore;
 use crate::wire;
@@ -94,8 +95,11 @@ impl WindowCore {
         if !matches!(mode, Mode::Aggressive | Mode::Pipelined) || target == world.rank {
             return;
         }
-        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        self.outbox(target, |outbox| self.hurry_all(target, mode, outbox));
+    }
+
+    fn hurry_all(&self, target: usize, mode: Mode, outbox: &mut Outbox) {
+        let world = &self.world;
         if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
             return;
         }

@@ -6,13 +6,13 @@ use std::any::TypeId;
 
 /// Plain old data that may live in a window: any bit pattern is a value, and there is no padding.
 ///
-/// Every `bytemuck::Pod` type is one; derive it for your own (`bytemuck` is re-exported by the facade):
-/// `#[derive(Clone, Copy, Pod, Zeroable)] #[repr(C)]`. Accumulates act on the arithmetic types and on [`ValueAt`];
+/// Derive it for your own: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every `bytemuck::Pod` type is one too (`bytemuck`
+/// is re-exported by the facade; its own derives ask for a dependency on it). Accumulates act on the arithmetic types and on [`ValueAt`];
 /// all others can be put, got and replaced.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in a window",
     label = "not plain old data",
-    note = "an element must be valid for every bit pattern and have no padding: derive `bytemuck::Pod` and `bytemuck::Zeroable` on a `#[repr(C)]` struct of numbers"
+    note = "an element must be valid for every bit pattern and have no padding: put `#[derive(Clone, Copy, Element)]` and `#[repr(C)]` on a struct of numbers"
 )]
 pub trait Element: Pod {}
 impl<T: Pod> Element for T {}

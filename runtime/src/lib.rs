@@ -15,7 +15,9 @@ mod fence;
 pub mod job;
 #[doc(hidden)]
 pub mod kernel;
+mod lane;
 mod launch;
+mod log;
 mod outbox;
 mod pending;
 mod prepared;
@@ -53,4 +55,5 @@ pub mod __private {
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
     };
+    pub use bytemuck::{Pod, Zeroable};
 }

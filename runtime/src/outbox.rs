@@ -4,7 +4,8 @@
 //! is allocated. Everything else is a [`Wide`] operation that a record refers to, so that one list keeps the order.
 
 use crate::call::WindowKey;
-use crate::transport::Record;
+use crate::log::Log;
+use crate::transport::{Memory, Record};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;
@@ -31,6 +32,13 @@ impl Head {
     #[inline]
     pub(crate) fn new(at: u64, code: u64, site: &'static Location<'static>) -> Self {
         Self(at | code << 40 | site_bits(site) << 46)
+    }
+
+    /// The displacement, if this is the code; else more than any displacement.
+    #[inline]
+    pub(crate) fn at_of(self, code: u64) -> usize {
+        // Another code leaves bits above those of the displacement.
+        ((self.0 ^ code << 40) & ((1 << 46) - 1)) as usize
     }
 
     #[inline]
@@ -86,22 +94,27 @@ pub(crate) enum WideSource {
     Section(WindowKey, Datatype),
 }
 
-/// What one rank has collected for one target.
-#[derive(Default)]
+/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
+/// What each fence looks at comes first.
+#[repr(C, align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order.
-    pub(crate) records: Vec<Record>,
+    /// The operations, in program order; while a [pen](crate::log::Pen) is on them, some are not counted yet.
+    pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
-    /// The elements of wide operations.
-    pub(crate) bytes: Vec<u8>,
     /// How many wide operations still wait for a section to be read.
     pub(crate) sections: usize,
+    /// The elements of wide operations.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Outbox {
+    /// Nothing yet; records will lie in this memory, where it has room.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self { records: Log::on(memory.clone()), wide: Vec::new(), bytes: Vec::new(), sections: 0 }
+    }
+
     /// One element of at most eight bytes.
-    #[inline]
     pub(crate) fn push(&mut self, head: Head, value: u64) {
         self.records.push(Record { head: head.0, value });
     }
@@ -120,6 +133,13 @@ impl Outbox {
     pub(crate) fn room(&mut self, len: usize) -> usize {
         let at = self.bytes.len().next_multiple_of(8);
         self.bytes.resize(at + len, 0);
+        at
+    }
+
+    /// Copy `bytes` to the end of the arena, aligned to eight; gives where they begin.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
+        let at = self.room(0);
+        self.bytes.extend_from_slice(bytes);
         at
     }
 

@@ -1,6 +1,7 @@
 //! [`Pending`]: what a window has collected for its next fence besides its outboxes: the gets.
 
 use crate::call::WindowKey;
+use crate::log::Log;
 use crate::ticket::Slot;
 use fencepost_planner::datatype::Datatype;
 use std::panic::Location;
@@ -43,11 +44,20 @@ pub(crate) const ONE: u32 = u32::MAX;
 /// The gets of a window's epoch, in program order, and room to stage what they bring.
 #[derive(Default)]
 pub(crate) struct Pending {
-    pub(crate) gets: Vec<Get>,
+    /// While a [pen](crate::log::Pen) is on them, some are not counted yet.
+    pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<WideGet>,
     pub(crate) staged: Vec<u8>,
     /// The same where all gets are of one element of eight bytes, in reach; else empty.
     pub(crate) words: Vec<u64>,
+}
+
+impl Get {
+    /// One element of `target`, from `at` to `into`.
+    #[inline(always)]
+    pub(crate) fn new(target: usize, at: usize, into: usize, sequence: u64) -> Self {
+        Self { target: target as u32, wide: ONE, at: at as u64, into: into as u64, sequence }
+    }
 }
 
 impl Pending {
@@ -56,6 +66,12 @@ impl Pending {
         let wide = self.wide.len() as u32;
         self.wide.push(get);
         self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });
+    }
+
+    /// How many elements all of them bring; `None` for more than can be counted.
+    pub(crate) fn elements(&self) -> Option<usize> {
+        let ones = self.gets.len() - self.wide.len();
+        self.wide.iter().try_fold(ones, |sum, get| sum.checked_add(get.remote.size()))
     }
 
     /// How many elements a get brings.

@@ -3,15 +3,16 @@
 use crate::execute::{Executable, takes_slice};
 use crate::fence::Call;
 use crate::pending::Into as Landing;
+use crate::transport::Transport;
 use crate::window::WindowCore;
 use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Order, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::verify::{Verified, verify};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Class, Error, Options, Result};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -104,12 +105,7 @@ pub(crate) fn agree(
             None => return Err(call.error(world, Class::Intern, format!("rank {rank} cast an empty vote"))),
         }
     }
-    Ok(Ready {
-        world: world.clone(),
-        executable: RefCell::new(Some(executable)),
-        calls: Cell::new(0),
-        landings: RefCell::default(),
-    })
+    Ok(Ready::of(world, executable))
 }
 
 /// Where this world's ranks share memory.
@@ -117,11 +113,19 @@ pub(crate) fn placement(world: &WorldCore) -> Placement {
     if world.reaches_all { Placement::Together } else { Placement::Apart }
 }
 
+/// What is left to the world when it plans.
+pub(crate) fn options(world: &WorldCore) -> Options {
+    if world.plans.get() {
+        Options { mode: world.mode.get(), ..Options::default() }
+    } else {
+        Options { mode: Mode::Aggressive, coalesce: false, ..Options::default() }
+    }
+}
+
 /// Whether what a schedule takes to share memory does so here.
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
-        use crate::transport::Transport;
         peer != world.rank && placement.share(world.rank as u32, peer as u32) && !endpoint.reaches(peer)
     });
     match missing {
@@ -137,6 +141,27 @@ fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
 }
 
 impl Ready {
+    fn of(world: &Rc<WorldCore>, executable: Executable) -> Self {
+        Self {
+            world: world.clone(),
+            executable: RefCell::new(Some(executable)),
+            calls: Cell::new(0),
+            landings: RefCell::default(),
+        }
+    }
+
+    /// A schedule that every rank makes by itself of the same patterns: it needs no vote, since its digest is in each word.
+    pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
+        Ok(Self::of(world, Executable::bind(schedule, world)?))
+    }
+
+    /// Free its buffers: every rank has entered a later call, so nobody reads them any more, unless the world has ended.
+    pub(crate) fn retire(&self) {
+        if self.world.alive().is_ok() {
+            self.executable.borrow_mut().take();
+        }
+    }
+
     /// The schedule.
     pub(crate) fn schedule<R>(&self, f: impl FnOnce(&Verified<Schedule>) -> R) -> Option<R> {
         self.executable.borrow().as_ref().map(|executable| f(executable.schedule()))
@@ -167,7 +192,7 @@ impl Ready {
         for (i, window) in windows.iter().enumerate() {
             *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
             self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
-            window.turn(window.set.get(), false);
+            window.allow(false);
         }
         Ok(())
     }
@@ -177,7 +202,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in windows {
             *window.matching.borrow_mut() = None;
-            window.turn(window.set.get(), !window.closed.get());
+            window.allow(!window.closed.get());
         }
         if let Some(executable) = self.executable.borrow_mut().as_mut() {
             executable.abandon(&self.world, error);
@@ -195,7 +220,7 @@ impl Ready {
         self.world.matched.borrow_mut().clear();
         for window in entered.iter().flatten() {
             *window.matching.borrow_mut() = None;
-            window.turn(window.set.get(), !window.closed.get());
+            window.allow(!window.closed.get());
         }
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
@@ -296,7 +321,13 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         if let Some(executable) = self.executable.get_mut().take() {
-            executable.into_kept().for_each(|memory| self.world.registry.keep(memory));
+            let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
+                return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
+            };
+            let kept: Vec<_> = executable.into_kept(&mut endpoint).collect();
+            if !kept.is_empty() {
+                endpoint.keep(kept, Box::new(|| false));
+            }
         }
     }
 }

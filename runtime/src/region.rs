@@ -1,19 +1,24 @@
 //! [`Region`]: the raw memory of one rank's part of a window, and what that rank has collected for its fence.
 //!
-//! A region is reference counted among the ranks that reach it: it is freed when every rank has dropped the window, so
-//! dropping is local and never waits, and no destructor is needed for soundness.
+//! A region is freed when every rank has dropped the window, so dropping is local and never waits, and no destructor is
+//! needed for soundness. Where ranks share values it is reference counted among them; where they only reach its memory,
+//! it begins with a count of those who have let go.
 
 use crate::outbox::Outbox;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::transport::{Bytes, Done, Memory};
+use std::alloc::{Layout, handle_alloc_error};
+use std::io;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Window memory is aligned to a cache line.
-const ALIGN: usize = 64;
+/// Bytes before the elements: a cache line, of which the first word counts the ranks that have let go.
+const HEAD: usize = 64;
 
 /// One rank's part of a window.
 pub(crate) struct Region {
+    /// `None` only while it is being dropped.
+    memory: Option<Bytes>,
     base: NonNull<u8>,
-    bytes: usize,
     /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the owner fills the other.
     outboxes: NonNull<Outbox>,
     ranks: usize,
@@ -27,19 +32,24 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// `bytes` zeroed bytes, for a world of `ranks`. `None` where there is no such memory.
-    pub(crate) fn new(bytes: usize, ranks: usize) -> Option<Self> {
-        let base = if bytes == 0 {
-            NonNull::new(ALIGN as *mut u8)?
-        } else {
-            let layout = Layout::from_size_align(bytes, ALIGN).ok()?;
-            // SAFETY: the layout has a size that is not zero.
-            NonNull::new(unsafe { alloc_zeroed(layout) })?
-        };
-        let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::default()).collect();
+    /// `bytes` zeroed bytes, for a world of `ranks`.
+    ///
+    /// # Errors
+    /// There is no such memory.
+    pub(crate) fn new(bytes: usize, ranks: usize, memory: &Memory) -> io::Result<Self> {
+        let all = bytes.checked_add(HEAD).ok_or(io::ErrorKind::OutOfMemory)?;
+        let elements = memory.zeroed(all)?;
+        // SAFETY: there are `HEAD` bytes and more.
+        let base = unsafe { NonNull::new_unchecked(elements.base().add(HEAD)) };
+        let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::new(memory)).collect();
         let outboxes = NonNull::new(Box::into_raw(boxes).cast::<Outbox>())
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Outbox>()));
-        Some(Self { base, bytes, outboxes, ranks })
+        Ok(Self { memory: Some(elements), base, outboxes, ranks })
+    }
+
+    /// A region of no rank.
+    pub(crate) fn none() -> Self {
+        Self { memory: None, base: NonNull::dangling(), outboxes: NonNull::dangling(), ranks: 0 }
     }
 
     /// The first byte.
@@ -55,15 +65,41 @@ impl Region {
         // SAFETY: there are `2 * ranks` outboxes, and the caller gives one of two sets and a rank of the world.
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
+
+    /// The memory, that of records too, and how to see that all of `ranks` have let go of it.
+    pub(crate) fn into_memory(mut self) -> Option<(Vec<Bytes>, Done)> {
+        let (base, ranks) = (self.base.as_ptr() as usize, self.ranks as u32);
+        // SAFETY: who has the memory asks, so it is there.
+        let done = move || unsafe { count(base as *mut u8) }.load(Ordering::Acquire) >= ranks; // the add in `let_go`
+        let logs = (0..2 * self.ranks).filter_map(|outbox| {
+            // SAFETY: there are as many outboxes, and nobody else has a reference any more.
+            unsafe { &mut *self.outboxes.as_ptr().add(outbox) }.records.take_memory()
+        });
+        let memory: Vec<Bytes> = logs.collect();
+        Some((self.memory.take().into_iter().chain(memory).collect(), Box::new(done)))
+    }
+}
+
+/// How many ranks have let go of the region whose elements begin at `base`.
+///
+/// # Safety
+/// There is such a region, and it stays while the reference lives.
+unsafe fn count<'a>(base: *mut u8) -> &'a AtomicU32 {
+    // SAFETY: `HEAD` bytes before the elements, zero at first and touched by nothing else.
+    unsafe { &*base.sub(HEAD).cast() }
+}
+
+/// This rank has dropped the window of which the elements at `base` are a part.
+///
+/// # Safety
+/// The region is reached from here, and this rank has not let go of it yet.
+pub(crate) unsafe fn let_go(base: *mut u8) {
+    // SAFETY: its owner keeps it until all have let go.
+    unsafe { count(base) }.fetch_add(1, Ordering::Release); // the load in `into_memory`
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            let layout = Layout::from_size_align(self.bytes, ALIGN).expect("the layout it was made with");
-            // SAFETY: allocated in `new` with this layout, freed once.
-            unsafe { dealloc(self.base.as_ptr(), layout) };
-        }
         let boxes = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
         // SAFETY: made by `Box::into_raw` of a slice of this length in `new`, and nobody else has a reference any more.
         drop(unsafe { Box::from_raw(boxes) });

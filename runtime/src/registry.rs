@@ -1,6 +1,7 @@
 //! [`Registry`]: what ranks of one process hand each other by reference: regions of windows, and ends of new worlds.
 
 use crate::board::Board;
+use crate::collective::Shelf;
 use crate::region::Region;
 use crate::transport::Endpoint;
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub(crate) struct Registry {
     ends: Mutex<Ends>,
     attic: Mutex<Vec<Vec<u8>>>,
     boards: Mutex<BTreeMap<u64, Arc<Board>>>,
+    shelf: Shelf,
 }
 
 /// One value of each rank, until each rank has taken them all.
@@ -82,6 +84,11 @@ impl Registry {
     /// The board of a world of so many ranks.
     pub(crate) fn board(&self, world: u64, size: usize) -> Arc<Board> {
         lock(&self.boards).entry(world).or_insert_with(|| Arc::new(Board::new(size))).clone()
+    }
+
+    /// Schedules of collectives.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     /// Keep what others may still be reading until the whole run is over.

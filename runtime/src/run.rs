@@ -21,6 +21,14 @@ pub enum TransportKind {
     Shm,
     /// Processes of any machines, by connections; see [`launch`](crate::launch).
     Tcp,
+    /// Threads that reach each other's memory as processes do: for tests.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
+    ShmThreads,
+    /// Threads that exchange bytes over TCP on loopback: for tests.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
+    TcpThreads,
 }
 
 impl std::str::FromStr for TransportKind {
@@ -41,13 +49,22 @@ impl std::str::FromStr for TransportKind {
 }
 
 impl TransportKind {
-    pub(crate) fn ends(&self, size: usize) -> Vec<Endpoint> {
-        match self {
+    /// Ends of a world whose ranks are threads of this process.
+    pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
+        Ok(match self {
             TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
             TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            TransportKind::ShmThreads => {
+                crate::transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
+            }
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            TransportKind::TcpThreads => {
+                crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
+            }
             // Their ends are made by each process for itself.
             TransportKind::Shm | TransportKind::Tcp => Vec::new(),
-        }
+        })
     }
 
     /// What `FENCEPOST_TRANSPORT` says, if it says anything.
@@ -219,10 +236,9 @@ impl Ranks {
         let registry = Arc::new(Registry::default());
         let id = new_world();
         let program = &program;
+        let endpoints = self.transport.ends(self.size)?;
         let ends: Vec<End<R>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = self
-                .transport
-                .ends(self.size)
+            let threads: Vec<_> = endpoints
                 .into_iter()
                 .enumerate()
                 .map(|(rank, endpoint)| {

@@ -52,7 +52,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         if !remote.is_empty() {
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();
-            core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
+            core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
         }
         Ok(())
     }

@@ -4,11 +4,14 @@ use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
+use crate::lane::Lane;
+use crate::log::Pen;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
-use crate::pending::{Into as Landing, ONE, Pending, WideGet};
+use crate::pending::{Get as One, Into as Landing, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
-use crate::region::Region;
+use crate::region::{Region, let_go};
 use crate::ticket::Ticket;
+use crate::transport::{Record, Transport};
 use crate::wire::Wire;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -34,6 +37,8 @@ use std::sync::Arc;
 pub struct Window<T: Element> {
     data: *mut T,
     len: usize,
+    /// Where small operations go, by target.
+    lanes: Rc<[Lane]>,
     core: Rc<WindowCore>,
     element: PhantomData<T>,
 }
@@ -45,12 +50,14 @@ pub struct WindowCore {
     pub(crate) world: Rc<WorldCore>,
     /// This rank's region.
     pub(crate) region: Arc<Region>,
-    /// Every rank's length, and its region where that is reached.
+    /// Every rank's length, and where its part is.
     pub(crate) peers: Vec<Peer>,
     /// Which of the two sets of outboxes is being filled.
     pub(crate) set: Cell<usize>,
     /// Gets, and what else is not an outbox's.
     pub(crate) pending: RefCell<Pending>,
+    /// On the list of gets.
+    pub(crate) getting: Pen<One>,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
@@ -58,39 +65,33 @@ pub struct WindowCore {
     /// Whether small operations go the short way: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
     /// Where they go, by target.
-    pub(crate) lanes: Box<[Lane]>,
+    pub(crate) lanes: Rc<[Lane]>,
     /// Whether NOSUCCEED was asserted for this epoch.
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<Ready>, WindowId)>>,
-    /// Whether there are ranks whose memory is not reached: what is for them may leave before the fence.
+    /// Whether there are ranks to whom operations travel in frames.
     pub(crate) apart: bool,
-    /// What travelled to and from ranks whose memory is not reached.
+    /// What travelled to and from ranks whose outboxes are not read in place.
     pub(crate) wire: RefCell<Wire>,
-}
-
-/// The short way to a target: all that one small operation has to look at.
-#[derive(Default)]
-pub struct Lane {
-    /// Displacements below this go the short way; none while it is closed.
-    below: Cell<usize>,
-    /// The target's outbox in the set being filled.
-    outbox: Cell<*mut Outbox>,
-    /// The target's elements, where its memory is reached.
-    pub(crate) memory: Cell<*const u8>,
 }
 
 /// What a rank knows of another's part of a window.
 pub struct Peer {
     pub(crate) len: usize,
+    /// Its region, where values are shared.
     pub(crate) region: Option<Arc<Region>>,
+    /// Its first element, where that is reached; else null.
+    pub(crate) base: *mut u8,
 }
 
 impl<T: Element> Window<T> {
     pub(crate) fn new(core: WindowCore) -> Self {
         let len = core.peers[core.world.rank].len;
-        core.turn(0, true);
-        Self { data: core.region.base().cast(), len, core: Rc::new(core), element: PhantomData }
+        core.allow(true);
+        core.fill(0);
+        let (data, lanes) = (core.region.base().cast(), core.lanes.clone());
+        Self { data, len, lanes, core: Rc::new(core), element: PhantomData }
     }
 
     pub(crate) fn core(&self) -> &Rc<WindowCore> {
@@ -201,7 +202,7 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
+        self.core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
         Ok(ticket)
     }
 
@@ -258,17 +259,74 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
-    /// Fill `set`, and let small operations go the short way or not.
-    pub(crate) fn turn(&self, set: usize, short: bool) {
-        self.set.set(set);
+    /// Let small operations go the short way, or not.
+    pub(crate) fn allow(&self, short: bool) {
         self.short.set(short);
-        for (target, (lane, peer)) in self.lanes.iter().zip(&self.peers).enumerate() {
+        for (lane, peer) in self.lanes.iter().zip(&self.peers) {
             // What may leave early goes the long way.
-            let open = short && peer.region.is_some();
-            lane.below.set(if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 });
-            lane.outbox.set(self.region.outbox(set, target));
-            lane.memory.set(peer.region.as_ref().map_or(std::ptr::null(), |region| region.base()));
+            let open = short && !peer.base.is_null();
+            let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
+            lane.lead(peer.base, below);
         }
+    }
+
+    /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
+    pub(crate) fn fill(&self, set: usize) {
+        self.set.set(set);
+        for (target, lane) in self.lanes.iter().enumerate() {
+            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
+            unsafe {
+                let outbox = &mut *self.region.outbox(set, target);
+                outbox.clear();
+                lane.pen.lower(&outbox.records);
+            }
+        }
+        let pending = &mut *self.pending.borrow_mut();
+        pending.clear();
+        // SAFETY: these gets are in this very object, and touched only while the pen is lifted.
+        unsafe { self.getting.lower(&pending.gets) };
+    }
+
+    /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing
+    /// goes the short way.
+    pub(crate) fn count(&self) {
+        for (target, lane) in self.lanes.iter().enumerate() {
+            // SAFETY: the set being filled is touched by its owner only, and pens are on it alone.
+            unsafe { lane.pen.lift(&mut (*self.region.outbox(self.set.get(), target)).records) };
+        }
+        // SAFETY: the pen is on these gets alone.
+        unsafe { self.getting.lift(&mut self.pending.borrow_mut().gets) };
+    }
+
+    /// What was collected for `target` so far, all of it counted.
+    pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
+        let pen = &self.lanes[target].pen;
+        // SAFETY: the set being filled is touched by its owner only, and while the pen is lifted by this reference only.
+        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        // SAFETY: pens are on the set being filled alone.
+        unsafe { pen.lift(&mut outbox.records) };
+        let result = act(outbox);
+        // SAFETY: as in `fill`.
+        unsafe { pen.lower(&outbox.records) };
+        result
+    }
+
+    /// The gets that were collected so far, all of them counted.
+    pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
+        let pending = &mut *self.pending.borrow_mut();
+        // SAFETY: the pen is on these gets alone.
+        unsafe { self.getting.lift(&mut pending.gets) };
+        let result = act(pending);
+        // SAFETY: as in `fill`.
+        unsafe { self.getting.lower(&pending.gets) };
+        result
+    }
+
+    /// A get of one element where there is no room for it yet; by parts, so that none has to be in memory before.
+    #[cold]
+    #[inline(never)]
+    fn get_where_no_room(&self, target: usize, at: usize, into: usize, sequence: u64) {
+        self.pending(|pending| pending.gets.push(One::new(target, at, into, sequence)));
     }
 
     /// Whether `remote` can be touched at `target`.
@@ -434,9 +492,8 @@ impl WindowCore {
     fn send_one(&self, kind: Kind, value: &[u8], target: usize, at: usize, site: &'static Location<'static>) {
         let mut bits = [0u8; 8];
         bits[..value.len()].copy_from_slice(value);
-        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
-        outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
+        let head = Head::new(at as u64, code_of(kind), site);
+        self.outbox(target, |outbox| outbox.push(head, u64::from_ne_bytes(bits)));
     }
 
     /// Collect a put or an accumulate that is more than one small element.
@@ -467,18 +524,14 @@ impl WindowCore {
         if count == 0 {
             return Ok(());
         }
-        // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
-        let source = match (bytes, section) {
-            (Some(bytes), _) => {
-                let at = outbox.room(bytes.len());
-                outbox.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-                WideSource::Bytes(at)
-            }
-            (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
-            (None, None) => return Ok(()),
-        };
-        outbox.push_wide(Wide { code: code_of(kind), remote, source }, site);
+        self.outbox(target, |outbox| {
+            let source = match (bytes, section) {
+                (Some(bytes), _) => WideSource::Bytes(outbox.keep(bytes)),
+                (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
+                (None, None) => return,
+            };
+            outbox.push_wide(Wide { code: code_of(kind), remote, source }, site);
+        });
         Ok(())
     }
 }
@@ -491,12 +544,34 @@ impl<T: Element> Window<T> {
         let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(element_type::<T>()));
         (fits && takes).then_some(*at)
     }
+}
 
-    /// What is more than one small element, may leave before the fence, or is matched with a plan: kept out of the loops that calls stand in, where the
-    /// short way then takes a few instructions.
-    #[cold]
-    #[inline(never)]
-    fn send_more(
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline(always)]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let takes = match kind {
+            Kind::Put => true,
+            Kind::Accumulate(op) => op.takes(element_type::<T>()),
+            Kind::Get => false,
+        };
+        if size_of::<T>() > 8 || !takes {
+            return false;
+        }
+        let Some(lane) = self.lanes.get(target) else { return false };
+        let mut bits = [0u8; 8];
+        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        let head = Head::new(at as u64, code_of(kind), site);
+        lane.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+    }
+
+    fn send(
         &self,
         kind: Kind,
         given: Given<'_, T>,
@@ -537,58 +612,17 @@ impl<T: Element> Window<T> {
         self.core.hurry(target, mode);
         Ok(())
     }
-}
 
-impl<T: Element> Collect<T> for Window<T> {
     #[inline(always)]
-    fn send(
-        &self,
-        kind: Kind,
-        given: Given<'_, T>,
-        target: Option<usize>,
-        place: Place,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        // Each is taken apart and, off the short way, put together again: what is only known by value stays in registers.
-        match (given, place) {
-            (Given::Slice(values), Place::At(at)) => {
-                if let ([value], Some(to)) = (values, target)
-                    && size_of::<T>() <= 8
-                    && let Some(lane) = self.core.lanes.get(to)
-                    && at < lane.below.get()
-                    && (kind == Kind::Put
-                        || matches!(kind, Kind::Accumulate(op) if op.takes(element_type::<T>())))
-                {
-                    let mut bits = [0u8; 8];
-                    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
-                    // SAFETY: the set being filled is touched by its owner only, and this is the only reference to the outbox.
-                    let outbox = unsafe { &mut *lane.outbox.get() };
-                    outbox.push(Head::new(at as u64, code_of(kind), site), u64::from_ne_bytes(bits));
-                    return Ok(());
-                }
-                self.send_more(kind, Given::Slice(values), target, Place::At(at), mode, site)
-            }
-            (given, place) => self.send_more(kind, given, target, place, mode, site),
-        }
-    }
-
-    #[inline]
-    fn get_one(&self, into: usize, target: Option<usize>, at: usize) -> bool {
-        let Some(target) = target else { return false };
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
         let core = &*self.core;
         let fits =
             core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
         if fits {
             let sequence = core.world.next_sequence();
-            let get = crate::pending::Get {
-                target: target as u32,
-                wide: ONE,
-                at: at as u64,
-                into: into as u64,
-                sequence,
-            };
-            core.pending.borrow_mut().gets.push(get);
+            if !core.getting.write(One::new(target, at, into, sequence)) {
+                core.get_where_no_room(target, at, into, sequence);
+            }
         }
         fits
     }
@@ -615,7 +649,7 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending.borrow_mut().push(target, WideGet { remote, landing, site }, sequence);
+        self.core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
         Ok(())
     }
 }
@@ -636,6 +670,25 @@ impl<T: Element> DerefMut for Window<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and `&mut self` is the only way to this rank's elements.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+impl Drop for WindowCore {
+    fn drop(&mut self) {
+        if !self.apart {
+            return; // regions are counted by reference
+        }
+        for peer in self.peers.iter().filter(|peer| !peer.base.is_null()) {
+            // SAFETY: the part is reached, and this rank lets go of it only here.
+            unsafe { let_go(peer.base) };
+        }
+        let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
+        if let Some((memory, done)) = Arc::into_inner(region).and_then(Region::into_memory) {
+            match self.world.endpoint.try_borrow_mut() {
+                Ok(mut endpoint) => endpoint.keep(memory, done),
+                Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
+            }
+        }
     }
 }
 

@@ -3,16 +3,19 @@
 use crate::assertions::Assertions;
 use crate::board::Board;
 use crate::call::WindowKey;
+use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call, header, kind};
+use crate::lane::Lane;
+use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
 use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
-use crate::window::{Lane, Peer, Window, WindowCore};
+use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
@@ -27,6 +30,7 @@ use std::sync::Arc;
 /// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
 pub struct World {
     core: Rc<WorldCore>,
+    collectives: Collectives,
 }
 
 /// What this rank has moved in dynamic epochs so far.
@@ -58,6 +62,8 @@ pub(crate) struct WorldCore {
     pub(crate) size: usize,
     /// Whether this rank reaches everybody's memory.
     pub(crate) reaches_all: bool,
+    /// Whether all ranks are threads of this process that read one another's values.
+    pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) board: Arc<Board>,
@@ -101,11 +107,13 @@ impl World {
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
+        let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let core = WorldCore {
             id,
             rank,
             size,
             reaches_all,
+            shares_all,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size),
             registry,
@@ -126,11 +134,16 @@ impl World {
             changed: Cell::new(true),
             supersteps: Supersteps::default(),
         };
-        Self { core: Rc::new(core) }
+        Self { core: Rc::new(core), collectives: Collectives::default() }
     }
 
     pub(crate) fn core(&self) -> &Rc<WorldCore> {
         &self.core
+    }
+
+    /// What collectives keep from one call to the next.
+    pub(crate) fn collectives(&self) -> &Collectives {
+        &self.collectives
     }
 
     /// This rank, from 0.
@@ -155,32 +168,44 @@ impl World {
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        let site = Location::caller();
-        let core = &self.core;
+        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
+    }
+
+    /// Make a window as a part of `call`.
+    pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
+        let (core, site) = (&self.core, call.site);
         let element = element_type::<T>();
         // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
         let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
         let key = WindowKey { world: core.id, window: number };
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
-        let region = bytes.and_then(|bytes| Region::new(bytes, core.size)).map(Arc::new);
-        let mine = Description { len: len as u64, element, made: region.is_some() }.to_bytes();
-        if let Some(region) = &region {
+        let memory = core.endpoint.borrow().memory();
+        let region = match bytes {
+            Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
+            None => Err(std::io::ErrorKind::OutOfMemory.into()),
+        };
+        let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
+        let base = region.as_ref().map_or(0, |region| region.base() as u64);
+        let mut mine =
+            Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+        mine.extend_from_slice(refusal.as_bytes());
+        let region = region.ok();
+        if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
             core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
         }
-        let call = Call { hash: 0x77 ^ u64::from(number) << 8, name: Some("World::window"), site };
+        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
         // Known from here on: those who leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
-        let all = core
-            .meet(&call, |_| mine.to_vec())
-            .inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
+        let all =
+            core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
         core.made.set(number + 1);
         let regions = core.registry.take((core.id, attempt));
         let mut peers = Vec::with_capacity(core.size);
         for (rank, bytes) in all.iter().enumerate() {
             let error =
                 |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
-            let Some(description) = Description::from_bytes(bytes) else {
+            let Some((description, refusal)) = Description::from_bytes(bytes) else {
                 return error(
                     Class::Intern,
                     format!("rank {rank} describes its part of a window in a way that is not ours"),
@@ -199,17 +224,20 @@ impl World {
                 return error(
                     Class::Size,
                     format!(
-                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory",
-                        description.len, element.size
+                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory: {}",
+                        description.len,
+                        element.size,
+                        String::from_utf8_lossy(refusal)
                     ),
                 );
             }
-            let reached = core.endpoint.borrow().reaches(rank) || rank == core.rank;
-            let region = if reached { regions.get(rank).cloned().flatten() } else { None };
-            if reached && region.is_none() {
+            let region = regions.get(rank).cloned().flatten();
+            if core.shares_all && region.is_none() {
                 return error(Class::Intern, format!("rank {rank}'s part of the window was not handed over"));
             }
-            peers.push(Peer { len: description.len as usize, region });
+            let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
+            let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
+            peers.push(Peer { len: description.len as usize, region, base });
         }
         let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
         std::mem::forget(unmade);
@@ -221,13 +249,14 @@ impl World {
             peers,
             set: Cell::new(0),
             pending: RefCell::new(Pending::default()),
+            getting: Pen::default(),
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
             lanes: (0..core.size).map(|_| Lane::default()).collect(),
             closed: Cell::new(false),
             matching: RefCell::new(None),
-            apart: !core.reaches_all,
+            apart: !core.shares_all,
             wire: RefCell::new(Wire::new(core.size)),
         }))
     }
@@ -311,7 +340,7 @@ impl World {
             match core.endpoint.borrow_mut().found(&members) {
                 Ok(Some(number)) => founded = [&[FOUNDED], &number.to_le_bytes()[..]].concat(),
                 Ok(None) => {
-                    let ends = core.kind.ends(members.len());
+                    let ends = core.kind.ends(members.len())?;
                     core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
                 }
                 Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
@@ -395,11 +424,13 @@ struct Description {
     len: u64,
     element: ElementType,
     made: bool,
+    /// Where its elements begin; 0 where they were not made.
+    base: u64,
 }
 
 impl Description {
-    fn to_bytes(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
+    fn to_bytes(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.len.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
         let (a, b) = match self.element.kind {
@@ -408,12 +439,14 @@ impl Description {
             ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
         };
         bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
+        bytes[16..].copy_from_slice(&self.base.to_le_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// A description, and what follows it: why the part was not made.
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
         use fencepost_planner::element::Scalar;
-        let bytes: &[u8; 16] = bytes.try_into().ok()?;
+        let (bytes, refusal) = bytes.split_first_chunk::<24>()?;
         let kind = match (bytes[12], bytes[13]) {
             (0, 0) => ElementKind::Opaque,
             (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
@@ -423,11 +456,13 @@ impl Description {
                 *Scalar::ALL.get(index as usize - 1)?,
             ),
         };
-        Some(Self {
+        let description = Self {
             len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
             element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
             made: bytes[14] == 1,
-        })
+            base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
+        };
+        Some((description, refusal))
     }
 }
 
@@ -543,7 +578,7 @@ impl WorldCore {
         // SAFETY: the bytes stay where they are, in `kept` or in the registry's attic, until `to` has released them.
         unsafe { endpoint.post(to, header, payload.as_ptr(), payload.len()) }?;
         let posts = &mut self.posts.borrow_mut()[to];
-        if endpoint.reaches(to) {
+        if endpoint.shares(to) {
             kept.push((to, *posts, payload));
         }
         *posts += 1;

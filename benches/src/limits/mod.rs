@@ -3,9 +3,11 @@
 //! The algorithms are those of `limits.c` of the peers' programs; `cargo bench -p fencepost-benches --bench limits`
 //! compares the two. Each function runs one side of a contest: so many iterations, the time of the slowest thread.
 
+pub mod collective;
 pub mod halo;
 pub mod scatter;
 mod team;
+pub mod wire;
 
 pub use team::{Beat, Words, team};
 

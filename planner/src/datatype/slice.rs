@@ -2,6 +2,7 @@
 
 use super::canonical::{fold, part};
 use super::form::{Datatype, Piece};
+use crate::error::Result;
 
 impl Datatype {
     /// Elements `first..first + count` of the typemap, in its order; what lies past its end is left out.
@@ -36,6 +37,44 @@ impl Datatype {
             Ok(list) => Datatype::from_canonical(list),
             Err(error) => panic!("{error}"),
         }
+    }
+}
+
+impl Datatype {
+    /// The elements that stand at `places` of the typemap, in the order of `places`; those past its end are left out.
+    ///
+    /// # Errors
+    /// The result would be beyond the [limits](super#limits): class `Type`.
+    ///
+    /// # Cost
+    /// Next to nothing where either is one run; otherwise, the runs of both.
+    pub fn select(&self, places: &Datatype) -> Result<Datatype> {
+        let size = self.size() as i64;
+        let inside = places.low() >= 0 && places.high() <= size;
+        if let (true, Some(run)) = (inside, self.as_run()) {
+            return Ok(places.shift(run.start));
+        }
+        if let (true, Some(run)) = (inside, places.as_run()) {
+            return Ok(self.slice(run.start as usize, (run.end - run.start) as usize));
+        }
+        let mut begins = Vec::new();
+        let mut at = 0;
+        for (offset, run) in self.run_iter() {
+            begins.push((at, offset));
+            at += run as i64;
+        }
+        let mut list = Vec::new();
+        for (place, run) in places.run_iter() {
+            let (mut place, end) = (place.max(0), (place + run as i64).min(size));
+            while place < end {
+                let number = begins.partition_point(|&(begin, _)| begin <= place) - 1;
+                let (begin, offset) = begins[number];
+                let until = begins.get(number + 1).map_or(size, |next| next.0).min(end);
+                list.push((offset + (place - begin), (until - place) as usize));
+                place = until;
+            }
+        }
+        Datatype::try_runs(list)
     }
 }
 

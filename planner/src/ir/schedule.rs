@@ -78,7 +78,7 @@ pub struct Program {
     /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the rank's own.
     pub pattern: Pattern,
     /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has no
-    /// target or no elements, or later puts of this rank replace all of them.
+    /// target or no elements, or where later puts, of this rank or another, replace all of them.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The least length each window needs on this rank, for its own sections and for what others do to it.
     pub least_len: Table<WindowId, usize>,
@@ -184,6 +184,21 @@ pub enum Instruction {
         /// Size of an element.
         element: u32,
         /// Into which buffer.
+        buffer: BufferId,
+        /// From which byte of it.
+        at: u64,
+    },
+    /// Combine elements into packed elements of a buffer that were not sent in this run.
+    Combine {
+        /// From this rank's own window or operation,
+        from: Part,
+        /// into these, as many, counted from byte `at` on: one after another if it is a run,
+        into: Datatype,
+        /// by this operator, whose order does not show,
+        op: Op,
+        /// elements of this type.
+        element: ElementType,
+        /// Of which buffer.
         buffer: BufferId,
         /// From which byte of it.
         at: u64,

@@ -37,6 +37,17 @@ pub struct Transfer {
     pub operations: Vec<OperationId>,
     /// The mode asked for.
     pub asked: Mode,
+    /// What is combined into its elements, by the operator of its kind, before they travel.
+    pub folds: Vec<Fold>,
+}
+
+/// More elements on the rank that sends, which are combined into those of a [`Transfer`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fold {
+    /// The elements.
+    pub source: Side,
+    /// Which element of the transfer each goes to, counted in its order from 0; as many as the source has.
+    pub into: Datatype,
 }
 
 /// Elements on one rank.
@@ -103,6 +114,35 @@ impl Side {
     }
 }
 
+impl Fold {
+    /// What of it goes to elements `first..first + count`, as of a transfer that begins there.
+    fn slice(&self, first: usize, count: usize) -> Vec<Fold> {
+        let (low, high) = (first as i64, (first + count) as i64);
+        if low <= self.into.low() && self.into.high() <= high {
+            return vec![Fold { source: self.source.clone(), into: self.into.shift(-low) }];
+        }
+        // Successive places of the source whose elements go there.
+        let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
+        for (place, run) in self.into.run_iter() {
+            let (from, to) = (place.max(low), (place + run as i64).min(high));
+            if from < to {
+                let (begin, len) = (at + (from - place) as usize, (to - from) as usize);
+                match folds.last_mut() {
+                    Some((start, size, runs)) if *start + *size == begin => {
+                        *size += len;
+                        runs.push((from - low, len));
+                    }
+                    _ => folds.push((begin, len, vec![(from - low, len)])),
+                }
+            }
+            at += run;
+        }
+        let fold =
+            |(begin, len, runs)| Fold { source: self.source.slice(begin, len), into: Datatype::runs(runs) };
+        folds.into_iter().map(fold).collect()
+    }
+}
+
 impl Transfer {
     /// How many elements.
     pub fn size(&self) -> usize {
@@ -120,6 +160,7 @@ impl Transfer {
         Self {
             source: self.source.slice(first, count),
             target: self.target.slice(first, count),
+            folds: self.folds.iter().flat_map(|fold| fold.slice(first, count)).collect(),
             ..self.clone()
         }
     }

@@ -1,69 +1,48 @@
-//! What one rank sends another becomes one message: abutting transfers become one, and what is replaced is not sent.
+//! What one rank sends another becomes one message: abutting transfers become one, and what nobody will see is not sent.
 //!
 //! ```text
 //! l0: put w0 0..1 -> w0 8..9      l0: put w0 0..2 -> w0 8+[2 by 4]x1
 //! l0: put w0 1..2 -> w0 12..13
 //! ```
 //!
-//! Before: a list of transfers. After: the same, with fewer and longer ones. Puts that follow each other between the
-//! same two windows are one put of both typemaps, one after the other; accumulates with one operator likewise, since
-//! typemap order is then program order. Elements that a later put of the same rank replaces are left out, where no
-//! accumulate stands between. Accumulates to one element are not combined before they travel: only for some operators
-//! would that change no bit, and then the sender does what the receiver would have done.
+//! Before: lists of transfers. After: the same, with fewer and longer ones. Of all that is written to one element, by
+//! whichever ranks, what comes before the last put of it is left out: one writer is left. Puts that follow each other
+//! between the same two windows are one put of both typemaps, one after the other; accumulates with one operator
+//! likewise, since typemap order is then program order.
 //!
 //! **Requires** nothing. **Ensures** the order of writes to one element is kept (by the program, and by the window it
-//! stands in); with [`Options::coalesce`] off nothing changes; a transfer asked to be aggressive stays on its own.
-//! **Cost** follows the size of the datatypes of each distinct link.
+//! stands in); with [`Options::coalesce`] off nothing changes; a transfer asked to be aggressive stays on its own; of
+//! a buffer that would fall into small pieces more is sent than is seen. **Cost** follows the size of the datatypes of
+//! each distinct link, and of all that reaches each class of ranks; ranks x peers small steps where something is hidden.
 
-use super::cover::latest;
 use super::normalise::ascending;
+use super::writers::one_writer;
 use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::ids::WindowId;
 use crate::ir::messages::Messages;
-use crate::ir::pattern::{Kind, Mode, Order};
+use crate::ir::pattern::Mode;
 use crate::ir::transfers::{Side, Transfer, Transfers};
 
 /// See the [module](self).
 pub fn coalesce<'p>(transfers: Transfers<'p>, options: &Options) -> Messages<'p> {
+    let transfers = if options.coalesce { one_writer(transfers) } else { transfers };
     let Transfers { patterns, placement, peers, links } = transfers;
     let links = if options.coalesce {
-        let keep_order = patterns.order == Order::Canonical;
-        links.into_values().map(|link| coalesce_link(link, keep_order, options)).collect()
+        links.into_values().map(|link| coalesce_link(link, options)).collect()
     } else {
         links
     };
     Messages { patterns, placement, peers, links }
 }
 
-fn coalesce_link(mut link: Vec<Transfer>, keep_order: bool, options: &Options) -> Vec<Transfer> {
+fn coalesce_link(mut link: Vec<Transfer>, options: &Options) -> Vec<Transfer> {
     if link.len() == 1 {
         return link;
     }
     // Stable: within one pair of answer and target window the order stays.
     link.sort_by_key(|transfer| (!transfer.is_answer(), window(&transfer.target), answer_source(transfer)));
-    let mut joined = Vec::with_capacity(link.len());
-    let mut rest = link.into_iter().peekable();
-    while let Some(first) = rest.next() {
-        let (target, puts) = (window(&first.target), first.kind == Kind::Put);
-        let mut segment = vec![first];
-        while let Some(next) = rest.next_if(|next| {
-            if puts {
-                next.kind == Kind::Put && window(&next.target) == target
-            } else {
-                joins(&segment[0], next, options)
-            }
-        }) {
-            segment.push(next);
-        }
-        if puts && keep_order {
-            segment = latest(segment);
-        }
-        for group in segment.chunk_by(|a, b| joins(a, b, options)) {
-            joined.extend(join(group));
-        }
-    }
-    joined
+    link.chunk_by(|a, b| joins(a, b, options)).flat_map(join).collect()
 }
 
 fn window(side: &Side) -> Option<WindowId> {

@@ -12,31 +12,32 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// Add `low..high`; give the parts of it that were not there, highest first.
-    pub(crate) fn add(&mut self, low: i64, high: i64) -> Vec<(i64, i64)> {
-        let (mut new, mut end) = (Vec::new(), high);
-        let (mut first, mut last) = (low, high);
-        let met: Vec<(i64, i64)> = self
-            .intervals
-            .range(..=high)
-            .rev()
-            .take_while(|&(_, &b)| b >= low)
-            .map(|(&a, &b)| (a, b))
-            .collect();
-        for (a, b) in met {
+    /// The parts of `low..high` that are not there, highest first.
+    pub(crate) fn gaps(&self, low: i64, high: i64) -> Vec<(i64, i64)> {
+        let (mut gaps, mut end) = (Vec::new(), high);
+        for (&a, &b) in self.intervals.range(..high).rev().take_while(|&(_, &b)| b > low) {
             if b < end {
-                new.push((b.max(low), end));
+                gaps.push((b, end));
             }
             end = end.min(a);
+        }
+        if low < end {
+            gaps.push((low, end));
+        }
+        gaps
+    }
+
+    /// Add `low..high`.
+    pub(crate) fn add(&mut self, low: i64, high: i64) {
+        if low >= high {
+            return;
+        }
+        let (mut first, mut last) = (low, high);
+        while let Some((&a, &b)) = self.intervals.range(..=last).next_back().filter(|&(_, &b)| b >= low) {
             (first, last) = (first.min(a), last.max(b));
             self.intervals.remove(&a);
         }
-        if low < end {
-            new.push((low, end));
-        }
         self.intervals.insert(first, last);
-        new.retain(|(a, b)| a < b);
-        new
     }
 }
 
@@ -50,7 +51,9 @@ pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
     let mut cover = Cover::default();
     by_low.iter().flat_map(|set| set.run_iter()).any(|(low, run)| {
         let high = low + run as i64;
-        cover.add(low, high) != [(low, high)]
+        let met = cover.gaps(low, high) != [(low, high)];
+        cover.add(low, high);
+        met
     })
 }
 
@@ -71,14 +74,17 @@ pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
     let mut kept: Vec<Transfer> = transfers
         .into_iter()
         .rev()
-        .flat_map(|transfer| survivors(transfer, &mut cover).into_iter().rev())
+        .flat_map(|transfer| survivors(transfer, &mut cover, true).into_iter().rev())
         .collect();
     kept.reverse();
     kept
 }
 
-/// What of `transfer` is not in `cover`, which takes in its target.
-fn survivors(transfer: Transfer, cover: &mut Cover) -> Vec<Transfer> {
+/// A buffer is named by ranges only, so what is left of one may be many transfers: each must save this many bytes.
+const SAVED: usize = 64;
+
+/// What of `transfer` is not in `cover`, which takes in its target if it `replaces` what is there.
+pub(crate) fn survivors(transfer: Transfer, cover: &mut Cover, replaces: bool) -> Vec<Transfer> {
     let Some((window, target)) = transfer.target.window() else { return vec![transfer] };
     let source = match &transfer.source {
         Side::Window { datatype, .. } => datatype.clone(),
@@ -87,8 +93,12 @@ fn survivors(transfer: Transfer, cover: &mut Cover) -> Vec<Transfer> {
     let steps: Vec<(i64, i64, usize)> = pairs(&source, target).collect();
     let mut kept = Vec::new();
     for &(from, to, run) in steps.iter().rev() {
-        for (low, high) in cover.add(to, to + run as i64) {
+        let high = to + run as i64;
+        for (low, high) in cover.gaps(to, high) {
             kept.push((from + (low - to), low, (high - low) as usize));
+        }
+        if replaces {
+            cover.add(to, high);
         }
     }
     kept.reverse();
@@ -109,15 +119,20 @@ fn survivors(transfer: Transfer, cover: &mut Cover) -> Vec<Transfer> {
                 ..transfer
             }]
         }
-        // A buffer is named by ranges only: one transfer for each.
-        Side::Operation { operation, .. } => kept
-            .chunk_by(|a, b| a.0 + a.2 as i64 == b.0)
-            .map(|steps| {
+        Side::Operation { operation, .. } => {
+            let pieces = || kept.chunk_by(|a, b| a.0 + a.2 as i64 == b.0);
+            let left: usize = kept.iter().map(|step| step.2).sum();
+            let saved = (transfer.size() - left) * transfer.element.size as usize;
+            if (pieces().count() - 1) * SAVED > saved {
+                return vec![transfer];
+            }
+            let piece = |steps: &[(i64, i64, usize)]| {
                 let count = steps.iter().map(|step| step.2).sum();
                 let source = Side::Operation { operation: *operation, first: steps[0].0 as usize, count };
                 Transfer { source, target: side(steps), ..transfer.clone() }
-            })
-            .collect(),
+            };
+            pieces().map(piece).collect()
+        }
     }
 }
 
@@ -132,7 +147,8 @@ mod tests {
             let mut cover = Cover::default();
             let mut plain = [false; 64];
             for (low, len) in adds {
-                let new = cover.add(low, low + len);
+                let new = cover.gaps(low, low + len);
+                cover.add(low, low + len);
                 let mut expected: Vec<i64> = (low..low + len).filter(|&e| !plain[e as usize]).collect();
                 plain[low as usize..(low + len) as usize].fill(true);
                 expected.reverse();

@@ -30,7 +30,7 @@ use crate::ir::peers::{Class, Peer};
 use crate::ir::placed::{Placed, Staging};
 use crate::ir::rounds::Turn;
 use crate::ir::schedule::{Buffer, Frame, Instruction, Program, Routing, Schedule};
-use crate::ir::transfers::{Side, Transfer};
+use crate::ir::transfers::{Fold, Side, Transfer};
 use crate::passes::route::order_shows;
 use crate::table::Table;
 use std::collections::HashMap;
@@ -88,6 +88,13 @@ struct Sending<'a> {
     link: LinkId,
     frame: usize,
     packs: Vec<(&'a ElementType, Side, u64)>,
+    folds: Vec<(&'a Transfer, &'a Fold, u64)>,
+}
+
+impl Sending<'_> {
+    fn reads(&self) -> impl Iterator<Item = &Side> {
+        self.packs.iter().map(|(_, side, _)| side).chain(self.folds.iter().map(|(_, fold, _)| &fold.source))
+    }
 }
 
 impl<'a> Lowering<'a> {
@@ -137,8 +144,7 @@ impl<'a> Lowering<'a> {
     /// Parts 1 and 2.
     fn expose_and_send(&self, ids: &[Option<BufferId>], code: &mut Vec<Instruction>) {
         let mut sendings = self.sendings(ids);
-        let read: Vec<&Side> =
-            sendings.iter().flat_map(|sending| sending.packs.iter().map(|(_, side, _)| side)).collect();
+        let read: Vec<&Side> = sendings.iter().flat_map(Sending::reads).collect();
         let overwritten = |peer: &Peer| {
             let stores = self.receives(peer).into_iter().flat_map(|cut| &cut.direct);
             stores
@@ -174,10 +180,13 @@ impl<'a> Lowering<'a> {
             for (index, frame) in cut.frames.iter().enumerate() {
                 let round = self.turns[place].sends.get(first + frame.message).copied().unwrap_or_default();
                 let starts = frame.at.iter().map(|at| self.at[link][index] + at);
+                let folds = frame.transfers.iter().zip(starts.clone());
+                let folds =
+                    folds.flat_map(|(of, at)| of.folds.iter().map(move |fold| (of, fold, at))).collect();
                 let packs = joined(frame.transfers.iter().zip(starts), |transfer| &transfer.source, |_| None);
                 let packs =
                     packs.into_iter().map(|joined| (&joined.like.element, joined.side, joined.at)).collect();
-                sendings.push(Sending { peer: place, buffer, round, link, frame: index, packs });
+                sendings.push(Sending { peer: place, buffer, round, link, frame: index, packs, folds });
             }
         }
         sendings.sort_by_key(|sending| sending.round);
@@ -192,6 +201,12 @@ impl<'a> Lowering<'a> {
         for (element, side, at) in sending.packs.drain(..) {
             let from = side.part(Delta::SELF);
             code.push(Instruction::Pack { from, element: element.size, buffer: sending.buffer, at });
+        }
+        for (of, fold, at) in sending.folds.drain(..) {
+            let Some(op) = op(of.kind) else { continue };
+            let (from, into) = (fold.source.part(Delta::SELF), fold.into.clone());
+            let (element, buffer) = (of.element, sending.buffer);
+            code.push(Instruction::Combine { from, into, op, element, buffer, at });
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod classes;
 pub mod coalesce;
+pub mod combine;
 pub mod count;
 mod cover;
 pub mod lower;
@@ -11,8 +12,10 @@ pub mod order;
 pub mod pipeline;
 pub mod place;
 pub mod route;
+mod writers;
 
 pub use coalesce::coalesce;
+pub use combine::combine;
 pub use count::count;
 pub use lower::lower;
 pub use normalise::normalise;

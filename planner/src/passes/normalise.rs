@@ -106,7 +106,15 @@ fn transfer(id: OperationId, operation: &Operation, patterns: &Patterns) -> Tran
     let (source, target) = if operation.kind == Kind::Get { (remote, local) } else { (local, remote) };
     let (source, target) = ascending(source, target);
     let element = patterns.windows[operation.window];
-    Transfer { kind: operation.kind, source, target, element, operations: vec![id], asked: operation.mode }
+    Transfer {
+        kind: operation.kind,
+        source,
+        target,
+        element,
+        operations: vec![id],
+        asked: operation.mode,
+        folds: Vec::new(),
+    }
 }
 
 /// Both sides reordered so that the target ascends, where both are in windows and it can be written down.

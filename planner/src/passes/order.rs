@@ -10,6 +10,10 @@
 //! square) end here. Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
 //! issued, not a barrier: where order shows, the target applies them by origin, whichever round they came in.
 //!
+//! There a *skewed* order (target `t` receives origin `o` in round `o + t`) would let a target apply each message when
+//! it comes. It was not taken: it needs `2p - 1` rounds instead of `p`, and what it saves, memory of the target for
+//! messages that must wait, is not spent here, since a frame waits in its sender's buffer until it is its turn.
+//!
 //! **Requires** the demand of these routes. **Ensures** at most [`Demand::h`] rounds; messages of one link have
 //! ascending rounds. **Cost** ranks x peers small steps, and if there are too many directions, what [`colour`] costs.
 //! **Source** König's theorem: the chromatic index of a bipartite multigraph is its greatest degree.

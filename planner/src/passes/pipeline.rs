@@ -1,4 +1,4 @@
-//! Each message is laid out as frames: one, or, where it is pipelined or longer than a frame may be, several.
+//! Each message is laid out as frames: one, or, where it is pipelined, several.
 //!
 //! ```text
 //! pipelined: put w0 0..4096 -> w0 0..4096      frame: put w0 0..2048 -> w0 0..2048
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! **Requires** nothing. **Ensures** a frame is cut at elements; it holds at least one, and beyond that at most the
-//! model's chunk (pipelined) and [`Options::cap`] (any); in a frame each transfer begins at a multiple of the largest
+//! model's chunk, if it is pipelined; in a frame each transfer begins at a multiple of the largest
 //! power of two, up to 16, that its elements' size is a multiple of. **Cost** follows the frames and, for each, the
 //! pieces of the datatypes cut.
 
@@ -37,12 +37,11 @@ fn cut(ways: Ways, shared: bool, machine: &Machine, options: &Options) -> Cut {
     let mut frames = Vec::new();
     for (index, message) in ways.messages.into_iter().enumerate() {
         let bytes: u64 = message.transfers.iter().map(|transfer| transfer.bytes()).sum();
-        let chunk = match (message.mode, options.chunk) {
+        let limit = match (message.mode, options.chunk) {
             (Mode::Pipelined, Some(chunk)) => chunk.0,
             (Mode::Pipelined, None) => machine.chunk(shared, bytes),
             _ => u64::MAX,
         };
-        let limit = chunk.min(options.cap.map_or(u64::MAX, |cap| cap.0));
         frames_of(message, index, limit, &mut frames);
     }
     Cut { direct: ways.direct, frames }

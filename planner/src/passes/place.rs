@@ -9,9 +9,13 @@
 //! frame back in every run: what is taken from it in one run was sent after it released all of the run before. Where
 //! nothing flows back, a copy is asked back before it is written again (W4).
 //!
-//! **Requires** nothing. **Ensures** frames begin at multiples of 16 bytes and do not overlap; the peak is known.
-//! **Cost** follows the links and classes.
+//! The cap bounds all staging of a rank. Where two copies of everything are more, the longest buffers have one, which is
+//! asked back too: a run then waits until its peer has read what the run before sent.
+//!
+//! **Requires** nothing. **Ensures** frames begin at multiples of 16 bytes and do not overlap; the peak is known, and it
+//! is beyond [`Options::cap`] only where a copy of each buffer is. **Cost** follows the links and classes.
 
+use crate::compile::Options;
 use crate::ids::{ClassId, Delta, LinkId};
 use crate::ir::chunks::{Chunks, Cut};
 use crate::ir::peers::Peer;
@@ -20,7 +24,7 @@ use crate::table::Table;
 use crate::units::Bytes;
 
 /// See the [module](self).
-pub fn place(chunks: Chunks<'_>) -> Placed<'_> {
+pub fn place<'p>(chunks: Chunks<'p>, options: &Options) -> Placed<'p> {
     let (mut at, mut sizes): (Table<LinkId, Vec<u64>>, Table<LinkId, u64>) = (Table::new(), Table::new());
     for cut in chunks.links.values() {
         let mut end = 0_u64;
@@ -41,13 +45,39 @@ pub fn place(chunks: Chunks<'_>) -> Placed<'_> {
         let reclaim = peer.delta != Delta::SELF && !flows_back(peer, &chunks.links);
         (bytes > 0).then_some(Staging { bytes, copies: 2, reclaim })
     };
-    let buffers: Table<ClassId, Vec<Option<Staging>>> =
-        chunks.peers.classes.values().map(|class| class.peers.iter().map(staging).collect()).collect();
-    let of = |row: &Vec<Option<Staging>>| {
-        row.iter().flatten().map(|staging| staging.bytes * u64::from(staging.copies)).sum()
-    };
-    let peak = Bytes(buffers.values().map(of).max().unwrap_or(0));
+    let buffers: Table<ClassId, Vec<Option<Staging>>> = chunks
+        .peers
+        .classes
+        .values()
+        .map(|class| {
+            let mut row = class.peers.iter().map(staging).collect();
+            within(&mut row, options.cap.map_or(u64::MAX, |cap| cap.0), &class.peers);
+            row
+        })
+        .collect();
+    let peak = Bytes(buffers.values().map(|row| all(row)).max().unwrap_or(0));
     Placed { chunks, at, buffers, peak }
+}
+
+/// The bytes of all copies of all buffers.
+fn all(row: &[Option<Staging>]) -> u64 {
+    row.iter().flatten().map(|staging| staging.bytes * u64::from(staging.copies)).sum()
+}
+
+/// One copy instead of two, the longest buffers first, until all are within `cap`.
+fn within(row: &mut Vec<Option<Staging>>, cap: u64, peers: &[Peer]) {
+    let mut total = all(row);
+    let mut by_length: Vec<usize> = (0..row.len()).collect();
+    by_length.sort_by_key(|&place| std::cmp::Reverse(row[place].map_or(0, |staging| staging.bytes)));
+    for place in by_length {
+        if total <= cap {
+            return;
+        }
+        if let Some(staging) = &mut row[place] {
+            (staging.copies, staging.reclaim) = (1, peers[place].delta != Delta::SELF);
+            total -= staging.bytes;
+        }
+    }
 }
 
 /// Whether the peer sends this rank a frame of any kind in every run.

@@ -101,12 +101,13 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     };
     let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
     let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
-    // If no message is left, the entry and the done take its place; else they come on top.
+    // If no message is left, the entry and the done take its place; else they come on top, and one latency passes
+    // while the message is on its way.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
-        machine.entry_and_done().0 - machine.message(true, 0).0
+        machine.entry_and_done().0 - machine.message(true, 1).0
     } else {
-        machine.entry_and_done().0
+        machine.entry_and_done().0 - machine.shared.latency
     };
     let pays = total > price.max(0.0);
     link.iter()

@@ -384,6 +384,15 @@ impl Wire for Instruction {
                 to.byte(8);
                 peer.write(to);
             }
+            Instruction::Combine { from, into, op, element, buffer, at } => {
+                to.byte(9);
+                from.write(to);
+                to.datatype(into);
+                op.write(to);
+                element.write(to);
+                to.number(buffer.0);
+                to.number(*at);
+            }
         }
     }
 
@@ -419,7 +428,15 @@ impl Wire for Instruction {
             },
             7 => Instruction::Release { peer: Delta::read(from)? },
             8 => Instruction::Done { peer: Delta::read(from)? },
-            code => return Err(from.unknown("an instruction", code, 9)),
+            9 => Instruction::Combine {
+                from: Part::read(from)?,
+                into: from.datatype()?,
+                op: Op::read(from)?,
+                element: ElementType::read(from)?,
+                buffer: from.buffer()?,
+                at: from.usize()? as u64,
+            },
+            code => return Err(from.unknown("an instruction", code, 10)),
         })
     }
 }

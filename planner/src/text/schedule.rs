@@ -39,6 +39,9 @@ impl fmt::Display for Instruction {
             Instruction::Pack { from, element, buffer, at } => {
                 write!(f, "pack {from} of {element} B -> {buffer} at {at}")
             }
+            Instruction::Combine { from, into, op, element, buffer, at } => {
+                write!(f, "combine {from} -> {buffer} at {at} elements {into} of {element} by {op}")
+            }
             Instruction::Send { buffer, at, bytes, round } => {
                 write!(f, "send {buffer} at {at} {bytes} B {round}")
             }

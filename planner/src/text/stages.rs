@@ -27,6 +27,9 @@ impl fmt::Display for Side {
 impl fmt::Display for Transfer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} -> {}", self.kind, self.source, self.target)?;
+        for fold in &self.folds {
+            write!(f, " with {} at {}", fold.source, fold.into)?;
+        }
         if self.asked != crate::ir::pattern::Mode::Auto {
             write!(f, " mode {}", mode(self.asked))?;
         }

@@ -3,7 +3,7 @@
 //! What is shown, for every run of the schedule after any others (the numbers are those of `planner/README.md`):
 //! every element that was asked for moves exactly once, from the right place to the right place, combined by the right
 //! operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no circle of waits. An element
-//! that a later put replaces need not move, since nobody could tell.
+//! that a later put replaces, of whichever rank, need not move, since nobody could tell.
 //!
 //! The passes are not trusted, and nothing of theirs is used but the shapes of a [`Schedule`].
 //!
@@ -11,7 +11,8 @@
 //!
 //! What cannot be shown is refused, so a schedule must also be plain in these ways:
 //! - a rank exposes itself to each peer, and is done with each peer, at most once a run;
-//! - each byte of a buffer is packed at most once and sent at most once a run;
+//! - each byte of a buffer is packed at most once and sent at most once a run; what is combined into packed bytes is
+//!   combined before they are sent, by an operator whose order does not show, and unpacked in one piece by the same;
 //! - accesses of two ranks to one element of a third are in order by the third rank's own instructions: it awaits the
 //!   one's done before it exposes itself to the other;
 //! - a buffer is released by a `Reclaim`, or by a frame of the very peer that reads it.
@@ -298,7 +299,7 @@ fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
 /// An operation of the program's own pattern that an instruction may serve.
 fn operation_of(program: &Program, instruction: &Instruction) -> Option<OperationId> {
     let parts = match instruction {
-        Instruction::Pack { from, .. } => [Some(from), None],
+        Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => [Some(from), None],
         Instruction::Unpack { to, .. } => [Some(to), None],
         Instruction::Copy { from, to, .. } => [Some(from), Some(to)],
         _ => [None, None],

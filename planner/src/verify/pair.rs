@@ -72,10 +72,25 @@ fn unpacked(
         sent.packs.iter().map(|&(from, to, _)| to.min(sent.at + bytes) - from.max(sent.at)).sum();
     let mut read: u64 = 0;
     for &unpack in &awaited.unpacks {
-        let Instruction::Unpack { at, to, element, .. } = &receiver.program.instructions[unpack] else {
+        let Instruction::Unpack { at, to, op, element, .. } = &receiver.program.instructions[unpack] else {
             continue;
         };
         let (mut from, end) = (sent.at + at, sent.at + at + to.len() as u64 * u64::from(element.size));
+        for fold in sent.folds.iter().filter(|fold| fold.low < end && fold.high > from) {
+            let Instruction::Combine { op: by, element: of, .. } =
+                &sender.program.instructions[fold.instruction]
+            else {
+                continue;
+            };
+            if *op != Some(*by) || of != element {
+                let what = format!("takes for {op:?} of {element:?} what was combined by {by} of {of:?}");
+                return Err(VerifyError::WrongOperator(receiver.finding(rank, Some(unpack), what)));
+            }
+            if fold.low < from || fold.high > end {
+                let what = "unpacks a part of what was combined together".to_string();
+                return Err(VerifyError::Malformed(receiver.finding(rank, Some(unpack), what)));
+            }
+        }
         read = read.saturating_add(end - from);
         for &(low, high, pack) in &sent.packs {
             if high <= from || low >= end {

@@ -69,7 +69,17 @@ pub(super) struct Sent {
     pub at: u64,
     /// For data: its packed bytes, ascending: first byte and past the last in the buffer, and the instruction.
     pub packs: Vec<(u64, u64, usize)>,
+    /// For data: what is combined into them.
+    pub folds: Vec<Folded>,
     pub buffer: BufferId,
+}
+
+/// What is combined into packed bytes: between which, and by which instruction.
+#[derive(Clone, Copy)]
+pub(super) struct Folded {
+    pub low: u64,
+    pub high: u64,
+    pub instruction: usize,
 }
 
 /// A frame that is awaited.
@@ -86,6 +96,8 @@ pub(super) struct Awaited {
 struct Filled {
     /// Packed bytes: first, past the last and instruction.
     packs: BTreeMap<u64, (u64, usize)>,
+    /// What is combined into them.
+    folds: Vec<Folded>,
     /// Sent bytes: first, and past the last.
     sends: BTreeMap<u64, u64>,
 }
@@ -222,6 +234,21 @@ impl<'s> Walk<'_, 's> {
                 self.pack(at, *buffer, *byte, end)?;
                 self.facts.own.push(at);
             }
+            Instruction::Combine { from, into, op, element, buffer, at: byte } => {
+                self.typed(at, from, *element)?;
+                self.own_part(at, from, element.size, false)?;
+                self.operator(at, Some(*op), *element)?;
+                if op.order_shows(*element) {
+                    let what = format!("combines {element:?} by {op} before they travel, where order shows");
+                    return Err(VerifyError::WrongOperator(self.at(at, what)));
+                }
+                if from.len() != into.size() {
+                    let what = format!("{} elements into {}", from.len(), into.size());
+                    return Err(VerifyError::Malformed(self.at(at, what)));
+                }
+                self.fold(at, *buffer, *byte, into, element.size)?;
+                self.facts.own.push(at);
+            }
             Instruction::Send { buffer, at: byte, bytes, .. } => {
                 let end = self.within_buffer(at, *buffer, *byte, Some(*bytes))?;
                 self.send(at, *buffer, *byte, end)?;
@@ -258,7 +285,8 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn sends(&mut self, instruction: usize, peer: Delta, frame: Frame) {
-        let sent = Sent { instruction, frame, at: 0, packs: Vec::new(), buffer: BufferId(0) };
+        let (packs, folds) = (Vec::new(), Vec::new());
+        let sent = Sent { instruction, frame, at: 0, packs, folds, buffer: BufferId(0) };
         self.peer(peer).sent.push(sent);
     }
 
@@ -461,6 +489,47 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
+    /// All bytes between the first and the last that are combined into are packed, in elements of that size, and not sent.
+    fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let place =
+            |element: i64| u64::try_from(element).ok()?.checked_mul(u64::from(size))?.checked_add(byte);
+        let (Some(low), Some(high)) = (place(into.low()), place(into.high())) else {
+            let what = format!("elements from {} on, of {buffer} from byte {byte} on", into.low());
+            return Err(VerifyError::OutOfBounds(self.at(at, what)));
+        };
+        self.within_buffer(at, buffer, low, Some(high - low))?;
+        let filled = &self.filled[buffer];
+        if meets(&filled.sends, low, high, |end| *end) {
+            let what = format!("combines into bytes of {buffer} that were sent in this run");
+            return Err(VerifyError::BufferReused(self.at(at, what)));
+        }
+        let mut from = low;
+        let before = filled.packs.range(..low).next_back();
+        for (&start, &(end, pack)) in before.into_iter().chain(filled.packs.range(low..high)) {
+            if start > from || end <= from {
+                continue;
+            }
+            let packed = match &self.facts.program.instructions[pack] {
+                Instruction::Pack { element, .. } => *element,
+                _ => 0,
+            };
+            if packed != size || !(from - start).is_multiple_of(u64::from(size)) {
+                let what = format!("combines elements of {size} bytes into packed ones of {packed}");
+                return Err(VerifyError::WrongPlace(self.at(at, what)));
+            }
+            from = end.min(high);
+        }
+        if from < high {
+            let what = format!("combines into byte {from} of {buffer}, which nobody packed");
+            return Err(VerifyError::UninitialisedBytes(self.at(at, what)));
+        }
+        self.filled[buffer].folds.push(Folded { low, high, instruction: at });
+        Ok(())
+    }
+
     fn send(&mut self, at: usize, buffer: BufferId, byte: u64, end: u64) -> Check {
         if byte < end && meets(&self.filled[buffer].sends, byte, end, |end| *end) {
             return Err(VerifyError::Doubled(
@@ -475,13 +544,19 @@ impl<'s> Walk<'_, 's> {
         let before = filled.packs.range(..byte).next_back().filter(|(_, (to, _))| *to > byte);
         let packs = before.into_iter().chain(filled.packs.range(byte..end));
         let packs = packs.map(|(from, (to, pack))| (*from, *to, *pack)).collect();
+        let folds = filled.folds.iter().filter(|fold| fold.low < end && fold.high > byte).copied();
+        let folds: Vec<Folded> = folds.collect();
+        if folds.iter().any(|fold| fold.low < byte || fold.high > end) {
+            let what = format!("sends a part of what is combined in {buffer}");
+            return Err(VerifyError::Malformed(self.at(at, what)));
+        }
         let frame = Frame::Data { bytes: end - byte };
         let peer = self.facts.program.buffers[buffer].peer;
         let known = self.peer(peer);
         if known.buffers.last() != Some(&buffer) {
             known.buffers.push(buffer);
         }
-        known.sent.push(Sent { instruction: at, frame, at: byte, packs, buffer });
+        known.sent.push(Sent { instruction: at, frame, at: byte, packs, folds, buffer });
         Ok(())
     }
 }

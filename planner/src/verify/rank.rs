@@ -9,7 +9,7 @@
 
 use super::error::{Finding, VerifyError};
 use super::memo::Memo;
-use super::program::{Facts, owner};
+use super::program::{Awaited, Facts, Folded, Sent, owner};
 use super::sweep::{Access, Space, Sweep, What};
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -34,7 +34,7 @@ pub(super) fn check(
 ) -> Result<(), VerifyError> {
     let mut sweep = Sweep::new(windows, order, here, memo);
     demands(here, &mut sweep);
-    own_accesses(here, &mut sweep);
+    own_accesses(here, &mut sweep)?;
     accesses_of_peers(here, &mut sweep);
     sweep.run()
 }
@@ -101,6 +101,27 @@ fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
         Instruction::Copy { from, to, .. } if owner(to) == Delta::SELF => from.len() as u64,
         _ => 0,
     });
+    let combined = here.own.peers.iter().map(|(&delta, peer)| {
+        let facts = here.at(delta);
+        let sent = facts.peers.get(&delta.back()).map_or(&[][..], |there| &there.sent);
+        let unpacked = |awaited: &Awaited, sent: &Sent, fold: &Folded| {
+            let begins = |unpack: &&usize| match &here.own.program.instructions[**unpack] {
+                Instruction::Unpack { at, to, element, .. } => {
+                    let low = sent.at + at;
+                    fold.low < low + to.len() as u64 * u64::from(element.size) && low < fold.high
+                }
+                _ => false,
+            };
+            let times = awaited.unpacks.iter().filter(begins).count() as u64;
+            match &facts.program.instructions[fold.instruction] {
+                Instruction::Combine { from, .. } => times.saturating_mul(from.len() as u64),
+                _ => 0,
+            }
+        };
+        let frames = peer.awaited.iter().zip(sent);
+        let all = frames.flat_map(|(awaited, sent)| sent.folds.iter().map(move |fold| (awaited, sent, fold)));
+        all.map(|(awaited, sent, fold)| unpacked(awaited, sent, fold)).fold(0, u64::saturating_add)
+    });
     let theirs = here.around.iter().flat_map(|(delta, facts)| {
         let copies = facts.peers.get(&delta.back()).filter(|_| *delta != Delta::SELF);
         copies.into_iter().flat_map(|peer| &peer.copies).map(|&at| match &facts.program.instructions[at] {
@@ -108,16 +129,18 @@ fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
             _ => 0,
         })
     });
-    own.chain(theirs).fold(0, u64::saturating_add)
+    own.chain(combined).chain(theirs).fold(0, u64::saturating_add)
 }
 
 /// What the rank's own program does to its memory.
-fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
+fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> Result<(), VerifyError> {
     let own = here.own;
     for &at in &own.own {
         let span = (at, at);
         match &own.program.instructions[at] {
-            Instruction::Pack { from, .. } => sweep.read(Access::of(What::Read, Delta::SELF, at, span), from),
+            Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => {
+                sweep.read(Access::of(What::Read, Delta::SELF, at, span), from)
+            }
             Instruction::Copy { from, to, op, .. } => {
                 if owner(from) == Delta::SELF {
                     sweep.read(Access::of(What::Read, Delta::SELF, at, span), from);
@@ -145,6 +168,22 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
                 let (space, target) = side(to);
                 let size = u64::from(element.size);
                 let (mut from, end) = (sent.at + byte, sent.at + byte + to.len() as u64 * size);
+                for fold in sent.folds.iter().filter(|fold| fold.low < end && fold.high > from) {
+                    let Instruction::Combine { from: part, into, .. } =
+                        &facts.program.instructions[fold.instruction]
+                    else {
+                        continue;
+                    };
+                    let (source, origin) = side(part);
+                    let mut access = Access::of(What::Write, Delta::SELF, at, (at, at));
+                    (access.source, access.op) = ((delta, source), move_or(*op));
+                    // Counted from the first element of the unpack, within which all of it lies.
+                    let places = into.shift(((fold.low - from) / size) as i64 - into.low());
+                    let elements = target.select(&places).map_err(|error| {
+                        VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
+                    })?;
+                    sweep.add(access, space, &origin, &elements);
+                }
                 let mut done = 0;
                 for &(low, high, pack) in &sent.packs {
                     let Instruction::Pack { from: part, .. } = &facts.program.instructions[pack] else {
@@ -169,6 +208,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
             }
         }
     }
+    Ok(())
 }
 
 /// What the programs of peers do to this rank's windows directly.

@@ -218,6 +218,17 @@ impl<'a> Machine<'a> {
                 let to = to.get_mut(*at as usize..*at as usize + bytes.len()).ok_or("outside its buffer")?;
                 to.copy_from_slice(&bytes);
             }
+            Instruction::Combine { from, into, op, element, buffer, at } => {
+                let bytes = self.read(rank, from, element.size)?;
+                let copy = run % program.buffers[*buffer].copies as usize;
+                let to = &mut self.ranks[rank].buffers[buffer.index()][copy];
+                let size = element.size as usize;
+                for (place, value) in into.element_iter().zip(bytes.chunks(size)) {
+                    let first = *at as usize + place as usize * size;
+                    let target = to.get_mut(first..first + size).ok_or("outside its buffer")?;
+                    apply(Some(*op), *element, target, value);
+                }
+            }
             Instruction::Send { buffer, at, bytes, .. } => {
                 let to = self.peer(rank, program.buffers[*buffer].peer);
                 let copy = run % program.buffers[*buffer].copies as usize;

@@ -1,12 +1,13 @@
 //! Random epochs of small worlds, and halos of large ones.
 
 use super::{Dice, intern, operation, patterns};
-use fencepost_planner::compile::Options;
+use fencepost_planner::compile::{Options, compile};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Patterns};
-use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::machine::Machine;
 use fencepost_planner::reference::World;
 use fencepost_planner::units::Bytes;
 
@@ -169,6 +170,23 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
     made
 }
 
+/// The schedule of these choices; every third seed allows only half the staging that it would have.
+pub fn compiled(patterns: &Patterns, placement: Placement, options: &Options, seed: u64) -> Schedule {
+    let compiled = |options: &Options| {
+        compile(patterns, placement, &Machine::default(), options)
+            .unwrap_or_else(|error| panic!("seed {seed}, {placement:?}, {options:?}: {error}"))
+            .into_inner()
+    };
+    let schedule = compiled(options);
+    if seed % 3 > 0 {
+        return schedule;
+    }
+    let cap = Bytes(schedule.peak().0.div_ceil(2));
+    let within = compiled(&Options { cap: Some(cap), ..*options });
+    assert!(within.peak() <= cap, "{} of {cap}", within.peak());
+    within
+}
+
 /// A placement and options of all that there are.
 pub fn choices(seed: u64) -> (Placement, Options) {
     let mut dice = Dice::new(seed ^ 0x5555);
@@ -178,7 +196,6 @@ pub fn choices(seed: u64) -> (Placement, Options) {
         _ => Placement::Together,
     };
     let chunk = dice.chance(2).then(|| Bytes(8 + dice.roll(40) as u64));
-    let cap = dice.chance(4).then(|| Bytes(16 + dice.roll(40) as u64));
-    let options = Options { mode: dice.pick(&Mode::ALL), coalesce: !dice.chance(4), chunk, cap };
+    let options = Options { mode: dice.pick(&Mode::ALL), coalesce: !dice.chance(4), chunk, cap: None };
     (placement, options)
 }

@@ -104,6 +104,22 @@ fn one(
                 at: at.parse().ok()?,
             });
         }
+        "combine" => {
+            let (from, to) = rest.split_once(" -> ")?;
+            let (to, op) = to.rsplit_once(" by ")?;
+            let (to, element) = to.rsplit_once(" of ")?;
+            let (buffer, to) = to.split_once(" at ")?;
+            let (at, into) = to.split_once(" elements ")?;
+            let read: Patterns = format!("superstep s\nwindow w0 {element}\nshape 1\n").parse().ok()?;
+            code.push(Instruction::Combine {
+                from: part(from)?,
+                into: into.parse().ok()?,
+                op: Op::ALL.into_iter().find(|known| known.to_string() == op)?,
+                element: *read.windows.values().next()?,
+                buffer: id(buffer)?,
+                at: at.parse().ok()?,
+            });
+        }
         "send" => {
             let words: Vec<&str> = rest.split(' ').collect();
             let [buffer, "at", at, bytes, "B", round] = words[..] else { return None };

@@ -4,10 +4,8 @@
 //! `# placement 2` which ranks share memory.
 
 use crate::support::{random, read};
-use fencepost_planner::compile::compile;
 use fencepost_planner::ir::pattern::Patterns;
 use fencepost_planner::ir::schedule::Placement;
-use fencepost_planner::machine::Machine;
 use fencepost_planner::verify::{verify, verify_expanded};
 
 #[test]
@@ -49,7 +47,7 @@ fn a_printed_schedule_is_read_as_it_was() {
     for seed in 0..300 {
         let patterns = random::epoch(seed);
         let (placement, options) = random::choices(seed);
-        let schedule = compile(&patterns, placement, &Machine::default(), &options).unwrap().into_inner();
+        let schedule = random::compiled(&patterns, placement, &options, seed);
         let read = read::schedule(&schedule.to_string(), &patterns, placement);
         assert_eq!(read.class_of, schedule.class_of);
         for (class, program) in schedule.classes.iter() {

@@ -1,16 +1,14 @@
 //! Damage, one way at a time, at each place where it can be done, to many good schedules: each is refused by its name.
 
 use crate::support::{Dice, intern, interpreter, naive, operation, patterns, random};
-use fencepost_planner::compile::compile;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Program, Schedule};
-use fencepost_planner::machine::Machine;
 use fencepost_planner::verify::{verify, verify_expanded};
 
-use Instruction::{Await, Copy, Done, Expose, Pack, Reclaim, Release, Send, Unpack};
+use Instruction::{Await, Combine, Copy, Done, Expose, Pack, Reclaim, Release, Send, Unpack};
 
 /// A way to damage one instruction of one class, or nothing where it does not apply.
 type Apply = fn(&mut Program, usize) -> Option<()>;
@@ -46,12 +44,16 @@ pub fn good() -> Vec<(Patterns, Schedule)> {
         let schedule = naive::lower(&patterns, true);
         (patterns, schedule)
     }));
+    all.extend((0..60).map(summed).map(|patterns| {
+        let schedule = naive::lower(&patterns, true);
+        (patterns, schedule)
+    }));
     for (index, patterns) in
         all.iter().map(|(patterns, _)| patterns.clone()).collect::<Vec<_>>().into_iter().enumerate()
     {
         let (placement, options) = random::choices(index as u64);
-        let schedule = compile(&patterns, placement, &Machine::default(), &options);
-        all.push((patterns, schedule.unwrap_or_else(|error| panic!("{error}")).into_inner()));
+        let schedule = random::compiled(&patterns, placement, &options, index as u64);
+        all.push((patterns, schedule));
     }
     all
 }
@@ -63,6 +65,22 @@ fn watched(count: usize, owner: i64) -> Patterns {
     let put = operation(Kind::Put, owner - (2 - owner), elements(), Local::Buffer);
     let (first, last) = if owner == 0 { (vec![], vec![put]) } else { (vec![put], vec![]) };
     patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, vec![first, vec![get], last])
+}
+
+/// Two ranks accumulate into overlapping elements of a third, each more than once.
+fn summed(seed: u64) -> Patterns {
+    let mut dice = Dice::new(seed);
+    let op = dice.pick(&[Op::Sum, Op::Max, Op::Bxor, Op::Land]);
+    let mut several = |target: i64| {
+        let one = |dice: &mut Dice| {
+            let (from, to) = (dice.roll(20), dice.roll(12));
+            let section = Local::Section { window: WindowId(0), datatype: Datatype::run(from..from + 12) };
+            operation(Kind::Accumulate(op), target, Datatype::run(to..to + 12), section)
+        };
+        (0..2 + seed as usize % 3).map(|_| one(&mut dice)).collect::<Vec<_>>()
+    };
+    let all = vec![several(2), several(1), vec![]];
+    patterns(&[ElementType::scalar(Scalar::I32)], Order::Canonical, all)
 }
 
 fn foreign(instruction: &Instruction) -> bool {
@@ -117,7 +135,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "a target shifted",
-        refused: &["WrongPlace", "OutOfBounds", "Unasked", "RacingCopy", "WrittenBeforeRead"],
+        refused: &["WrongPlace", "OutOfBounds", "Unasked", "RacingCopy", "WrittenBeforeRead", "Dropped"],
         harmless: true,
         apply: |program, at| match &mut program.instructions[at] {
             Unpack { to, .. } | Copy { to, .. } => shift(to),
@@ -126,7 +144,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "a source shifted",
-        refused: &["WrongPlace", "OutOfBounds", "Unasked", "RacingCopy", "WrittenBeforeRead"],
+        refused: &["WrongPlace", "OutOfBounds", "Unasked", "RacingCopy", "WrittenBeforeRead", "Dropped"],
         harmless: true,
         apply: |program, at| match &mut program.instructions[at] {
             Pack { from, .. } | Copy { from, .. } => shift(from),
@@ -135,7 +153,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "the bytes of two movements swapped",
-        refused: &["WrongPlace", "Unasked", "WrongOrder"],
+        refused: &["WrongPlace", "Unasked", "WrongOrder", "WrongOperator"],
         harmless: true,
         apply: |program, at| {
             let (left, right) = program.instructions.split_at_mut_checked(at + 1)?;
@@ -162,6 +180,76 @@ const DAMAGES: &[Damage] = &[
                 Some(())
             }
             _ => None,
+        },
+    },
+    Damage {
+        name: "combined by another operator before it travels",
+        refused: &["WrongOperator"],
+        harmless: false,
+        apply: |program, at| match &mut program.instructions[at] {
+            Combine { op, element, .. } => {
+                *op = other(Some(*op), *element)??;
+                Some(())
+            }
+            _ => None,
+        },
+    },
+    Damage {
+        name: "a term not combined",
+        refused: &["Dropped"],
+        harmless: true,
+        apply: |program, at| drop_if(program, at, |i| matches!(i, Combine { .. })),
+    },
+    Damage {
+        name: "a term combined twice",
+        refused: &["Doubled"],
+        harmless: false,
+        apply: |program, at| double_if(program, at, |i| matches!(i, Combine { .. })),
+    },
+    Damage {
+        name: "a term combined into another element",
+        refused: &["WrongPlace", "UninitialisedBytes", "OutOfBounds", "Malformed", "Dropped"],
+        harmless: true,
+        apply: |program, at| match &mut program.instructions[at] {
+            Combine { into, .. } => {
+                *into = into.shift(if into.low() > 0 { -1 } else { 1 });
+                Some(())
+            }
+            _ => None,
+        },
+    },
+    Damage {
+        name: "another term combined",
+        refused: &["WrongPlace", "OutOfBounds", "Dropped"],
+        harmless: true,
+        apply: |program, at| match &mut program.instructions[at] {
+            Combine { from, .. } => shift(from),
+            _ => None,
+        },
+    },
+    Damage {
+        name: "a term combined before anything is packed",
+        refused: &["UninitialisedBytes"],
+        harmless: false,
+        apply: |program, at| {
+            matches!(program.instructions[at], Combine { .. }).then(|| {
+                let fold = program.instructions.remove(at);
+                program.instructions.insert(0, fold);
+            })
+        },
+    },
+    Damage {
+        name: "a term combined after its frame was sent (W4)",
+        refused: &["BufferReused"],
+        harmless: false,
+        apply: |program, at| {
+            let Combine { buffer, .. } = &program.instructions[at] else { return None };
+            let buffer = *buffer;
+            let sends = |i: &Instruction| matches!(i, Send { buffer: b, .. } if *b == buffer);
+            let send = program.instructions.iter().rposition(sends)?;
+            let fold = program.instructions.remove(at);
+            program.instructions.insert(send, fold);
+            Some(())
         },
     },
     Damage {
@@ -254,7 +342,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         name: "bytes packed after they were sent (W4)",
-        refused: &["BufferReused"],
+        refused: &["BufferReused", "UninitialisedBytes"],
         harmless: false,
         apply: |program, at| {
             let Pack { buffer, .. } = &program.instructions[at] else { return None };
@@ -355,7 +443,8 @@ const DAMAGES: &[Damage] = &[
             if at > 0 {
                 return None;
             }
-            let leaves = |i: &Instruction| matches!(i, Pack { .. } | Send { .. } | Reclaim { .. });
+            let leaves =
+                |i: &Instruction| matches!(i, Pack { .. } | Combine { .. } | Send { .. } | Reclaim { .. });
             let (last, first): (Vec<_>, Vec<_>) = program.instructions.drain(..).partition(leaves);
             program.instructions = first.into_iter().chain(last).collect();
             (!program.buffers.is_empty()).then_some(())
@@ -487,6 +576,48 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
     }
     assert!(otherwise.is_empty(), "{}", otherwise.join("\n"));
     assert!(DAMAGES.len() >= 15);
+}
+
+/// Of puts of several ranks to the same elements one is sent: any but the last is refused, whichever rank it is of.
+#[test]
+fn another_writer_than_the_last_is_refused() {
+    let put = |target: i64, first: usize| {
+        let section = Local::Section { window: WindowId(0), datatype: Datatype::run(0..20) };
+        operation(Kind::Put, target, Datatype::run(first..first + 20), section)
+    };
+    let mut dice = Dice::new(5);
+    let mut refused = 0;
+    for _ in 0..40 {
+        let window = [ElementType::scalar(Scalar::F64)];
+        let order = if dice.chance(4) { Order::Relaxed } else { Order::Canonical };
+        let rank =
+            |rank: i64, dice: &mut Dice| vec![put(2 - rank, dice.roll(6)), put(2 - rank, dice.roll(6))];
+        let asked = intern(patterns(&window, order, (0..5).map(|r| rank(r, &mut dice)).collect()));
+        // The schedule of another order of ranks, or without the last of them, said to be of this one.
+        let mut other = asked.clone();
+        for pattern in other.classes.values_mut() {
+            if dice.chance(2) {
+                let id = pattern.operations.ids().nth(dice.roll(2)).unwrap();
+                pattern.operations[id].target = None;
+            }
+        }
+        let (placement, options) = random::choices(dice.next());
+        let mut schedule = random::compiled(&other, placement, &options, 1);
+        if schedule.class_of != asked.class_of {
+            continue;
+        }
+        for (class, pattern) in asked.classes.iter() {
+            schedule.classes[class].pattern = pattern.clone();
+        }
+        match verify(&asked, schedule.clone()) {
+            Ok(_) => runs_like_the_reference(&asked, &schedule, dice.next(), "another writer"),
+            Err(error) => {
+                assert!(["WrongPlace", "Dropped", "WrongOrder"].contains(&error.name()), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 20, "{refused}");
 }
 
 fn runs_like_the_reference(patterns: &Patterns, schedule: &Schedule, seed: u64, place: &str) {

@@ -6,9 +6,7 @@ mod damage;
 mod support;
 mod waits;
 
-use fencepost_planner::compile::compile;
 use fencepost_planner::ids::Id;
-use fencepost_planner::machine::Machine;
 use fencepost_planner::verify::{VerifyError, verify, verify_expanded};
 use support::{interpreter, naive, random};
 
@@ -45,9 +43,7 @@ fn schedules_of_the_passes_are_accepted_and_leave_what_the_reference_leaves() {
     for seed in 0..1000 {
         let patterns = random::epoch(seed);
         let (placement, options) = random::choices(seed);
-        let schedule = compile(&patterns, placement, &Machine::default(), &options)
-            .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
-            .into_inner();
+        let schedule = random::compiled(&patterns, placement, &options, seed);
         verify(&patterns, schedule.clone())
             .unwrap_or_else(|error| panic!("seed {seed}, {placement:?}, {options:?}: {error}"));
         assert_eq!(verify_expanded(&patterns, &schedule), Ok::<(), VerifyError>(()), "seed {seed}");
@@ -74,7 +70,7 @@ fn verdicts_by_class_and_fully_expanded_agree() {
         for (corners, wrap) in [(true, true), (true, false), (false, true)] {
             let patterns = support::intern(random::halo(&height, &width, corners, wrap));
             let (placement, options) = random::choices(dice.next());
-            let good = compile(&patterns, placement, &Machine::default(), &options).unwrap().into_inner();
+            let good = random::compiled(&patterns, placement, &options, 1);
             for turn in 0..12 {
                 let mut schedule = good.clone();
                 if turn > 0 {

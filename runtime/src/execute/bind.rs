@@ -1,9 +1,10 @@
 //! Binding: a program's words become this rank's peers, buffers and parts, once.
 
 use crate::fence::Call;
-use crate::transport::Frame as Arrival;
+use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
@@ -11,6 +12,7 @@ use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program, Schedul
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// A program, bound.
@@ -40,7 +42,7 @@ pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
     pub(super) copies: usize,
-    pub(super) memory: Vec<u8>,
+    pub(super) memory: Bytes,
     pub(super) last: Vec<Option<u64>>,
 }
 
@@ -49,6 +51,7 @@ pub(super) enum Step {
     Expose(usize),
     Reclaim(usize),
     Pack { from: Where, count: usize, size: usize, buffer: usize, at: usize },
+    Combine { from: Where, into: Datatype, op: Op, element: ElementType, buffer: usize, at: usize },
     Send { buffer: usize, at: usize, bytes: usize },
     Await(usize, Frame),
     Copy { from: Where, to: Where, op: Option<Op>, element: ElementType },
@@ -60,7 +63,7 @@ pub(super) enum Step {
 /// A part, resolved.
 pub(super) enum Where {
     /// Elements of a rank's window.
-    Window(usize, usize, fencepost_planner::datatype::Datatype),
+    Window(usize, usize, Datatype),
     /// Bytes of this rank's `locals`.
     Local { start: usize, bytes: usize },
 }
@@ -88,9 +91,14 @@ impl Executable {
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
         let mut buffers = Vec::new();
+        let place = world.endpoint.borrow().memory();
         for buffer in program.buffers.values() {
             let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
-            let memory = vec![0; bytes.next_multiple_of(16) * copies];
+            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
+            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
+            let memory = memory.map_err(|why| {
+                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
+            })?;
             buffers.push(Bound {
                 peer: resolve.peer(buffer.peer)?,
                 bytes: bytes.next_multiple_of(16),
@@ -198,8 +206,12 @@ impl Executable {
         Ok(())
     }
     /// Memory that others may still read.
-    pub(crate) fn into_kept(self) -> impl Iterator<Item = Vec<u8>> {
-        self.buffers.into_iter().map(|bound| bound.memory)
+    pub(crate) fn into_kept(self, endpoint: &mut Endpoint) -> impl Iterator<Item = Bytes> {
+        self.buffers.into_iter().filter_map(|bound| {
+            let released = endpoint.released(bound.peer);
+            let read = bound.last.iter().flatten().any(|frame| *frame >= released);
+            read.then_some(bound.memory)
+        })
     }
 }
 
@@ -259,6 +271,14 @@ impl Resolve<'_> {
                 count: from.len(),
                 from: self.part(from, starts)?,
                 size: *element as usize,
+                buffer: buffer.index(),
+                at: *at as usize,
+            },
+            Instruction::Combine { from, into, op, element, buffer, at } => Step::Combine {
+                from: self.part(from, starts)?,
+                into: into.clone(),
+                op: *op,
+                element: *element,
                 buffer: buffer.index(),
                 at: *at as usize,
             },

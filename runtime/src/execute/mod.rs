@@ -87,7 +87,7 @@ impl Executable {
                 Step::Pack { from, count, size, buffer, at } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
-                    let to = bound.memory[copy + at..copy + at + count * size].as_mut_ptr();
+                    let to = bound.memory.at(copy + at, count * size);
                     match from {
                         // SAFETY: the verifier has shown that the datatype needs no more than `least_len` elements,
                         // which the window has, and that nobody writes them before this step (W2); the buffer is this
@@ -102,11 +102,28 @@ impl Executable {
                         }
                     }
                 }
+                Step::Combine { from, into, op, element, buffer, at } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
+                    let to = bound.memory.at(copy + at, bound.bytes - at);
+                    match from {
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
+                        // buffer in this run, and that the operator takes the element.
+                        Where::Window(_, window, datatype) => unsafe {
+                            let from = windows[*window].region.base();
+                            kernel::combine_copy(*op, *element, from, datatype, to, into)
+                        },
+                        Where::Local { start, .. } => {
+                            let from = self.locals[*start..].as_ptr();
+                            // SAFETY: the part is in `locals`, of another allocation; the rest as above.
+                            unsafe { kernel::combine(*op, *element, to, into, from) };
+                        }
+                    }
+                }
                 Step::Send { buffer, at, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     let copy = (self.runs % bound.copies as u64) as usize;
-                    let payload =
-                        bound.memory[copy * bound.bytes + at..copy * bound.bytes + at + bytes].as_ptr();
+                    let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
                     // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
@@ -234,7 +251,7 @@ fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, word: u64, kind
 
 /// The first byte of an owner's part of a window.
 fn base(windows: &[&WindowCore], owner: usize, window: usize) -> *mut u8 {
-    windows[window].peers[owner].region.as_ref().map_or(std::ptr::null_mut(), |region| region.base())
+    windows[window].peers[owner].base
 }
 
 /// # Safety

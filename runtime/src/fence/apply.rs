@@ -2,12 +2,11 @@
 
 use super::{Fence, INLINE, Letters};
 use crate::element::Element;
-use crate::outbox::{Head, PUT, WIDE, Wide, WideSource, code_of, op_of};
+use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Record, Transport};
 use crate::world::Traffic;
 use crate::{element_type, kernel, wire};
 use fencepost_planner::element::Op;
-use fencepost_planner::ir::pattern::Kind;
 
 impl Fence<'_> {
     /// Apply puts and accumulates, origins ascending.
@@ -16,7 +15,7 @@ impl Fence<'_> {
         for window in self.windows {
             let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
             for origin in 0..self.world.size {
-                if origin == me || self.endpoint.reaches(origin) {
+                if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
                     if origin != me {
                         if all.quiet {
                             continue;
@@ -40,7 +39,7 @@ impl Fence<'_> {
                         window.peers[origin]
                             .region
                             .as_ref()
-                            .expect("a region is known where memory is reached")
+                            .expect("a region is known where values are shared")
                     };
                     // SAFETY: the origin filled this set before its letter and will not touch it before its fence
                     // after the next, which waits for this rank's next letter.
@@ -75,6 +74,9 @@ pub(crate) enum Items<'a> {
     /// Heads remembered, values fresh.
     Split(&'a [u64], &'a [u8]),
 }
+
+/// How many records ahead memory is asked for: some cache lines.
+const AHEAD: usize = 32;
 
 /// Applies operations to a window of one element type.
 pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &[Wide], &[u8]);
@@ -115,25 +117,9 @@ pub(crate) unsafe fn apply<T: Element>(
     };
     match items {
         Items::Records(mut records) => {
-            let sum = code_of(Kind::Accumulate(Op::Sum));
             while let Some(first) = records.first() {
-                let code = Head(first.head).code();
-                // Long runs of one kind are the rule: what it is is asked once.
-                let done = if size_of::<T>() > 8 {
-                    0
-                } else if code == PUT {
-                    alike::<T>(base, len, records, PUT, |to, value| {
-                        // SAFETY: `to` is one element; the first bytes of the value are its bytes.
-                        unsafe { move_one(std::ptr::from_ref(&value).cast(), to, size_of::<T>()) }
-                    })
-                } else if code == sum {
-                    alike::<T>(base, len, records, sum, |to, value| {
-                        // SAFETY: as above, and the operator was checked at the call or on arrival.
-                        unsafe { kernel::combine_one(Op::Sum, element_type::<T>(), to, value) }
-                    })
-                } else {
-                    0
-                };
+                // SAFETY: passed on.
+                let done = unsafe { alike::<T>(base, len, Head(first.head).code(), records) };
                 if done == 0 {
                     one(Head(first.head), first.value);
                 }
@@ -148,14 +134,31 @@ pub(crate) unsafe fn apply<T: Element>(
     }
 }
 
-/// Hands each record at the front that has this code and lies in the window to `act`, with its place; gives their number.
-#[inline(always)]
-fn alike<T>(base: *mut u8, len: usize, records: &[Record], code: u64, act: impl Fn(*mut u8, u64)) -> usize {
-    let mine = |record: &&Record| Head(record.head).code() == code && Head(record.head).at() < len;
+/// Apply the records at the front that have this code and one element in the window, and give their number. Long runs of
+/// one kind are the rule: what it is is asked once.
+///
+/// # Safety
+/// As [`apply`].
+unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
+    if size_of::<T>() > 8 || code == WIDE {
+        return 0;
+    }
+    let len = len.min(DISPLACEMENTS as usize);
+    let at = |record: &Record| Head(record.head).at_of(code);
     let mut done = 0;
-    for record in records.iter().take_while(mine) {
-        act(base.wrapping_add(Head(record.head).at() * size_of::<T>()), record.value);
+    let mine = records.iter().take_while(|record| at(record) < len).map(|record| {
+        // The origin wrote them last: each line comes from its cache.
+        kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
         done += 1;
+        (base.wrapping_add(at(record) * size_of::<T>()), record.value)
+    });
+    match op_of(code) {
+        None | Some(Op::Replace) => mine.for_each(|(to, value)| {
+            // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.
+            unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) }
+        }),
+        // SAFETY: as above, and the operator was checked at the call or on arrival.
+        Some(op) => unsafe { kernel::combine_each(op, element_type::<T>(), mine) },
     }
     done
 }

@@ -22,7 +22,7 @@ impl Fence<'_> {
             pending.words.clear();
             if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
                 let read = |get: &Get| {
-                    let memory = window.lanes[get.target as usize].memory.get().cast::<u64>();
+                    let memory = window.lanes[get.target as usize].memory().cast::<u64>();
                     // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
                     // is written to its window before all have settled; elements of eight bytes may be unaligned.
                     unsafe { memory.add(get.at as usize).read_unaligned() }
@@ -31,26 +31,24 @@ impl Fence<'_> {
                 continue;
             }
             let mut staged = std::mem::take(&mut pending.staged);
-            let bytes = pending.gets.iter().map(|get| pending.count(get) * size).sum();
             staged.clear();
-            staged.resize(bytes, 0);
+            staged.resize(pending.elements().unwrap_or_default() * size, 0);
             let mut at = 0;
-            for get in &pending.gets {
+            for get in &*pending.gets {
                 let (target, to) = (get.target as usize, at);
                 at += pending.count(get) * size;
                 if target != me && !self.endpoint.reaches(target) {
                     continue;
                 }
-                let region =
-                    window.peers[target].region.as_ref().expect("a region is known where memory is reached");
+                let base = window.peers[target].base;
                 let to = staged[to..at].as_mut_ptr();
                 // SAFETY: what is asked for was checked against the target's length; the target is in this fence and
                 // nothing is written to its window before all have settled; `to` has room for as many elements.
                 unsafe {
                     if get.wide != ONE {
-                        kernel::pack(region.base(), &pending.wide[get.wide as usize].remote, size, to);
+                        kernel::pack(base, &pending.wide[get.wide as usize].remote, size, to);
                     } else {
-                        move_one(region.base().add(get.at as usize * size), to, size);
+                        move_one(base.add(get.at as usize * size), to, size);
                     }
                 }
             }
@@ -78,7 +76,7 @@ impl Fence<'_> {
                 return;
             }
             let mut at = 0;
-            for get in &pending.gets {
+            for get in &*pending.gets {
                 at = self.land_one(window, &pending, get, at);
             }
             return;

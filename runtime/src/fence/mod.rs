@@ -1,7 +1,7 @@
 //! The fence of a dynamic epoch: one protocol for every transport.
 //!
 //! Every rank sends every other one letter, which says that it is in the fence (W1), of which superstep and windows, and
-//! how much there is for it. Where memory is reached, the reader takes operations from the sender's outbox; elsewhere
+//! how much there is for it. Where values are shared, the reader takes operations from the sender's outbox; elsewhere
 //! they travelled in frames before the letter, so a letter settles the count. Then, on each rank:
 //!
 //! 1. sections that are sources were read before the letter was sent, so they hold M whatever happens later (W2);
@@ -56,6 +56,8 @@ pub(crate) mod kind {
     pub(crate) const SETUP: u32 = 4;
     /// Operations for one window that left before its fence; `extra` is the window.
     pub(crate) const EARLY: u32 = 5;
+    /// Records for one window, which lie where the sender collected them; `extra` is the window.
+    pub(crate) const LOG: u32 = 6;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
     /// Compiled supersteps.
@@ -90,6 +92,7 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    windows.iter().for_each(|window| window.count());
     let mut call = world.supersteps.call(call);
     if !windows.is_empty() {
         call = world.ordered(&call);
@@ -209,7 +212,7 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
-            if !failed && !self.endpoint.reaches(to) {
+            if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
                 let mut frames = 0;
                 for window in self.windows {
                     let sent = wire::send(self.world, self.endpoint, window, to, word, self.call)?;
@@ -227,10 +230,10 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
-            let reaches = self.endpoint.reaches(to);
+            let here = self.endpoint.shares(to) || self.in_letter(to);
             let letter = self.endpoint.letter(to);
             letter.flags = flags;
-            if failed || reaches {
+            if failed || here {
                 letter.count = 0;
                 letter.address = self.frames;
                 if !failed {
@@ -255,6 +258,21 @@ impl Fence<'_> {
         self.endpoint.announce(word);
         self.endpoint.publish(word).map_err(|lost| self.world.lost(&lost, self.call))?;
         Ok(flags)
+    }
+
+    /// Whether all that there is for `to` is a plain record or two of one window, which the letter holds. Gets are read
+    /// directly there.
+    fn in_letter(&self, to: usize) -> bool {
+        let [window] = self.windows else { return false };
+        // SAFETY: the set being filled is touched by its owner only.
+        let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+        outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
+    }
+
+    /// Whether what there is from `from` rides in its letter.
+    fn rides(&mut self, from: usize) -> bool {
+        let letter = self.endpoint.read(from);
+        matches!(letter, Ok(Some(letter)) if letter.address == INLINE)
     }
 
     /// Wait for everybody's letter.
@@ -285,7 +303,7 @@ impl Fence<'_> {
     /// Take in the frames that came before the letters.
     fn receive(&mut self, word: u64) -> Result<()> {
         for from in 0..self.world.size {
-            if from == self.world.rank || self.endpoint.reaches(from) {
+            if from == self.world.rank || self.endpoint.shares(from) || self.rides(from) {
                 continue;
             }
             let count = self.endpoint.read(from).ok().flatten().map_or(0, |letter| letter.count);

@@ -35,9 +35,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         }
         let pending = &mut *window.pending.borrow_mut();
         let size = window.element.size as usize;
-        let bytes = pending.gets.iter().try_fold(0usize, |sum, get| {
-            pending.count(get).checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
-        });
+        let bytes = pending.elements().and_then(|elements| elements.checked_mul(size));
         pending.staged.clear();
         if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
             return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));

@@ -64,6 +64,16 @@ pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) 
     debug_assert!(done.is_some(), "{op} takes no {element:?}");
 }
 
+/// Combine values of at most eight bytes, given as the first bytes of words, into one element each.
+///
+/// # Safety
+/// As [`combine_one`], for each.
+#[inline(always)]
+pub unsafe fn combine_each(op: Op, element: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
+    let done = choose(op, element, Each(values));
+    debug_assert!(done.is_some(), "{op} takes no {element:?} one by one");
+}
+
 /// # Safety
 /// One value of the kernel's each: `to` to read and write, `from` to read.
 #[inline(always)]
@@ -95,6 +105,17 @@ impl Job for One {
     fn with<K: Kernel>(self) {
         // SAFETY: made in `combine_one` only, whose caller answers for it.
         unsafe { into::<K>(self.to, self.from) }
+    }
+}
+
+struct Each<I>(I);
+
+impl<I: Iterator<Item = (*mut u8, u64)>> Job for Each<I> {
+    type Out = ();
+    #[inline(always)]
+    fn with<K: Kernel>(self) {
+        // SAFETY: made in `combine_each` only, whose caller answers for it.
+        self.0.for_each(|(to, bits)| unsafe { into::<K>(to, (&raw const bits).cast()) });
     }
 }
 

@@ -22,5 +22,5 @@ mod tests;
 mod values;
 mod walk;
 
-pub use combine::{combine, combine_copy, combine_one};
-pub use moves::{copy, pack, unpack};
+pub use combine::{combine, combine_copy, combine_each, combine_one};
+pub use moves::{copy, fetch, pack, unpack};

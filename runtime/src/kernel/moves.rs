@@ -109,3 +109,16 @@ unsafe fn unit<U: Copy>(from: *const u8, to: *mut u8) {
     // SAFETY: the caller's; `U` is an unsigned integer, for which any bits are a value.
     unsafe { to.cast::<U>().write_unaligned(from.cast::<U>().read_unaligned()) }
 }
+
+/// Ask for the memory at `at`, which need not be any, so that it is near when it is read soon.
+#[inline(always)]
+pub fn fetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which touches nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

@@ -6,7 +6,9 @@ use std::io;
 use super::ShmEnd;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 use super::TcpEnd;
-use super::{Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Meter, Pause, SimEnd, Transport};
+use super::{
+    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Pause, SimEnd, Transport,
+};
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
 pub enum Endpoint {
@@ -62,6 +64,14 @@ impl Transport for Endpoint {
 
     fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
         each!(self, end => end.enter(number, members, index))
+    }
+
+    fn memory(&self) -> Memory {
+        each!(self, end => end.memory())
+    }
+
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
+        each!(self, end => end.keep(memory, done))
     }
 
     #[inline]

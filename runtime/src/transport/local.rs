@@ -2,11 +2,11 @@
 
 use std::io;
 
-use super::Endpoint;
 use super::bell::Bells;
 use super::placed::{Heap, Kept, Places};
 use super::roll::Roll;
 use super::shared::{Common, Ground, SharedEnd};
+use super::{Bytes, Done, Endpoint, Memory};
 use crate::sync::{Arc, Mutex, lock};
 
 /// One rank's end of a world of threads.
@@ -15,7 +15,7 @@ pub type LocalEnd = SharedEnd<Threads>;
 /// The heap of one process, and what ranks that have gone leave on it.
 pub struct Threads {
     heap: Heap,
-    left: Arc<Mutex<Vec<Kept>>>,
+    left: Arc<Mutex<Vec<(Done, Kept)>>>,
 }
 
 /// A world of `size` threads: an end for each.
@@ -46,8 +46,19 @@ impl Ground for Threads {
         Ok(payload)
     }
 
-    fn keep(&mut self, _: &Roll, kept: Vec<Kept>) {
-        lock(&self.left).extend(kept);
+    fn memory(&self) -> Memory {
+        Memory::heap()
+    }
+
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
+        let mut left = lock(&self.left);
+        left.retain(|(done, _)| !done());
+        left.push((done, Arc::new(memory)));
+    }
+
+    fn leave_behind(&mut self, _: &Roll, kept: Vec<Kept>) {
+        let never = || -> Done { Box::new(|| false) };
+        lock(&self.left).extend(kept.into_iter().map(|kept| (never(), kept)));
     }
 
     fn found(&mut self, _: &[usize]) -> io::Result<Option<u64>> {

@@ -25,6 +25,7 @@ mod bell;
 mod endpoint;
 pub(crate) mod letters;
 mod local;
+mod memory;
 mod meter;
 pub(crate) mod placed;
 mod ring;
@@ -35,6 +36,10 @@ mod shm;
 mod sim;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod tcp;
+#[cfg_attr(
+    not(all(target_os = "linux", feature = "processes")),
+    expect(dead_code, reason = "some of it only sockets say")
+)]
 mod wire;
 
 use std::{fmt, io};
@@ -42,10 +47,14 @@ use std::{fmt, io};
 pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
+pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
 pub use sim::{Lose, SimConfig, SimEnd, sim};
+#[doc(hidden)]
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use tcp::fuzz;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
 
@@ -193,6 +202,17 @@ pub trait Transport {
     fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
         let _ = (number, members, index);
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Where what others are to read in place should lie.
+    fn memory(&self) -> Memory {
+        Memory::heap()
+    }
+
+    /// I need this memory no more, but ranks of this world may still read it until `done`: give it back then, or when
+    /// the world is over. It was allocated from [`memory`](Self::memory).
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
+        drop((memory, done)); // who does not reach it has it copied
     }
 
     /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.

@@ -10,7 +10,7 @@ use super::meter::Meter;
 use super::placed::{Kept, Places};
 use super::ring::{Queues, Receiver, Sender, queues};
 use super::roll::{Dead, Roll};
-use super::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Transport};
+use super::{Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Transport};
 
 /// What the memory of a world stands on.
 pub trait Ground {
@@ -36,8 +36,14 @@ pub trait Ground {
         len: usize,
     ) -> io::Result<*const u8>;
 
-    /// Keep memory until nobody of this world may read it any more.
-    fn keep(&mut self, roll: &Roll, kept: Vec<Kept>);
+    /// See [`Transport::memory`].
+    fn memory(&self) -> Memory;
+
+    /// See [`Transport::keep`].
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done);
+
+    /// The end is dropped: keep this, and all that was kept so far, until nobody of this world may read it any more.
+    fn leave_behind(&mut self, roll: &Roll, kept: Vec<Kept>);
 
     /// See [`Transport::found`].
     fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>>;
@@ -153,6 +159,14 @@ impl<G: Ground> Transport for SharedEnd<G> {
 
     fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
         self.ground.enter(number, members, index)
+    }
+
+    fn memory(&self) -> Memory {
+        self.ground.memory()
+    }
+
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
+        self.ground.keep(memory, done);
     }
 
     #[inline]
@@ -293,6 +307,6 @@ impl<G: Ground> Drop for SharedEnd<G> {
         self.leave(super::dropped());
         let kept = self.senders.drain(..).flat_map(Sender::into_kept).collect();
         self.roll.detach(self.rank);
-        self.ground.keep(&self.roll, kept);
+        self.ground.leave_behind(&self.roll, kept);
     }
 }

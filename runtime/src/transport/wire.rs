@@ -238,11 +238,7 @@ impl<O: Out> Pen<'_, O> {
         self.head(TAG_END, Header { extra: rank, ..Header::default() }, 0, what.len());
         self.0.put(what.as_bytes());
     }
-}
 
-/// What only sockets need to say.
-#[cfg(all(target_os = "linux", feature = "processes"))]
-impl<O: Out> Pen<'_, O> {
     /// Write that this rank is there.
     pub(super) fn beat(&mut self) {
         self.bare(TAG_BEAT, 0, 0);
@@ -257,9 +253,7 @@ impl<O: Out> Pen<'_, O> {
     pub(super) fn farewell(&mut self) {
         self.bare(TAG_FAREWELL, 0, 0);
     }
-}
 
-impl<O: Out> Pen<'_, O> {
     fn bare(&mut self, tag: u32, word: u64, more: u64) {
         self.head(tag, Header { word, ..Header::default() }, more, 0);
     }

@@ -4,7 +4,7 @@ use super::describe::{Description, Parts, parts, read_description};
 use super::{Arrived, Described, SLOTS, Wire, emptied};
 use crate::fence::{Call, Items, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
-use crate::transport::{Endpoint, Lost, Transport};
+use crate::transport::{Endpoint, Frame, Lost, Record, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::Result;
@@ -27,6 +27,11 @@ pub(crate) fn receive(
     let taken = match window {
         Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
             take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
+        }
+        Some(window)
+            if frame.header.kind == kind::LOG && frame.header.word == word && endpoint.reaches(from) =>
+        {
+            take_log(window, from, &frame)
         }
         _ => None,
     };
@@ -58,6 +63,20 @@ fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
     let mut kept = wire.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
     wire.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
+    Some(())
+}
+
+/// Keep where records of `from` lie until they are applied there: it leaves them as they are until this rank's letter
+/// of the next fence but one, whether the frame was released or not.
+fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
+    let arrived = &mut window.wire.borrow_mut().arrived[from];
+    let first = frame.payload.cast::<Record>();
+    let whole = frame.len.is_multiple_of(size_of::<Record>()) && first.is_aligned();
+    if !arrived.is_empty() || !whole {
+        return None;
+    }
+    let records = frame.len / size_of::<Record>();
+    arrived.push(Arrived { described: Described::InPlace(first), values: Vec::new(), records });
     Some(())
 }
 
@@ -121,6 +140,14 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let description = match &arrived.described {
             Described::Slot(slot) => &got[origin].slots[*slot].1,
             Described::Own(own) => own,
+            Described::InPlace(first) => {
+                // SAFETY: as `take_log` says: so many records, which nobody writes before this rank's next letters.
+                let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
+                let records = Items::Records(records);
+                // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.
+                unsafe { (window.apply)(base, len, records, &[], &[]) };
+                continue;
+            }
         };
         let (values, bytes) = arrived.values.split_at(arrived.records * 8);
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.

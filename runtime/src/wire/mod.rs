@@ -1,4 +1,4 @@
-//! Dynamic epochs between ranks that only exchange messages: operations as frames, checked before they are believed.
+//! Dynamic epochs between ranks that do not share values: operations as frames, checked before they are believed.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
 //! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
@@ -12,7 +12,7 @@ pub(crate) use gets::{answer, take_answers};
 
 use crate::fence::{Call, header, kind};
 use crate::outbox::Outbox;
-use crate::transport::{Endpoint, Transport};
+use crate::transport::{Endpoint, Record, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use describe::{Description, HEAD, describe, fill};
@@ -81,6 +81,8 @@ enum Described {
     Slot(usize),
     /// Its own.
     Own(Description),
+    /// There is none: as many records lie here, in memory of the sender.
+    InPlace(*const Record),
 }
 
 impl Wire {
@@ -102,7 +104,9 @@ impl Wire {
     pub(crate) fn forget(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
-            self.spare.push(emptied(arrived.values));
+            if arrived.values.capacity() > 0 {
+                self.spare.push(emptied(arrived.values));
+            }
         }
         self.generation = self.generation.wrapping_add(1);
         self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
@@ -140,7 +144,8 @@ pub(crate) fn send(
     // SAFETY: the set being filled is touched by its owner only.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
-    let gets = || pending.gets.iter().filter(|get| get.target as usize == to);
+    let asks = !endpoint.reaches(to); // else it reads by itself
+    let gets = || pending.gets.iter().filter(|get| asks && get.target as usize == to);
     let wire = &mut *window.wire.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
     let left = wire.left[to];
@@ -148,6 +153,16 @@ pub(crate) fn send(
         let sendings = wire.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
         let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
         return Ok(Sent { frames: false, changed });
+    }
+    if endpoint.reaches(to) && outbox.wide.is_empty() && outbox.records.is_reached() {
+        let head = header(word, kind::LOG, window.key.window);
+        let records = outbox.records.as_ptr().cast::<u8>();
+        // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next letter.
+        unsafe { endpoint.post(to, head, records, size_of_val(&outbox.records[..])) }
+            .map_err(|lost| world.lost(&lost, call))?;
+        world.posted(to);
+        world.count_sent(size_of_val(&outbox.records[..]), 0);
+        return Ok(Sent { frames: true, changed: true });
     }
     let frame = &mut wire.frame;
     describe(frame, outbox, gets().count())?;
@@ -186,7 +201,7 @@ pub(crate) fn send(
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
     let described = fill(frame, outbox);
     let head = header(word, kind::DATA, window.key.window);
-    // SAFETY: a transport that does not reach `to` copies the payload.
+    // SAFETY: where values are not shared, what lies on the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
@@ -211,7 +226,7 @@ pub(crate) fn send_early(
     frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
     let described = fill(frame, outbox);
     let head = header(u64::from(world.number()) << 32, kind::EARLY, window.key.window);
-    // SAFETY: a transport that does not reach `to` copies the payload.
+    // SAFETY: where values are not shared, what lies on the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
     world.posted(to);

@@ -27,7 +27,7 @@ const SHELF: u64 = 4 * LARGEST;
 const KEEP: u64 = 64 << 20;
 
 /// One rank's part of the segment.
-pub(super) struct Arena {
+pub struct Arena {
     mapping: Arc<Mapping>,
     state: Mutex<State>,
 }
@@ -43,7 +43,7 @@ struct State {
 }
 
 /// Bytes of an arena, given back when dropped: by then nobody else reads them.
-pub(super) struct Piece {
+pub struct Piece {
     arena: Arc<Arena>,
     /// From the beginning of the segment.
     offset: u64,
@@ -62,7 +62,7 @@ impl Arena {
     ///
     /// # Errors
     /// What was asked for, and what there is.
-    pub(super) fn piece(self: &Arc<Self>, bytes: u64, zeroed: bool) -> Result<Piece, Refusal> {
+    pub(in crate::transport) fn piece(self: &Arc<Self>, bytes: u64, zeroed: bool) -> Result<Piece, Refusal> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (offset, zero) = match class(bytes) {
             Some(class) => (state.small(class, &self.mapping)?, false),
@@ -151,7 +151,7 @@ impl State {
 
 impl Piece {
     /// The first byte.
-    pub(super) fn base(&self) -> *mut u8 {
+    pub(in crate::transport) fn base(&self) -> *mut u8 {
         self.arena.mapping.at(self.offset)
     }
 }

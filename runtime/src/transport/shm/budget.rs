@@ -9,7 +9,7 @@ use std::io;
 
 /// What was asked for, and what there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Refusal {
+pub struct Refusal {
     pub(super) asked: u64,
     pub(super) there_is: u64,
     /// Who leaves no more than that.

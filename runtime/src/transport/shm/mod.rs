@@ -16,12 +16,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Endpoint;
 use super::bell::Bells;
 use super::placed::{Kept, Places};
 use super::roll::Roll;
 use super::shared::{Common, Ground, SharedEnd};
-use arena::{Piece, Pieces};
+use super::{Bytes, Done, Endpoint, Memory};
+use arena::Pieces;
+pub(super) use arena::{Arena, Piece};
 use block::Block;
 pub use segment::Segment;
 
@@ -38,6 +39,8 @@ pub struct Processes {
     pieces: Pieces,
     /// Payloads that were copied for each rank, by frame.
     copies: Vec<VecDeque<(u64, Piece)>>,
+    /// What others may still read.
+    kept: Vec<(Vec<Bytes>, Done)>,
 }
 
 /// A world of `size` ranks that are threads of this process, over a segment of their own: for tests.
@@ -115,6 +118,7 @@ fn end(segment: &Arc<Segment>, address: u64, index: usize, members: Arc<[u32]>) 
         pieces: Pieces(segment.arena(me)),
         copies: members.iter().map(|_| VecDeque::new()).collect(),
         members,
+        kept: Vec::new(),
     };
     Ok(SharedEnd::new(index, ground.members.len(), &common, bells, ground))
 }
@@ -158,7 +162,17 @@ impl Ground for Processes {
         Ok(carried)
     }
 
-    fn keep(&mut self, roll: &Roll, mut kept: Vec<Kept>) {
+    fn memory(&self) -> Memory {
+        Memory::arena(Arc::clone(&self.pieces.0))
+    }
+
+    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
+        self.kept.retain(|(_, done)| !done());
+        self.kept.push((memory, done));
+    }
+
+    fn leave_behind(&mut self, roll: &Roll, mut kept: Vec<Kept>) {
+        kept.extend(self.kept.drain(..).map(|(memory, _)| Arc::new(memory) as Kept));
         let copies = self.copies.iter_mut().flat_map(|copies| copies.drain(..));
         kept.extend(copies.map(|(_, piece)| Arc::new(piece) as Kept));
         let (roll, rank) = (roll.clone(), self.rank);

@@ -794,7 +794,7 @@ impl Core {
             if std::mem::take(&mut peer.heard) {
                 peer.heard_at = now;
             }
-            if step > beat.max(limit / 2) {
+            if step > (limit / 2).max(Duration::from_secs(1)) {
                 // This process itself was not running, and can't tell who was silent meanwhile.
                 peer.heard_at = now;
             }

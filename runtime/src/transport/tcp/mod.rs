@@ -16,6 +16,8 @@ mod channel;
 mod core;
 mod end;
 mod fabric;
+#[doc(hidden)]
+pub mod fuzz;
 mod peer;
 
 use std::io;

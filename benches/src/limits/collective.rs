@@ -1,0 +1,124 @@
+//! Collectives by hand: pinned threads, one barrier, and arrays that all of them reach.
+//!
+//! Each thread has an array for what it brings, twice over, so that one barrier a call is enough: who writes one copy
+//! again has passed the barrier at which all had read it. `f64`, and the sums of a balanced tree.
+
+use super::team::{Beat, Words, team};
+use std::time::Duration;
+
+/// The arrays that threads bring, `[copy][thread][element]`, and one that they make together, `[copy][element]`.
+struct Arrays {
+    words: Words,
+    ranks: usize,
+    len: usize,
+}
+
+impl Arrays {
+    fn new(ranks: usize, len: usize) -> Self {
+        Self { words: Words::new(2 * (ranks + 1) * len), ranks, len }
+    }
+
+    /// Thread `rank`'s array in copy `copy`; that of all is thread `ranks`'s.
+    fn of(&self, copy: u64, rank: usize) -> *mut f64 {
+        let at = (copy as usize % 2 * (self.ranks + 1) + rank) * self.len;
+        // SAFETY: inside the allocation: two copies of an array for each thread and one more.
+        unsafe { self.words.start().add(at).cast() }
+    }
+
+    /// Bring `mine`.
+    fn write(&self, copy: u64, rank: usize, mine: &[f64]) {
+        // SAFETY: as long as the array, which only this thread writes, and which nobody reads before the next barrier.
+        unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), self.of(copy, rank), mine.len()) };
+    }
+
+    /// What `rank` brought before the last barrier.
+    fn read(&self, copy: u64, rank: usize) -> &[f64] {
+        // SAFETY: written before the last barrier, and not again before the one after the next.
+        unsafe { std::slice::from_raw_parts(self.of(copy, rank), self.len) }
+    }
+
+    /// Sum elements `first..` of what was brought over the tree into `into`.
+    fn sum(&self, copy: u64, first: usize, into: &mut [f64]) {
+        match self.ranks {
+            2 => {
+                let (a, b) = (&self.read(copy, 0)[first..], &self.read(copy, 1)[first..]);
+                into.iter_mut().zip(a.iter().zip(b)).for_each(|(into, (a, b))| *into = a + b);
+            }
+            _ => {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|rank| &self.read(copy, rank)[first..][..into.len()]);
+                for (i, into) in into.iter_mut().enumerate() {
+                    *into = (a[i] + b[i]) + (c[i] + d[i]);
+                }
+            }
+        }
+    }
+}
+
+fn run(
+    ranks: usize,
+    len: usize,
+    n: u64,
+    call: impl Fn(&mut Beat<'_>, &Arrays, &mut [f64]) + Sync,
+) -> Duration {
+    let arrays = Arrays::new(ranks, len);
+    team(ranks, n, |beat, iterations| {
+        let mut mine = vec![beat.me as f64; len];
+        (0..iterations).for_each(|_| call(beat, &arrays, &mut mine));
+        std::hint::black_box(&mine);
+    })
+}
+
+/// Sum everybody's elements: all of them by each thread if few, else a block each, which all then read.
+pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
+    run(ranks, len, iterations, |beat, arrays, mine| {
+        let copy = beat.beats();
+        if len * 8 <= 4096 {
+            arrays.write(copy, beat.me, mine);
+            beat.wait();
+            arrays.sum(copy, 0, mine);
+            return;
+        }
+        // Two barriers a call, so copies are told apart by halves of the beats.
+        let copy = copy / 2;
+        arrays.write(copy, beat.me, mine);
+        beat.wait();
+        let (from, to) = (len * beat.me / ranks, len * (beat.me + 1) / ranks);
+        // SAFETY: this thread's block of the common array, which nobody reads before the next barrier.
+        let block = unsafe { std::slice::from_raw_parts_mut(arrays.of(copy, ranks).add(from), to - from) };
+        arrays.sum(copy, from, block);
+        beat.wait();
+        mine.copy_from_slice(arrays.read(copy, ranks));
+    })
+}
+
+/// Give everybody thread 0's elements.
+pub fn broadcast(ranks: usize, len: usize, iterations: u64) -> Duration {
+    run(ranks, len, iterations, |beat, arrays, mine| {
+        let copy = beat.beats();
+        if beat.me == 0 {
+            arrays.write(copy, 0, mine);
+        }
+        beat.wait();
+        if beat.me != 0 {
+            mine.copy_from_slice(arrays.read(copy, 0));
+        }
+    })
+}
+
+/// Everybody's elements to everybody; `len` elements each.
+pub fn allgather(ranks: usize, len: usize, iterations: u64) -> Duration {
+    let arrays = Arrays::new(ranks, len);
+    team(ranks, iterations, |beat, iterations| {
+        let mine = vec![beat.me as f64; len];
+        let mut all = vec![0.0; ranks * len];
+        for _ in 0..iterations {
+            let copy = beat.beats();
+            arrays.write(copy, beat.me, &mine);
+            beat.wait();
+            all.chunks_exact_mut(len)
+                .enumerate()
+                .for_each(|(rank, all)| all.copy_from_slice(arrays.read(copy, rank)));
+        }
+        std::hint::black_box(&all);
+    })
+}

@@ -1,0 +1,109 @@
+//! What does an epoch over TCP cost beside the same bytes by hand? Two ranks over loopback, as threads.
+
+use fencepost::prelude::*;
+use fencepost::{TransportKind, superstep};
+use fencepost_benches::draws::{Set, TABLE, draw};
+use fencepost_benches::limits::wire::Wire;
+use fencepost_benches::{Contest, ours};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MEGABYTE: usize = 1 << 17;
+type Draws = Arc<Vec<Vec<Set>>>;
+
+/// All of a section, to the same place at the other rank.
+#[superstep]
+fn swap(u: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
+    u.put(0..len).to(other, len..2 * len)?;
+    Ok(())
+}
+
+fn over<S>(
+    iterations: u64,
+    make: impl Fn(&World) -> Result<S> + Sync,
+    epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
+) -> Duration {
+    ours::team_over(TransportKind::TcpThreads, 2, iterations, make, epoch)
+}
+
+fn puts(draws: &Draws, iterations: u64) -> Duration {
+    over(
+        iterations,
+        |world| world.window::<u64>(TABLE),
+        |world, u: &mut Window<u64>, k| {
+            let set = &draws[world.rank()][k % draws[0].len()];
+            let other = 1 - world.rank();
+            for (&index, &value) in set.indices.iter().zip(&set.values) {
+                u.put([value]).to(other, index as usize)?;
+            }
+            u.fence()
+        },
+    )
+}
+
+/// The answers go behind the table, each to a place of its own.
+fn gets(draws: &Draws, iterations: u64) -> Duration {
+    over(
+        iterations,
+        |world| world.window::<u64>(2 * TABLE),
+        |world, u: &mut Window<u64>, k| {
+            let set = &draws[world.rank()][k % draws[0].len()];
+            let other = 1 - world.rank();
+            for (i, &index) in set.indices.iter().enumerate() {
+                u.get(TABLE + i..TABLE + i + 1).from(other, index as usize)?;
+            }
+            u.fence()
+        },
+    )
+}
+
+fn swaps(words: usize, iterations: u64) -> Duration {
+    let make = |world: &World| {
+        let swap = swap::prepare(world, words, 1 - world.rank())?;
+        Ok((world.window::<u64>(2 * words)?, swap))
+    };
+    over(iterations, make, |_, (u, swap), _| swap.run(u))
+}
+
+fn section(words: usize, iterations: u64) -> Duration {
+    let make = |world: &World| world.window::<u64>(2 * words);
+    over(iterations, make, |world, u, _| {
+        u.put(0..words).to(1 - world.rank(), words..2 * words)?;
+        u.fence()
+    })
+}
+
+fn main() {
+    let draws = |n| Arc::new(draw(2, 8, n));
+    let wire = |draws: &Draws| Wire::new((**draws).clone());
+    let (one, many, some) = (draws(1), draws(10_000), draws(1000));
+    let ours = |run: fn(&Draws, u64) -> Duration, draws: &Draws| {
+        let draws = draws.clone();
+        move |n| run(&draws, n)
+    };
+    let (small, log, request) = (wire(&one), wire(&many), wire(&some));
+    let mut contests =
+        vec![
+            Contest::new("tcp: one 8-byte put and fence", 1)
+                .side("64 bytes both ways at once", move |n| small.both(64, n))
+                .held("Fencepost", 1.8, ours(puts, &one))
+                .side("Fencepost, prepared", |n| swaps(1, n)),
+            Contest::new("tcp: 10,000 scattered puts", 10_000)
+                .side("wire and log", move |n| log.log(n))
+                .held("Fencepost", 2.5, ours(puts, &many)),
+            Contest::new("tcp: 1,000 scattered gets", 1000)
+                .side("request and reply", move |n| request.request(n))
+                .held("Fencepost", 3.0, ours(gets, &some)),
+        ];
+    for words in [MEGABYTE / 16, MEGABYTE] {
+        let (both, stream) = (wire(&one), wire(&one));
+        contests.push(
+            Contest::new(format!("tcp: {} KiB to each other", words / 128), 1)
+                .side("both ways, a stream", move |n| stream.stream(8 * words, n))
+                .side("both ways, in step", move |n| both.both(8 * words, n))
+                .held("Fencepost, prepared", 1.0 / 0.95, move |n| swaps(words, n))
+                .side("Fencepost, at a fence", move |n| section(words, n)),
+        );
+    }
+    fencepost_benches::main(contests);
+}

@@ -1,0 +1,68 @@
+//! `#[derive(Element)]`: a struct of numbers may live in a window.
+//!
+//! What syntax can show is refused here; that each field is an element, and that nothing lies between the fields, is
+//! asked of the compiler by what is written beside the struct.
+
+use crate::messages::*;
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Attribute, Data, DeriveInput, Error, Fields, Path, Result, Token, Type};
+
+/// The implementations for a struct; a refusal, and nothing else, for what cannot be an element.
+pub fn derive(item: TokenStream) -> TokenStream {
+    syn::parse2(item).and_then(|input| implementations(&input)).unwrap_or_else(Error::into_compile_error)
+}
+
+fn implementations(input: &DeriveInput) -> Result<TokenStream> {
+    let fields = fields(input)?;
+    let name = &input.ident;
+    let each_is_one = fields.iter().map(|field| quote_spanned!(field.span()=> element::<#field>();));
+    Ok(quote! {
+        const _: () = {
+            const fn element<T: ::fencepost::Element>() {}
+            #(#each_is_one)*
+            ::core::assert!(
+                ::core::mem::size_of::<#name>() == 0 #(+ ::core::mem::size_of::<#fields>())*,
+                #PADDING
+            );
+        };
+        // SAFETY: every field is an element, for which all bits zero are a value.
+        unsafe impl ::fencepost::__private::Zeroable for #name {}
+        // SAFETY: every field is an element, their order is fixed, and no padding lies between them, as is asserted
+        // above: every bit pattern of the whole is a value.
+        unsafe impl ::fencepost::__private::Pod for #name {}
+    })
+}
+
+/// The types of the fields of a struct whose layout is fixed.
+fn fields(input: &DeriveInput) -> Result<Vec<&Type>> {
+    let fields = match &input.data {
+        Data::Struct(of) => &of.fields,
+        Data::Enum(of) => return Err(Error::new(of.enum_token.span, ELEMENT_ENUM)),
+        Data::Union(of) => return Err(Error::new(of.union_token.span, ELEMENT_UNION)),
+    };
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(&input.generics, ELEMENT_GENERIC));
+    }
+    if matches!(fields, Fields::Unit) || fields.is_empty() {
+        return Err(Error::new_spanned(&input.ident, ELEMENT_EMPTY));
+    }
+    if !fixed(&input.attrs)? {
+        return Err(Error::new_spanned(&input.ident, ELEMENT_REPR));
+    }
+    Ok(fields.iter().map(|field| &field.ty).collect())
+}
+
+/// Whether the attributes fix the order of the fields.
+fn fixed(attrs: &[Attribute]) -> Result<bool> {
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
+        let words = attr.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)?;
+        let is = |path: &Path| path.is_ident("C") || path.is_ident("transparent");
+        if words.iter().any(|word| is(word.path())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,334 @@
+//! [`Collective`]: what all ranks do together with arrays of one length, as epochs of puts and accumulates.
+//!
+//! A collective has several [`Way`]s, which leave the same bits: reductions combine over the balanced tree of the
+//! design (each half of the ranks first, the left one of `n` has `n / 2` rounded up, then the right result into the left
+//! one), scans go left to right. [`Collective::way`] chooses by the machine model, [`Collective::plan`] says what a way
+//! does: [`Step`]s over one window of the plan's own, each an epoch of all ranks or a combination that each rank does by
+//! itself.
+//!
+//! | | direct | tree | blocks |
+//! |---|---|---|---|
+//! | broadcast | the root puts to all | binomial, from the root | the root deals out blocks, which their ranks put to all |
+//! | reduce | all put to the root, which combines | the halves' results, up the tree | each rank combines a block, and puts it to the root |
+//! | allreduce | all put to all, which combine | halves trade results, up the tree | each rank combines a block, and puts it to all |
+//! | scan | all put to those after them | distances double; where order cannot show | each rank scans a block, and deals it out |
+//! | gather | all put to the root | | |
+//! | allgather | all put to all | distances and blocks double | |
+//! | all-to-all | all put to all | | |
+//!
+//! **Cost**, of p ranks that bring n bytes each (all-to-all: n for each other), the most that a rank sends or receives,
+//! whichever is more:
+//!
+//! | | rounds | messages | bytes |
+//! |---|---|---|---|
+//! | direct | 1 | p - 1 | (p - 1) n |
+//! | tree | log2 p, rounded up | 1 a round; at most 2 in an allreduce | n a round; (p - 1) n in all for an allgather |
+//! | blocks | 2 | p - 1 a round | about n a round |
+//!
+//! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective
+//! communication operations in MPICH*, IJHPCA 2005, sections 4 and 5; doubled distances: J. Bruck et al., *Efficient
+//! algorithms for all-to-all communications*, IEEE TPDS 1997. Different here: the shape of the tree is given, so the
+//! exchange of halves works for any number of ranks and sums the same way for each.
+
+mod ways;
+
+use crate::element::{ElementType, Op};
+use crate::ir::pattern::Patterns;
+use crate::machine::Machine;
+use std::ops::Range;
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Deed {
+    /// All get the root's elements.
+    Broadcast {
+        /// Who gives.
+        root: u32,
+    },
+    /// The root gets all elements combined.
+    Reduce {
+        /// Who gets.
+        root: u32,
+        /// How.
+        op: Op,
+    },
+    /// All get all elements combined.
+    Allreduce {
+        /// How.
+        op: Op,
+    },
+    /// Each gets the elements of ranks 0 to itself combined.
+    Scan {
+        /// How.
+        op: Op,
+    },
+    /// The root gets all elements, by rank.
+    Gather {
+        /// Who gets.
+        root: u32,
+    },
+    /// All get all elements, by rank.
+    Allgather,
+    /// Each gets from each what that one has for it, by rank.
+    AllToAll,
+}
+
+/// One collective call as far as its plan depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Collective {
+    /// What is done.
+    pub deed: Deed,
+    /// By how many ranks.
+    pub ranks: u32,
+    /// How many elements each rank brings; for an all-to-all, for each rank.
+    pub len: usize,
+    /// Of which type.
+    pub element: ElementType,
+}
+
+/// How it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Way {
+    /// One round, in which everything goes where it is needed.
+    Direct,
+    /// As many rounds as a tree of the ranks is deep.
+    Tree,
+    /// Two rounds; between them each rank works on a block of its own.
+    Blocks,
+}
+
+impl Way {
+    /// Every way.
+    pub const ALL: [Way; 3] = [Way::Direct, Way::Tree, Way::Blocks];
+}
+
+/// A part of a plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// An epoch of all ranks over the plan's window.
+    Epoch(Patterns),
+    /// Each rank that [takes part](Slots::ranks) combines slots by itself.
+    Combine(Slots),
+}
+
+/// Slots of one rank's window, one for each rank; what each holds is combined by the operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slots {
+    /// How.
+    pub op: Op,
+    /// Which rank; all, if none.
+    pub root: Option<u32>,
+    /// Where slot 0 begins.
+    pub first: usize,
+    /// Elements from one slot to the next.
+    pub stride: usize,
+    /// How many elements a slot has: so many, or this rank's block of so many.
+    pub len: SlotLen,
+    /// Which combination.
+    pub fold: Fold,
+}
+
+/// How many elements a slot has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotLen {
+    /// These.
+    Of(usize),
+    /// As many as the rank's own block of these.
+    BlockOf(usize),
+}
+
+/// What becomes of the slots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fold {
+    /// Slot 0 is all of them, combined over the balanced tree; the others are used up.
+    Tree,
+    /// Each slot is the ones up to itself, left to right.
+    Prefixes,
+    /// Slot 0 is the ones up to this rank's, left to right; the others are as they were.
+    Prefix,
+}
+
+/// What a way does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// How many elements the window has, on every rank.
+    pub window: usize,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Collective {
+    /// The plan of a way, which must be one that it [has](Self::has).
+    ///
+    /// # Cost
+    /// For each rank as many small steps as it sends messages.
+    pub fn plan(&self, way: Way) -> Plan {
+        ways::plan(self, way)
+    }
+
+    /// Whether there is such a way.
+    pub fn has(&self, way: Way) -> bool {
+        match (way, self.deed) {
+            (Way::Direct, _) => true,
+            (Way::Tree, Deed::Scan { op }) => !op.order_shows(self.element),
+            (_, Deed::Gather { .. } | Deed::AllToAll) | (Way::Blocks, Deed::Allgather) => false,
+            _ => true,
+        }
+    }
+
+    /// What each of the moves of the direct way is for `rank`: to whom, from which elements, to which first one there.
+    pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
+        let Self { deed, ranks, len, .. } = *self;
+        let own = self.input(Way::Direct, rank);
+        let to = match deed {
+            Deed::Broadcast { root } if rank != root => 0..0,
+            Deed::Reduce { root, .. } | Deed::Gather { root } => root..root + 1,
+            Deed::Scan { .. } => rank + 1..ranks,
+            _ => 0..ranks,
+        };
+        to.filter(move |&to| to != rank || deed == Deed::AllToAll).map(move |to| match deed {
+            Deed::AllToAll => {
+                let from = to as usize * len;
+                (to, from..from + len, (ranks + rank) as usize * len)
+            }
+            _ => (to, own.clone(), own.start),
+        })
+    }
+
+    /// What is left to combine after the moves of the direct way.
+    pub fn direct_slots(&self) -> Option<Slots> {
+        let slots =
+            |op, root, fold| Slots { op, root, first: 0, stride: self.len, len: SlotLen::Of(self.len), fold };
+        match self.deed {
+            Deed::Reduce { root, op } => Some(slots(op, Some(root), Fold::Tree)),
+            Deed::Allreduce { op } => Some(slots(op, None, Fold::Tree)),
+            Deed::Scan { op } => Some(slots(op, None, Fold::Prefix)),
+            _ => None,
+        }
+    }
+
+    /// How many elements the window has in the direct way.
+    pub fn direct_window(&self) -> usize {
+        let slots = (self.ranks as usize).saturating_mul(self.len);
+        match self.deed {
+            Deed::Broadcast { .. } => self.len,
+            Deed::AllToAll => slots.saturating_mul(2),
+            _ => slots,
+        }
+    }
+
+    /// Where in the window this rank's elements must be before the first step; empty where it brings none.
+    pub fn input(&self, way: Way, rank: u32) -> Range<usize> {
+        let (me, len) = (rank as usize, self.len);
+        let slots = match self.deed {
+            Deed::Broadcast { root } if rank != root => return 0..0,
+            Deed::AllToAll => return 0..self.ranks as usize * len,
+            Deed::Gather { .. } => true,
+            Deed::Broadcast { .. } => false,
+            _ => way == Way::Direct,
+        };
+        let at = if slots { me * len } else { 0 };
+        at..at + len
+    }
+
+    /// Where in the window this rank's result is after the last step: two ranges, one after the other; empty where it
+    /// gets none.
+    pub fn output(&self, way: Way, rank: u32) -> [Range<usize>; 2] {
+        let (ranks, me, len) = (self.ranks as usize, rank as usize, self.len);
+        match self.deed {
+            Deed::Reduce { root, .. } | Deed::Gather { root } if rank != root => [0..0, 0..0],
+            Deed::Gather { .. } => [0..ranks * len, 0..0],
+            Deed::Allgather if way == Way::Tree => {
+                [(ranks - me) % ranks * len..ranks * len, 0..(ranks - me) % ranks * len]
+            }
+            Deed::Allgather => [0..ranks * len, 0..0],
+            Deed::AllToAll => [ranks * len..2 * ranks * len, 0..0],
+            _ => [0..len, 0..0],
+        }
+    }
+
+    /// The way that is predicted to be over soonest, where the ranks `share` memory or not.
+    pub fn way(&self, machine: &Machine, share: bool) -> Way {
+        let ways = Way::ALL.into_iter().filter(|&way| self.has(way));
+        ways.min_by(|a, b| self.cost(*a, machine, share).total_cmp(&self.cost(*b, machine, share)))
+            .unwrap_or(Way::Direct)
+    }
+
+    /// Whether the data may as well go with the exchange of words that begins each collective: another exchange, and
+    /// messages of their own, would cost more. In shared memory that is one record for each element and rank, for
+    /// elements that a record holds; elsewhere one more copy for each rank.
+    pub fn rides(&self, way: Way, machine: &Machine, share: bool) -> bool {
+        let holds = !share || self.element.size <= 8;
+        let exchange = self.round(machine, share, f64::from(self.ranks - 1), 0.0);
+        way == Way::Direct && holds && self.ride(machine, share) <= exchange
+    }
+
+    /// Predicted ns of what goes with the exchange, besides the exchange.
+    fn ride(&self, machine: &Machine, share: bool) -> f64 {
+        let (each, link) = (&machine.moving, machine.link(share));
+        let one = if share {
+            self.len as f64 * each.remote_run
+        } else {
+            self.bytes() * (each.pack + each.unpack + link.per_byte)
+        };
+        f64::from(self.ranks - 1) * one
+    }
+
+    /// Predicted ns, but for the exchange of words.
+    fn cost(&self, way: Way, machine: &Machine, share: bool) -> f64 {
+        let (bytes, peers) = (self.bytes(), f64::from(self.ranks - 1));
+        let depth = f64::from(self.ranks.next_power_of_two().trailing_zeros());
+        let round = |messages, bytes| self.round(machine, share, messages, bytes);
+        let combined = match self.deed {
+            Deed::Reduce { .. } | Deed::Allreduce { .. } | Deed::Scan { .. } => machine.moving.pack,
+            _ => 0.0,
+        };
+        let block = bytes * peers / f64::from(self.ranks);
+        match way {
+            Way::Direct if self.rides(way, machine, share) => {
+                self.ride(machine, share) + peers * bytes * combined
+            }
+            Way::Direct => round(peers, peers * bytes) + peers * bytes * combined,
+            Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, 0.0) + round(0.0, peers * bytes),
+            Way::Tree => depth * (round(1.0, bytes) + bytes * combined),
+            Way::Blocks => 2.0 * round(peers, block) + block * combined,
+        }
+    }
+
+    /// One round, in which a rank sends and receives so much.
+    fn round(&self, machine: &Machine, share: bool, messages: f64, bytes: f64) -> f64 {
+        let link = machine.link(share);
+        let moving = machine.moving.pack + machine.moving.unpack;
+        link.latency + 2.0 * link.overhead * messages + (link.per_byte + moving) * bytes
+    }
+
+    fn bytes(&self) -> f64 {
+        self.len as f64 * f64::from(self.element.size)
+    }
+}
+
+/// Block `rank` of `len` elements that `ranks` ranks divide among themselves.
+pub fn block(rank: u32, ranks: u32, len: usize) -> Range<usize> {
+    let cut = |rank: u32| (len as u128 * u128::from(rank) / u128::from(ranks)) as usize;
+    cut(rank)..cut(rank + 1)
+}
+
+/// The ranges of ranks that the balanced tree divides, those of one depth together, the deepest first: first rank,
+/// first of the right half, end.
+pub fn halves(ranks: u32) -> Vec<Vec<[u32; 3]>> {
+    let mut depths = Vec::new();
+    let mut whole = vec![[0, ranks]];
+    loop {
+        let divided: Vec<[u32; 3]> = whole
+            .iter()
+            .filter(|[low, high]| high - low > 1)
+            .map(|&[low, high]| [low, low + (high - low).div_ceil(2), high])
+            .collect();
+        if divided.is_empty() {
+            depths.reverse();
+            return depths;
+        }
+        whole = divided.iter().flat_map(|&[low, middle, high]| [[low, middle], [middle, high]]).collect();
+        depths.push(divided);
+    }
+}

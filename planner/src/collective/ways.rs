@@ -1,0 +1,245 @@
+//! Each way of each collective, epoch by epoch.
+
+use super::{Collective, Deed, Fold, Plan, SlotLen, Slots, Step, Way, block, halves};
+use crate::datatype::Datatype;
+use crate::element::Op;
+use crate::ids::{ClassId, Delta, Rank, WindowId};
+use crate::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use crate::table::Table;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The one window.
+const WINDOW: WindowId = WindowId(0);
+
+pub(super) fn plan(what: &Collective, way: Way) -> Plan {
+    let (ranks, len) = (what.ranks as usize, what.len);
+    let slots = ranks.saturating_mul(len);
+    let widest = len.div_ceil(ranks);
+    // All elements, and after them a slot of a block for each rank.
+    let blocks = len.saturating_add(widest.saturating_mul(ranks));
+    let block_slot = |op, fold| {
+        let len = SlotLen::BlockOf(len);
+        Step::Combine(Slots { op, root: None, first: what.len, stride: widest, len, fold })
+    };
+    let (window, steps) = match (what.deed, way) {
+        (_, Way::Direct) | (Deed::Gather { .. } | Deed::AllToAll, _) | (Deed::Allgather, Way::Blocks) => {
+            let all = epoch(what, |rank, calls| {
+                for (to, from, at) in what.direct(rank) {
+                    let into = at..at + from.len();
+                    calls.put(to, from, into);
+                }
+            });
+            let slots = what.direct_slots().map(Step::Combine);
+            (what.direct_window(), [all].into_iter().chain(slots).collect())
+        }
+        (Deed::Broadcast { root }, Way::Tree) => (len, binomial(what, root)),
+        (Deed::Broadcast { root }, Way::Blocks) => (len, {
+            let deal = epoch(what, |rank, calls| {
+                for to in others(what, rank).filter(|_| rank == root) {
+                    let block = block(to, what.ranks, len);
+                    calls.put(to, block.clone(), block);
+                }
+            });
+            let all = epoch(what, |rank, calls| {
+                for to in others(what, rank).filter(|&to| to != root) {
+                    let block = block(rank, what.ranks, len);
+                    calls.put(to, block.clone(), block);
+                }
+            });
+            vec![deal, all]
+        }),
+        (Deed::Reduce { root, op }, Way::Tree) => (len, up_the_tree(what, root, op)),
+        (Deed::Reduce { root, op }, Way::Blocks) => {
+            let back = epoch(what, |rank, calls| {
+                let block = block(rank, what.ranks, len);
+                calls.put(root, len..len + block.len(), block);
+            });
+            (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Tree), back])
+        }
+        (Deed::Allreduce { op }, Way::Tree) => (len, trade_halves(what, op)),
+        (Deed::Allreduce { op }, Way::Blocks) => {
+            let back = epoch(what, |rank, calls| {
+                let block = block(rank, what.ranks, len);
+                for to in 0..what.ranks {
+                    calls.put(to, len..len + block.len(), block.clone());
+                }
+            });
+            (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Tree), back])
+        }
+        (Deed::Scan { op }, Way::Tree) => {
+            let doubled = |distance: u32| {
+                epoch(what, |rank, calls| {
+                    if let Some(to) = rank.checked_add(distance).filter(|&to| to < what.ranks) {
+                        calls.accumulate(to, 0..len, op);
+                    }
+                })
+            };
+            (len, distances(what.ranks).map(doubled).collect())
+        }
+        (Deed::Scan { op }, Way::Blocks) => {
+            let back = epoch(what, |rank, calls| {
+                let block = block(rank, what.ranks, len);
+                for to in 0..what.ranks {
+                    let slot = len + to as usize * widest;
+                    calls.put(to, slot..slot + block.len(), block.clone());
+                }
+            });
+            (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Prefixes), back])
+        }
+        (Deed::Allgather, Way::Tree) => {
+            let doubled = |distance: u32| {
+                epoch(what, |rank, calls| {
+                    let count = distance.min(what.ranks - distance) as usize * len;
+                    let (to, at) = ((rank + what.ranks - distance) % what.ranks, distance as usize * len);
+                    calls.put(to, 0..count, at..at + count);
+                })
+            };
+            (slots, distances(what.ranks).map(doubled).collect())
+        }
+    };
+    Plan { window, steps }
+}
+
+/// What one rank calls in an epoch.
+struct Calls {
+    rank: u32,
+    pattern: Pattern,
+}
+
+impl Calls {
+    fn put(&mut self, to: u32, from: Range<usize>, into: Range<usize>) {
+        self.call(Kind::Put, to, from, into);
+    }
+
+    fn accumulate(&mut self, to: u32, elements: Range<usize>, op: Op) {
+        self.call(Kind::Accumulate(op), to, elements.clone(), elements);
+    }
+
+    fn call(&mut self, kind: Kind, to: u32, from: Range<usize>, into: Range<usize>) {
+        if from.is_empty() {
+            return;
+        }
+        self.pattern.operations.push(Operation {
+            kind,
+            window: WINDOW,
+            target: Some(Delta::between(Rank(self.rank), Rank(to))),
+            remote: Datatype::run(into),
+            local: Local::Section { window: WINDOW, datatype: Datatype::run(from) },
+            mode: Mode::Auto,
+            site: Site::default(),
+        });
+    }
+}
+
+/// An epoch of what each rank calls.
+fn epoch(what: &Collective, calls: impl Fn(u32, &mut Calls)) -> Step {
+    let mut ids: HashMap<Pattern, ClassId> = HashMap::new();
+    let mut classes = Table::new();
+    let class_of = (0..what.ranks).map(|rank| {
+        let mut made = Calls { rank, pattern: Pattern::default() };
+        calls(rank, &mut made);
+        match ids.get(&made.pattern) {
+            Some(id) => *id,
+            None => {
+                let id = classes.push(made.pattern.clone());
+                ids.insert(made.pattern, id);
+                id
+            }
+        }
+    });
+    let class_of = class_of.collect();
+    Step::Epoch(Patterns {
+        name: "collective".into(),
+        windows: [what.element].into_iter().collect(),
+        shape: vec![what.ranks],
+        classes,
+        class_of,
+        order: Order::Canonical,
+    })
+}
+
+fn others(what: &Collective, rank: u32) -> impl Iterator<Item = u32> + use<> {
+    (0..what.ranks).filter(move |&other| other != rank)
+}
+
+/// 1, 2, 4, ... below the number of ranks.
+fn distances(ranks: u32) -> impl Iterator<Item = u32> {
+    (0..31).map(|power| 1 << power).take_while(move |&distance| distance < ranks)
+}
+
+/// All ranks put block b of their elements to their slot at rank b.
+fn into_blocks(what: &Collective, widest: usize) -> Step {
+    epoch(what, |rank, calls| {
+        let slot = what.len + rank as usize * widest;
+        for to in 0..what.ranks {
+            let block = block(to, what.ranks, what.len);
+            calls.put(to, block.clone(), slot..slot + block.len());
+        }
+    })
+}
+
+/// Those who have it, counted from the root, put it to as many more.
+fn binomial(what: &Collective, root: u32) -> Vec<Step> {
+    let ranks = what.ranks;
+    let doubled = |have: u32| {
+        epoch(what, |rank, calls| {
+            let place = (rank + ranks - root) % ranks;
+            if place < have && place + have < ranks {
+                calls.put((rank + have) % ranks, 0..what.len, 0..what.len);
+            }
+        })
+    };
+    distances(ranks).map(doubled).collect()
+}
+
+/// In each range the root, or else the first rank, comes to hold the result. With the root on the right the left result
+/// is combined into the right one: only REPLACE can tell, which has its result there already.
+fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
+    let holder = |low: u32, high: u32| if (low..high).contains(&root) { root } else { low };
+    let up = |ranges: Vec<[u32; 3]>| {
+        let moves: HashMap<u32, u32> = ranges
+            .into_iter()
+            .filter_map(|[low, middle, high]| {
+                let (left, right) = (holder(low, middle), holder(middle, high));
+                let to_right = right == root;
+                (!to_right || op != Op::Replace).then_some(if to_right {
+                    (left, right)
+                } else {
+                    (right, left)
+                })
+            })
+            .collect();
+        epoch(what, |rank, calls| {
+            if let Some(&to) = moves.get(&rank) {
+                calls.accumulate(to, 0..what.len, op);
+            }
+        })
+    };
+    halves(what.ranks).into_iter().map(up).collect()
+}
+
+/// In each range, each rank of one half gets the other half's result and combines it with its own half's. Where the left
+/// half has one rank more, the last rank of the right half gives to two.
+fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
+    let trade = |ranges: Vec<[u32; 3]>| {
+        let mut moves: Vec<Vec<u32>> = vec![Vec::new(); what.ranks as usize];
+        for [low, middle, high] in ranges {
+            let mut to = |from: u32, to: u32| moves[from as usize].push(to);
+            for i in 0..high - middle {
+                to(middle + i, low + i);
+                // As above.
+                if op != Op::Replace {
+                    to(low + i, middle + i);
+                }
+            }
+            if middle - low > high - middle {
+                to(high - 1, middle - 1);
+            }
+        }
+        epoch(what, |rank, calls| {
+            moves[rank as usize].iter().for_each(|&to| calls.accumulate(to, 0..what.len, op));
+        })
+    };
+    halves(what.ranks).into_iter().map(trade).collect()
+}

@@ -1,0 +1,174 @@
+//! What one rank accumulates into one element, in one message, travels as one value.
+//!
+//! ```text
+//! accumulate SUM w0 0..4 -> w0 8..12      accumulate SUM w0 0..4 -> w0 8..12 with w1 0..2 at 2..4
+//! accumulate SUM w1 0..2 -> w0 10..12
+//! ```
+//!
+//! Only for operators whose order does not show: those are associative bit for bit (integers wrap; a NaN that MIN or MAX
+//! leaves is the canonical one; of equal values MINLOC and MAXLOC take the smallest index), so what is combined before it
+//! travels leaves what the target would have made of it. Never for SUM and PROD of floats. Only accumulates that stand
+//! beside each other in a message are combined, so no other operation comes between.
+//!
+//! It comes after `route`, since what is copied directly does not travel: there the target's elements are combined into
+//! at once.
+//!
+//! **Requires** routes. **Ensures** each instruction more that this costs saves at least 16 bytes; with
+//! [`Options::coalesce`] off nothing changes. **Cost** follows the runs of accumulates that overlap; next to nothing
+//! elsewhere.
+
+use super::cover::any_overlap;
+use crate::compile::Options;
+use crate::datatype::{Datatype, pairs};
+use crate::ir::pattern::Kind;
+use crate::ir::routed::Routed;
+use crate::ir::transfers::{Fold, Side, Transfer};
+use std::collections::BTreeMap;
+
+/// What each instruction more must save, in bytes.
+const SAVED: usize = 16;
+
+/// See the [module](self).
+pub fn combine<'p>(mut routed: Routed<'p>, options: &Options) -> Routed<'p> {
+    if options.coalesce {
+        for message in routed.links.values_mut().flat_map(|ways| &mut ways.messages) {
+            if message.transfers.iter().any(combines) {
+                let transfers = std::mem::take(&mut message.transfers);
+                message.transfers = transfers.chunk_by(alike).flat_map(combined).collect();
+            }
+        }
+    }
+    routed
+}
+
+/// Whether it may be combined with others of its kind before it travels.
+fn combines(transfer: &Transfer) -> bool {
+    matches!(transfer.kind, Kind::Accumulate(op) if !op.order_shows(transfer.element))
+}
+
+fn alike(a: &Transfer, b: &Transfer) -> bool {
+    let window = |transfer: &Transfer| transfer.target.window().map(|(window, _)| window);
+    combines(a) && a.kind == b.kind && window(a) == window(b)
+}
+
+/// Contiguous elements of one transfer: of which, from where, to where, how many.
+type Step = (usize, i64, i64, usize);
+
+/// A transfer in the making: the first visits of its elements, and what is combined into them.
+#[derive(Default)]
+struct Slot {
+    /// To elements of the target.
+    first: Vec<Step>,
+    /// To places among those.
+    later: Vec<Step>,
+    size: usize,
+}
+
+/// The same with one visit of each element; `group` as it is where that is none, or does not pay.
+fn combined(group: &[Transfer]) -> Vec<Transfer> {
+    let whole = || group.to_vec();
+    let targets: Vec<&Datatype> =
+        group.iter().filter_map(|transfer| transfer.target.window()).map(|(_, datatype)| datatype).collect();
+    if !combines(&group[0]) || !any_overlap(&targets) {
+        return whole();
+    }
+    let slots = slots(group, &targets);
+    let mut made = Vec::new();
+    for slot in &slots {
+        let Some(transfer) = slot.transfer(group) else { return whole() };
+        made.push(transfer);
+    }
+    let size = |all: &[Transfer]| all.iter().map(Transfer::size).sum::<usize>();
+    let saved = (size(group) - size(&made)) * group[0].element.size as usize;
+    let pieces = made.iter().map(|transfer| 1 + transfer.folds.len()).sum::<usize>();
+    if pieces.saturating_sub(group.len()) * SAVED > saved { whole() } else { made }
+}
+
+fn slots(group: &[Transfer], targets: &[&Datatype]) -> Vec<Slot> {
+    let mut slots: Vec<Slot> = Vec::new();
+    // Which elements were visited: from the first of an interval to past its last, its slot, and its place there.
+    let mut held: BTreeMap<i64, (i64, usize, usize)> = BTreeMap::new();
+    for (number, (transfer, target)) in group.iter().zip(targets).enumerate() {
+        let source = elements(&transfer.source);
+        for (from, to, run) in pairs(&source, target) {
+            let (mut low, high) = (to, to + run as i64);
+            while low < high {
+                let origin = from + (low - to);
+                let known = held.range(..=low).next_back().filter(|(_, known)| known.0 > low);
+                if let Some((&start, &(end, slot, place))) = known {
+                    let end = end.min(high);
+                    let into = place as i64 + (low - start);
+                    slots[slot].later.push((number, origin, into, (end - low) as usize));
+                    low = end;
+                    continue;
+                }
+                let end = held.range(low..high).next().map_or(high, |(&next, _)| next);
+                let goes_on = slots.last().and_then(|slot| slot.first.last()).is_some_and(|last| {
+                    last.0 == number
+                        && (transfer.source.window().is_some() || last.1 + last.3 as i64 == origin)
+                });
+                if !goes_on {
+                    slots.push(Slot::default());
+                }
+                let slot = slots.len() - 1;
+                held.insert(low, (end, slot, slots[slot].size));
+                slots[slot].first.push((number, origin, low, (end - low) as usize));
+                slots[slot].size += (end - low) as usize;
+                low = end;
+            }
+        }
+    }
+    slots
+}
+
+/// The elements of a side, wherever they lie.
+fn elements(side: &Side) -> Datatype {
+    match side {
+        Side::Window { datatype, .. } => datatype.clone(),
+        Side::Operation { first, count, .. } => Datatype::run(*first..first + count),
+    }
+}
+
+impl Slot {
+    /// Nothing where a datatype would be too long.
+    fn transfer(&self, group: &[Transfer]) -> Option<Transfer> {
+        let like = &group[self.first.first()?.0];
+        let (window, _) = like.target.window()?;
+        let mut operations = like.operations.clone();
+        let mut folds = Vec::new();
+        let follows = |a: &Step, b: &Step| {
+            a.0 == b.0 && (group[a.0].source.window().is_some() || a.1 + a.3 as i64 == b.1)
+        };
+        for steps in self.later.chunk_by(follows) {
+            let of = &group[steps[0].0];
+            operations.extend(&of.operations);
+            folds.push(Fold { source: source(&of.source, steps)?, into: reached(steps)? });
+        }
+        operations.sort_unstable();
+        operations.dedup();
+        Some(Transfer {
+            source: source(&like.source, &self.first)?,
+            target: Side::Window { window, datatype: reached(&self.first)? },
+            folds,
+            operations,
+            ..like.clone()
+        })
+    }
+}
+
+fn source(side: &Side, steps: &[Step]) -> Option<Side> {
+    Some(match side {
+        Side::Window { window, .. } => {
+            let datatype = Datatype::try_runs(steps.iter().map(|&(_, from, _, run)| (from, run))).ok()?;
+            Side::Window { window: *window, datatype }
+        }
+        Side::Operation { operation, .. } => {
+            let count = steps.iter().map(|step| step.3).sum();
+            Side::Operation { operation: *operation, first: steps[0].1 as usize, count }
+        }
+    })
+}
+
+fn reached(steps: &[Step]) -> Option<Datatype> {
+    Datatype::try_runs(steps.iter().map(|&(_, _, to, run)| (to, run))).ok()
+}

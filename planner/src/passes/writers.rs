@@ -1,0 +1,149 @@
+//! Part of [`coalesce`](super::coalesce): of all that is written to an element, what somebody will see.
+//!
+//! All that reaches a rank is gone through from the last write to the first, in canonical order: whatever comes before
+//! a put (or a REPLACE) of the same element cannot show, whichever rank it is of, so it does not travel. An answer to a
+//! get that lands where somebody puts cannot either. In a relaxed epoch the canonical order is as good as any.
+//!
+//! What a link carries then depends on who else writes to its target, so ranks are grouped anew, by their class and by
+//! those of their peers.
+
+use super::classes::Classes;
+use super::cover::{Cover, any_overlap, survivors};
+use crate::datatype::Datatype;
+use crate::element::Op;
+use crate::ids::{ClassId, LinkId, WindowId};
+use crate::ir::pattern::Kind;
+use crate::ir::peers::{Class, Peers};
+use crate::ir::transfers::{Transfer, Transfers};
+use crate::table::Table;
+use std::collections::BTreeMap;
+
+/// Of several writes to one element, those that show.
+pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
+    let Transfers { patterns, placement, peers, links } = transfers;
+    let seen: Table<ClassId, Option<Vec<Vec<Transfer>>>> =
+        peers.classes.values().map(|class| seen_of(class, &links)).collect();
+    if seen.values().all(Option::is_none) {
+        return Transfers { patterns, placement, peers, links };
+    }
+    let mut variants = Variants { of: links.ids().map(|_| Vec::new()).collect(), links: Table::new() };
+    // For each class and peer, what is left of what it receives.
+    let received: Table<ClassId, Vec<Option<LinkId>>> = peers
+        .classes
+        .iter()
+        .map(|(id, class)| {
+            let mut left = seen[id].clone().map(Vec::into_iter);
+            let links = class.peers.iter().map(|peer| {
+                let left = left.as_mut().and_then(Iterator::next);
+                peer.receives
+                    .and_then(|link| variants.link(link, left.unwrap_or_else(|| links[link].clone())))
+            });
+            links.collect()
+        })
+        .collect();
+    let peers = grouped(&peers, &received);
+    Transfers { patterns, placement, peers, links: variants.links }
+}
+
+/// What of all that reaches a rank of this class is seen, peer by peer; nothing where all of it is.
+fn seen_of(class: &Class, links: &Table<LinkId, Vec<Transfer>>) -> Option<Vec<Vec<Transfer>>> {
+    let incoming = |place: usize| class.peers[place].receives.map_or(&[][..], |link| &links[link]);
+    let mut written: BTreeMap<WindowId, (bool, Vec<&Datatype>)> = BTreeMap::new();
+    for transfer in (0..class.peers.len()).flat_map(incoming) {
+        if let Some((window, datatype)) = transfer.target.window() {
+            let (replaced, all) = written.entry(window).or_default();
+            *replaced |= replaces(transfer);
+            all.push(datatype);
+        }
+    }
+    if !written.values().any(|(replaced, all)| *replaced && any_overlap(all)) {
+        return None;
+    }
+    let mut covers: BTreeMap<WindowId, Cover> = BTreeMap::new();
+    let mut seen = vec![Vec::new(); class.peers.len()];
+    let mut changed = false;
+    for answers in [false, true] {
+        for place in (0..class.peers.len()).rev() {
+            for transfer in incoming(place).iter().rev().filter(|transfer| transfer.is_answer() == answers) {
+                let Some((window, _)) = transfer.target.window() else {
+                    seen[place].push(transfer.clone());
+                    continue;
+                };
+                let cover = covers.entry(window).or_default();
+                let left = survivors(transfer.clone(), cover, replaces(transfer));
+                changed |= left.as_slice() != std::slice::from_ref(transfer);
+                seen[place].extend(left.into_iter().rev());
+            }
+        }
+    }
+    seen.iter_mut().for_each(|transfers| transfers.reverse());
+    changed.then_some(seen)
+}
+
+/// Whether nothing that was there before shows after it.
+fn replaces(transfer: &Transfer) -> bool {
+    matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
+}
+
+/// The links of this stage, each with the one it was made of.
+struct Variants {
+    of: Table<LinkId, Vec<LinkId>>,
+    links: Table<LinkId, Vec<Transfer>>,
+}
+
+impl Variants {
+    /// What `link` became here: `transfers`, if anything.
+    fn link(&mut self, link: LinkId, transfers: Vec<Transfer>) -> Option<LinkId> {
+        if transfers.is_empty() {
+            return None;
+        }
+        let known = self.of[link].iter().copied().find(|&variant| self.links[variant] == transfers);
+        Some(known.unwrap_or_else(|| {
+            let new = self.links.push(transfers);
+            self.of[link].push(new);
+            new
+        }))
+    }
+}
+
+/// The ranks by what they send and receive now.
+fn grouped(peers: &Peers, received: &Table<ClassId, Vec<Option<LinkId>>>) -> Peers {
+    let (mut around, mut kept, mut found) = (Classes::new(), Classes::new(), Vec::new());
+    let mut classes: Table<ClassId, Class> = Table::new();
+    let mut row = Vec::new();
+    let class_of = peers
+        .class_of
+        .iter()
+        .enumerate()
+        .map(|(rank, &class)| {
+            row.clear();
+            row.push(class.0);
+            let others = peers.classes[class].peers.iter();
+            row.extend(others.map(|peer| peers.class_of[(rank as i64 + peer.delta.0) as usize].0));
+            let (neighbourhood, new) = around.intern(&row);
+            if new {
+                let mut now = peers.classes[class].clone();
+                for (place, peer) in now.peers.iter_mut().enumerate() {
+                    let other = ClassId(row[1 + place]);
+                    peer.receives = received[class][place];
+                    peer.sends = peer.sends.and_then(|_| {
+                        let back = peers.classes[other].place(peer.delta.back())?;
+                        received[other][back]
+                    });
+                }
+                let mut content = vec![class.0];
+                for link in now.peers.iter().flat_map(|peer| [peer.sends, peer.receives]) {
+                    content.push(link.map_or(u32::MAX, |link| link.0));
+                }
+                now.peers.retain(|peer| peer.sends.is_some() || peer.receives.is_some());
+                let (id, new) = kept.intern(&content);
+                if new {
+                    classes.push(now);
+                }
+                found.push(ClassId(id));
+            }
+            found[neighbourhood as usize]
+        })
+        .collect();
+    Peers { classes, class_of }
+}

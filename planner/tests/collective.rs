@@ -1,0 +1,245 @@
+//! Each way of each collective, run by the reference interpreter, against plain loops; and as verified schedules.
+
+use fencepost_planner::collective::{Collective, Deed, Fold, SlotLen, Slots, Step, Way, block, halves};
+use fencepost_planner::element::{ElementType, Op, Scalar};
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::reference::{self, Epoch, World, apply};
+use fencepost_planner::{Machine, Options, compile};
+use std::collections::BTreeMap;
+
+const F64: ElementType = ElementType::scalar(Scalar::F64);
+const SIZE: usize = 8;
+
+/// What a rank gives: sums of these depend on the order.
+fn given(rank: u32, i: usize) -> f64 {
+    0.1 * (f64::from(rank) + 1.0).powi(3) + i as f64 * 1e-3
+}
+
+fn combine(op: Op, into: &mut [f64], from: &[f64]) {
+    for (into, from) in into.iter_mut().zip(from) {
+        let mut bytes = into.to_ne_bytes();
+        apply(Some(op), F64, &mut bytes, &from.to_ne_bytes());
+        *into = f64::from_ne_bytes(bytes);
+    }
+}
+
+/// The balanced tree, as the design has it.
+fn tree(parts: &[Vec<f64>], op: Op) -> Vec<f64> {
+    match parts {
+        [one] => one.clone(),
+        many => {
+            let (left, right) = many.split_at(many.len().div_ceil(2));
+            let mut left = tree(left, op);
+            combine(op, &mut left, &tree(right, op));
+            left
+        }
+    }
+}
+
+/// What each rank is to get.
+fn expected(what: &Collective) -> Vec<Option<Vec<f64>>> {
+    let parts: Vec<Vec<f64>> =
+        (0..what.ranks).map(|rank| (0..what.len).map(|i| given(rank, i)).collect()).collect();
+    let to = |root, result: Vec<f64>| (0..what.ranks).map(|r| (r == root).then(|| result.clone())).collect();
+    let to_all = |result: Vec<f64>| vec![Some(result); parts.len()];
+    match what.deed {
+        Deed::Broadcast { root } => to_all(parts[root as usize].clone()),
+        Deed::Reduce { root, op } => to(root, tree(&parts, op)),
+        Deed::Allreduce { op } => to_all(tree(&parts, op)),
+        Deed::Scan { op } => (0..parts.len())
+            .map(|rank| {
+                let (first, rest) = parts[..=rank].split_first().unwrap();
+                let mut all = first.clone();
+                rest.iter().for_each(|part| combine(op, &mut all, part));
+                Some(all)
+            })
+            .collect(),
+        Deed::Gather { root } => to(root, parts.concat()),
+        Deed::Allgather => to_all(parts.concat()),
+        Deed::AllToAll => (0..what.ranks)
+            .map(|to| Some((0..what.ranks).flat_map(|from| for_each(from, to, what.len)).collect()))
+            .collect(),
+    }
+}
+
+fn for_each(from: u32, to: u32, len: usize) -> Vec<f64> {
+    (0..len).map(|i| given(from, i) + f64::from(to)).collect()
+}
+
+fn numbers(bytes: &[u8]) -> Vec<f64> {
+    bytes.chunks_exact(SIZE).map(|bytes| f64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+}
+
+fn fold(what: &Collective, slots: &Slots, rank: u32, memory: &mut Vec<u8>) {
+    if slots.root.is_some_and(|root| root != rank) {
+        return;
+    }
+    let mut all = numbers(memory);
+    let len = match slots.len {
+        SlotLen::Of(len) => len,
+        SlotLen::BlockOf(len) => block(rank, what.ranks, len).len(),
+    };
+    let at = |slot: usize| slots.first + slot * slots.stride..slots.first + slot * slots.stride + len;
+    let parts: Vec<Vec<f64>> = (0..what.ranks as usize).map(|slot| all[at(slot)].to_vec()).collect();
+    let left_to_right = |upto: usize| {
+        let mut sum = parts[0].clone();
+        parts[1..=upto].iter().for_each(|part| combine(slots.op, &mut sum, part));
+        sum
+    };
+    match slots.fold {
+        Fold::Tree => all[at(0)].copy_from_slice(&tree(&parts, slots.op)),
+        Fold::Prefixes => {
+            (0..parts.len()).for_each(|slot| all[at(slot)].copy_from_slice(&left_to_right(slot)))
+        }
+        Fold::Prefix => all[at(0)].copy_from_slice(&left_to_right(rank as usize)),
+    }
+    *memory = all.iter().flat_map(|number| number.to_ne_bytes()).collect();
+}
+
+/// Every way, against the plain loops.
+fn check(what: Collective) {
+    for way in Way::ALL.into_iter().filter(|&way| what.has(way)) {
+        let plan = what.plan(way);
+        let fresh = (0..what.ranks).map(|rank| {
+            let mut numbers = vec![f64::NAN; plan.window];
+            for (i, at) in what.input(way, rank).enumerate() {
+                numbers[at] = match what.deed {
+                    Deed::AllToAll => given(rank, i % what.len) + (i / what.len) as f64,
+                    _ => given(rank, i),
+                };
+            }
+            let bytes = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            [bytes].into_iter().collect()
+        });
+        let mut world = World { element: [F64].into_iter().collect(), memory: fresh.collect() };
+        for step in &plan.steps {
+            match step {
+                Step::Epoch(patterns) => {
+                    let each =
+                        patterns.class_of.iter().map(|class| patterns.classes[*class].clone()).collect();
+                    let sources = vec![BTreeMap::new(); what.ranks as usize];
+                    reference::run(&mut world, &Epoch { patterns: each, sources }).unwrap();
+                }
+                Step::Combine(slots) => (0..what.ranks).for_each(|rank| {
+                    fold(&what, slots, rank, &mut world.memory[rank as usize][WindowId(0)]);
+                }),
+            }
+        }
+        for (rank, expected) in expected(&what).into_iter().enumerate() {
+            let all = numbers(&world.memory[rank][WindowId(0)]);
+            let found = what.output(way, rank as u32).map(|range| all[range].to_vec()).concat();
+            let bits = |numbers: Vec<f64>| numbers.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(found), bits(expected.unwrap_or_default()), "{what:?}, {way:?}, rank {rank}");
+        }
+    }
+}
+
+fn deeds(ranks: u32) -> impl Iterator<Item = Deed> {
+    let roots = move || 0..ranks;
+    let ops = [Op::Sum, Op::Max, Op::Replace];
+    roots()
+        .flat_map(move |root| {
+            let reduce = ops.map(|op| Deed::Reduce { root, op });
+            [Deed::Broadcast { root }, Deed::Gather { root }].into_iter().chain(reduce)
+        })
+        .chain(ops.map(|op| Deed::Allreduce { op }))
+        .chain(ops.map(|op| Deed::Scan { op }))
+        .chain([Deed::Allgather, Deed::AllToAll])
+}
+
+#[test]
+fn every_way_of_every_collective_leaves_the_same_bits_as_plain_loops() {
+    for ranks in 1..=9 {
+        for deed in deeds(ranks) {
+            for len in [0, 1, 2, 7, 20] {
+                check(Collective { deed, ranks, len, element: F64 });
+            }
+        }
+    }
+    for ranks in [16, 17, 31] {
+        for deed in [Deed::Reduce { root: 5, op: Op::Sum }, Deed::Allreduce { op: Op::Sum }, Deed::Allgather]
+        {
+            check(Collective { deed, ranks, len: 3, element: F64 });
+        }
+    }
+}
+
+#[test]
+fn every_epoch_of_every_way_has_a_verified_schedule() {
+    for ranks in [1, 2, 3, 5, 8] {
+        for deed in deeds(ranks).filter(|deed| {
+            !matches!(deed, Deed::Broadcast { root } | Deed::Gather { root } | Deed::Reduce { root, .. } if *root > 2)
+        }) {
+            for way in Way::ALL {
+                let what = Collective { deed, ranks, len: 11, element: F64 };
+                for step in what.has(way).then(|| what.plan(way)).iter().flat_map(|plan| &plan.steps) {
+                    let Step::Epoch(patterns) = step else { continue };
+                    for placement in [Placement::Together, Placement::Apart] {
+                        compile(patterns, placement, &Machine::default(), &Options::default()).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_tree_divides_every_range_in_two_and_the_left_half_is_no_smaller() {
+    for ranks in 1..70 {
+        let depths = halves(ranks);
+        assert_eq!(depths.len() as u32, ranks.next_power_of_two().trailing_zeros(), "{ranks} ranks");
+        let count: usize = depths.iter().map(Vec::len).sum();
+        assert_eq!(count as u32, ranks - 1, "each range but the single ones is divided once");
+        for [low, middle, high] in depths.concat() {
+            assert!(middle - low == high - middle || middle - low == high - middle + 1);
+        }
+    }
+}
+
+#[test]
+fn rounds_and_bytes_are_those_that_the_page_states() {
+    let ranks = 6;
+    let what = |deed| Collective { deed, ranks, len: 60, element: F64 };
+    // The most elements that one rank sends, epoch by epoch.
+    let most = |deed, way| -> Vec<usize> {
+        let plan = what(deed).plan(way);
+        let epochs = plan.steps.iter().filter_map(|step| match step {
+            Step::Epoch(patterns) => Some(patterns),
+            Step::Combine(_) => None,
+        });
+        let sent = |patterns: &fencepost_planner::ir::pattern::Patterns| {
+            let of = |pattern: &fencepost_planner::ir::pattern::Pattern| {
+                let others = pattern.operations.values().filter(|call| call.target.unwrap().0 != 0);
+                others.map(|call| call.remote.size()).sum()
+            };
+            patterns.classes.values().map(of).max().unwrap()
+        };
+        epochs.map(sent).collect()
+    };
+    let (sum, root) = (Op::Sum, 0);
+    assert_eq!(most(Deed::Broadcast { root }, Way::Direct), [300]);
+    assert_eq!(most(Deed::Broadcast { root }, Way::Tree), [60; 3]);
+    assert_eq!(most(Deed::Broadcast { root }, Way::Blocks), [50, 50]);
+    assert_eq!(most(Deed::Allreduce { op: sum }, Way::Direct), [300]);
+    assert_eq!(most(Deed::Allreduce { op: sum }, Way::Tree), [60, 120, 60]);
+    assert_eq!(most(Deed::Allreduce { op: sum }, Way::Blocks), [50, 50]);
+    assert_eq!(most(Deed::Reduce { root, op: sum }, Way::Tree), [60; 3]);
+    assert_eq!(most(Deed::Scan { op: sum }, Way::Blocks), [50, 50]);
+    assert_eq!(most(Deed::Allgather, Way::Tree), [60, 120, 120]);
+    assert_eq!(most(Deed::AllToAll, Way::Direct), [300]);
+}
+
+/// Small arrays go in one round, large ones in blocks; what many ranks bring little of goes up a tree.
+#[test]
+fn the_way_follows_length_and_number_of_ranks() {
+    let machine = Machine::default();
+    let way = |ranks, len, share| {
+        Collective { deed: Deed::Allreduce { op: Op::Sum }, ranks, len, element: F64 }.way(&machine, share)
+    };
+    assert_eq!(way(4, 1, true), Way::Direct);
+    assert_eq!(way(4, 1 << 17, true), Way::Blocks);
+    assert_eq!(way(4, 1 << 17, false), Way::Blocks);
+    assert_eq!(way(64, 1 << 10, true), Way::Tree);
+    assert_eq!(way(1, 1 << 20, true), Way::Direct);
+}

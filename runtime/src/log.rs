@@ -1,0 +1,181 @@
+//! [`Log`]: records one after another, in memory that grows; and the [`Pen`] that fills one.
+//!
+//! While a log is filled, where the next record goes is known to its pen alone: a record costs its own stores and one of
+//! that place.
+
+use crate::transport::{Bytes, Memory};
+use std::alloc::{Layout, handle_alloc_error};
+use std::cell::Cell;
+use std::ops::Deref;
+use std::ptr::{NonNull, null_mut};
+
+/// The first memory: a page.
+const FIRST: usize = 4096;
+
+/// Records one after another.
+pub(crate) struct Log<R> {
+    start: NonNull<R>,
+    len: usize,
+    room: usize,
+    store: Option<Box<Bytes>>,
+    memory: Memory,
+}
+
+/// Writes to a log, until it finds no more room.
+pub(crate) struct Pen<R> {
+    /// Where the next record goes; null while the log itself knows.
+    next: Cell<*mut R>,
+    /// Where there is no more room.
+    end: Cell<*mut R>,
+}
+
+impl<R> Default for Log<R> {
+    fn default() -> Self {
+        Self::on(Memory::heap())
+    }
+}
+
+impl<R> Log<R> {
+    /// No records yet; they will lie in this memory, where it has room, else on the heap.
+    pub(crate) fn on(memory: Memory) -> Self {
+        Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory }
+    }
+
+    /// Whether ranks that do not share values may read the records.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.are_reached())
+    }
+
+    /// Give away the memory, and with it all records.
+    pub(crate) fn take_memory(&mut self) -> Option<Bytes> {
+        (self.start, self.len, self.room) = (NonNull::dangling(), 0, 0);
+        self.store.take().map(|store| *store)
+    }
+}
+
+impl<R: Copy> Log<R> {
+    /// One more record.
+    pub(crate) fn push(&mut self, record: R) {
+        if self.len == self.room {
+            self.grow();
+        }
+        // SAFETY: there is room for one more.
+        unsafe { self.start.add(self.len).write(record) };
+        self.len += 1;
+    }
+
+    /// Forget all records; the memory is kept.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let room = (2 * self.room).max(FIRST / size_of::<R>());
+        let bytes = room.saturating_mul(size_of::<R>());
+        let store = self.memory.any(bytes).or_else(|_| Memory::heap().any(bytes));
+        let Ok(store) = store else { handle_alloc_error(Layout::new::<R>()) };
+        let start = NonNull::new(store.base().cast::<R>()).unwrap_or(NonNull::dangling());
+        // SAFETY: there are `len` records, and room for more in the new memory.
+        unsafe { start.copy_from_nonoverlapping(self.start, self.len) };
+        // The old memory goes: nobody reads a log while it is filled.
+        (self.start, self.room, self.store) = (start, room, Some(Box::new(store)));
+    }
+}
+
+impl<R: Copy> Pen<R> {
+    /// Write one more record, if there is room for it; else nothing has happened.
+    #[inline(always)]
+    pub(crate) fn write(&self, record: R) -> bool {
+        let next = self.next.get();
+        let room = next != self.end.get();
+        if room {
+            // SAFETY: `lower` got both from the log, which nobody else touches: there is room for a record between them.
+            unsafe {
+                next.write(record);
+                self.next.set(next.add(1));
+            }
+        }
+        room
+    }
+
+    /// Fill `log` from here on, until it is lifted.
+    ///
+    /// # Safety
+    /// Until then the log stays where it is, and nobody else touches it.
+    pub(crate) unsafe fn lower(&self, log: &Log<R>) {
+        // SAFETY: both are inside the log's memory or just past it.
+        unsafe {
+            self.next.set(log.start.add(log.len).as_ptr());
+            self.end.set(log.start.add(log.room).as_ptr());
+        }
+    }
+
+    /// Count in `log` what was written since it was lowered on it, if it was. There is no room now.
+    ///
+    /// # Safety
+    /// It was lowered on no other log since it was last lifted.
+    pub(crate) unsafe fn lift(&self, log: &mut Log<R>) {
+        self.end.set(null_mut());
+        let next = self.next.replace(null_mut());
+        if !next.is_null() {
+            // SAFETY: `lower` began at the log's end, and `write` went on record by record, inside its memory.
+            log.len = unsafe { next.offset_from_unsigned(log.start.as_ptr()) };
+            debug_assert!(log.len <= log.room);
+        }
+    }
+}
+
+impl<R> Default for Pen<R> {
+    fn default() -> Self {
+        Self { next: Cell::new(null_mut()), end: Cell::new(null_mut()) }
+    }
+}
+
+impl<R> Deref for Log<R> {
+    type Target = [R];
+    fn deref(&self) -> &[R] {
+        // SAFETY: the first `len` records are written, and nobody writes them while the log is borrowed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_stay_in_order_as_the_memory_grows() {
+        let mut log = Log::default();
+        for n in 0..10_000_u32 {
+            assert_eq!(log.len(), n as usize);
+            log.push([n, !n]);
+        }
+        assert!(log.iter().zip(0..).all(|(&found, n)| found == [n, !n]));
+        assert_eq!(log.as_ptr() as usize % 64, 0);
+        let start = log.as_ptr();
+        log.clear();
+        assert!(log.is_empty());
+        log.push([7, 8]);
+        assert_eq!((&log[..], log.as_ptr()), (&[[7, 8]][..], start), "memory is kept");
+    }
+
+    #[test]
+    fn a_pen_writes_while_there_is_room_and_what_it_wrote_counts_when_it_is_lifted() {
+        let (mut log, pen) = (Log::<u64>::default(), Pen::default());
+        assert!(!pen.write(0), "it is on no log");
+        // SAFETY: there is one log, and it is touched only while the pen is lifted.
+        unsafe {
+            pen.lower(&log);
+            assert!(!pen.write(0), "there is no room before the first record");
+            pen.lift(&mut log);
+            log.push(0);
+            pen.lower(&log);
+            assert!((1..FIRST as u64 / 8).all(|n| pen.write(n)) && !pen.write(0));
+            pen.lift(&mut log);
+            assert!(!pen.write(0) && log.iter().copied().eq(0..FIRST as u64 / 8));
+            pen.lift(&mut log);
+            assert_eq!(log.len(), FIRST / 8, "lifting it again counts nothing");
+        }
+    }
+}
