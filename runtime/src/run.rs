@@ -127,12 +127,15 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
         })?),
         Err(_) => None,
     };
-    let (size, transport) = match process()? {
+    let given = TransportKind::from_environment()?;
+    // Who asks for threads gets them, wherever it was started.
+    let threads = given.as_ref().is_some_and(|transport| !transport.is_of_processes());
+    let (size, transport) = match if threads { None } else { process()? } {
         // A launcher's word is the last one about how, and about how many unless the environment says otherwise.
         Some(process) => (asked.unwrap_or(process.ranks), TransportKind::Tcp),
         None => {
-            let transport = TransportKind::from_environment()?.unwrap_or_default();
-            (asked.unwrap_or(std::thread::available_parallelism().map_or(1, usize::from)), transport)
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            (asked.unwrap_or_else(cores), given.unwrap_or_default())
         }
     };
     let mode = match std::env::var("FENCEPOST_MODE") {

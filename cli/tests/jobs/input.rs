@@ -62,7 +62,7 @@ pub fn refusals() {
     for text in ["124", "127", "Examples:", "--remote-command"] {
         assert!(help.expect(0).out.contains(text), "{text}");
     }
-    let show = start(FENCEPOST, &["run", "--hosts", "a=::1:2,b=::1", "--show", "x", "-y"], &[]).end();
+    let show = start(FENCEPOST, &["run", "--hosts", "a=[::1]:2,b=::1", "--show", "x", "-y"], &[]).end();
     assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
 }
 

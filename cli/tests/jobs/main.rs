@@ -10,6 +10,7 @@ mod ends;
 mod input;
 mod launched;
 mod leftovers;
+mod meeting;
 mod points;
 mod rank;
 mod remote;
@@ -37,6 +38,8 @@ const TESTS: &[Test] = &[
     ("hosts_are_reached_by_the_remote_command", remote::hosts),
     ("a_host_that_is_lost_is_named_by_all", remote::lost),
     ("hosts_in_network_namespaces", remote::namespaces),
+    ("jobs_of_other_launchers_meet", meeting::launchers),
+    ("what_is_not_enough_to_meet_is_refused", meeting::refusals),
     ("every_way_to_die_is_named_on_every_survivor", points::all),
     ("jobs_in_a_row_leave_nothing_behind", leftovers::jobs),
 ];

@@ -70,7 +70,9 @@ impl Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        self.0.iter().for_each(|name| drop(ip(&format!("netns del {name}")).then_some(())));
+        for name in &self.0 {
+            ip(&format!("netns del {name}"));
+        }
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Job {
 impl Job {
     /// Become the job of processes that was asked for, if one was: the first thing that an example does.
     pub fn start(&self) -> Result<(), Error> {
+        if self.transport.is_none() {
+            process()?;
+        }
         launch(self.ranks(), &self.transport())
     }
 

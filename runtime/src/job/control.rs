@@ -30,7 +30,7 @@ pub enum Message {
     Died {
         /// Which.
         rank: u32,
-        /// How, as in `was killed by signal 9 (SIGKILL)`.
+        /// How, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
         how: String,
     },
     /// Starter to rank: end yourself.

@@ -103,7 +103,7 @@ impl Course {
         if part.exit.is_some() {
             return;
         }
-        let how = exit.to_string();
+        let how = exit.of(rank);
         part.exit = Some(exit);
         if self.failure(rank).is_some() {
             self.last_call.get_or_insert(now + self.grace);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn died(to: u32, rank: u32, how: &str) -> Order {
-        Order::Tell(to, Message::Died { rank, how: how.into() })
+        Order::Tell(to, Message::Died { rank, how: format!("rank {rank} of the job {how}") })
     }
 
     #[test]

@@ -48,6 +48,11 @@ impl Exit {
         }
     }
 
+    /// What became of this rank, for ranks that may know it by another number in a world of some of them.
+    pub(super) fn of(&self, rank: u32) -> String {
+        format!("rank {rank} of the job {self}")
+    }
+
     pub(super) fn write(&self, out: &mut Out) {
         match self {
             Exit::Code(code) => out.0.extend([0, *code]),

@@ -275,7 +275,7 @@ impl Group {
         drop(child);
         // The memory says so before anybody is told: nobody who knows finds it alive there.
         if let Some(memory) = &self.memory {
-            memory.strike(rank, &exit.to_string());
+            memory.strike(rank, &exit.of(rank));
         }
         events.push(Event::Exited(rank, exit));
     }

@@ -43,10 +43,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Get ready; for connections, also the address that this rank is reached at.
+    /// Get ready; for connections, also the address that this rank is reached at. `told`: whether somebody will say how
+    /// others have died.
     pub(super) fn join(
         job: &Description,
         memory: Option<OwnedFd>,
+        told: bool,
     ) -> Result<(Self, Option<SocketAddr>), String> {
         match job.reach {
             Reach::Shm => {
@@ -56,7 +58,7 @@ impl Link {
             }
             Reach::Tcp => {
                 let fabric =
-                    fabric(job).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
+                    fabric(job, told).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
                 let address = fabric.address().map_err(|error| error.to_string())?;
                 let connections = Connections { waiting: Mutex::new(Some(fabric)), begun: OnceLock::new() };
                 Ok((Link::Tcp(connections), Some(address)))
@@ -119,13 +121,13 @@ impl Connections {
 /// So long a rank waits for the starter's word when a connection ends: it knows better how a rank died.
 const OBITUARY: Duration = Duration::from_secs(2);
 
-fn fabric(job: &Description) -> std::io::Result<Fabric> {
+fn fabric(job: &Description, told: bool) -> std::io::Result<Fabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings {
         beat: heartbeat,
         // The starter finds a silent rank first, and kills it; this is for when the starter itself is cut off.
         limit: if silence.is_zero() { Duration::from_secs(u64::from(u32::MAX)) } else { 2 * silence },
-        obituary: OBITUARY,
+        obituary: if told { OBITUARY } else { Duration::ZERO },
         sealed: job.sealed,
         ..Settings::default()
     };

@@ -8,10 +8,11 @@ use super::control::{Ending, Message};
 use super::description::Description;
 use super::group::{VARIABLE, until};
 use super::link::Link;
+use super::rendezvous::Meeting;
 use crate::transport::Endpoint;
 use fencepost_planner::{Class, Error, Result};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Signal, getpid, kill_process};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,9 +23,8 @@ use std::time::Instant;
 pub struct Member {
     job: Description,
     link: Link,
-    channel: Mutex<Channel>,
-    /// The same socket, to wait for it with nothing locked.
-    socket: OwnedFd,
+    /// To the starter, if there is one.
+    control: Option<Control>,
     worlds: AtomicU32,
     /// How many worlds this rank is in.
     inside: AtomicU32,
@@ -32,12 +32,19 @@ pub struct Member {
     news: Condvar,
 }
 
+/// The control channel.
+struct Control {
+    channel: Mutex<Channel>,
+    /// The same socket, to wait for it with nothing locked.
+    socket: OwnedFd,
+}
+
 /// Whether the ranks know where the others are.
 enum Begun {
     NotYet,
     Yes,
-    /// A rank ended before that: which, and how.
-    Never(u32, String),
+    /// A rank ended before that, as this says.
+    Never(String),
 }
 
 static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
@@ -72,10 +79,10 @@ pub fn member() -> Result<Option<&'static Member>> {
     LISTENING.get_or_init(|| {
         // SAFETY: C's own function, with a function that does not unwind and lives as long as the program.
         unsafe { atexit(part) };
+        let Some(control) = &member.control else { return };
         let listen = std::thread::Builder::new().name("fencepost control".into());
-        if let Err(error) = listen.spawn(|| member.listen()) {
-            *lock(&member.begun) =
-                Begun::Never(member.job.rank, format!("has no thread for its control channel: {error}"));
+        if let Err(error) = listen.spawn(|| member.listen(control)) {
+            *lock(&member.begun) = Begun::Never(format!("it has no thread for its control channel: {error}"));
         }
     });
     member.begin().map_err(|why| failed(&why))?;
@@ -106,7 +113,7 @@ fn inherited() -> Option<OwnedFd> {
 }
 
 fn join() -> Result<Option<Member>, String> {
-    let Some(socket) = inherited() else { return Ok(None) };
+    let Some(socket) = inherited() else { return meet() };
     let mut channel = Channel::over(socket);
     let job = loop {
         match channel.next() {
@@ -120,7 +127,7 @@ fn join() -> Result<Option<Member>, String> {
         }
     };
     let memory = channel.take_descriptor();
-    let joined = Link::join(&job, memory).and_then(|(link, address)| {
+    let joined = Link::join(&job, memory, true).and_then(|(link, address)| {
         let socket = channel.source().try_clone_to_owned().map_err(|error| error.to_string())?;
         Ok((link, address, socket))
     });
@@ -136,11 +143,34 @@ fn join() -> Result<Option<Member>, String> {
     Ok(Some(Member {
         job,
         link,
-        channel: Mutex::new(channel),
-        socket,
+        control: Some(Control { channel: Mutex::new(channel), socket }),
         worlds: AtomicU32::new(0),
         inside: AtomicU32::new(0),
         begun: Mutex::new(begun),
+        news: Condvar::new(),
+    }))
+}
+
+/// Join a job that another launcher has started, if one has.
+fn meet() -> Result<Option<Member>, String> {
+    let Some(meeting) = Meeting::from_environment()? else { return Ok(None) };
+    let mut job = meeting.job.clone();
+    let mut link = None;
+    let table = meeting.meet(|here| {
+        job.bind = here;
+        let (mine, address) = Link::join(&job, None, false)?;
+        link = Some(mine);
+        address.ok_or_else(|| "it listens nowhere".into())
+    })?;
+    let link = link.ok_or("it listens nowhere")?;
+    link.table(&table).map_err(|error| format!("it has no connections: {error}"))?;
+    Ok(Some(Member {
+        job,
+        link,
+        control: None,
+        worlds: AtomicU32::new(0),
+        inside: AtomicU32::new(0),
+        begun: Mutex::new(Begun::Yes),
         news: Condvar::new(),
     }))
 }
@@ -169,7 +199,8 @@ impl Member {
     }
 
     fn say(&self, message: &Message) {
-        let mut channel = lock(&self.channel);
+        let Some(control) = &self.control else { return };
+        let mut channel = lock(&control.channel);
         // When the starter is gone, the thread that listens ends this process.
         let mut sent: Result<(), Broken> = channel.send(message);
         while sent.is_ok() && channel.waiting() > 0 {
@@ -184,7 +215,7 @@ impl Member {
         let waits = |begun: &mut Begun| matches!(begun, Begun::NotYet);
         let begun = self.news.wait_while(lock(&self.begun), waits).unwrap_or_else(PoisonError::into_inner);
         match &*begun {
-            Begun::Never(rank, how) => Err(format!("rank {rank} {how} before the job had begun")),
+            Begun::Never(how) => Err(format!("before the job had begun, {how}")),
             Begun::NotYet | Begun::Yes => Ok(()),
         }
     }
@@ -198,15 +229,15 @@ impl Member {
     }
 
     /// The life of the thread that listens.
-    fn listen(&self) {
+    fn listen(&self, control: &Control) {
         let every = self.job.limits.heartbeat;
         let mut next_beat = Instant::now() + every;
         loop {
-            let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+            let mut fds = [PollFd::new(&control.socket, PollFlags::IN)];
             // Interrupted, it looks and waits again.
             let _: rustix::io::Result<usize> = poll(&mut fds, until(Some(next_beat)).as_ref());
             let now = Instant::now();
-            let mut channel = lock(&self.channel);
+            let mut channel = lock(&control.channel);
             if now >= next_beat {
                 next_beat = now + every;
                 // A starter that takes nothing for a while has beats enough.
@@ -232,12 +263,12 @@ impl Member {
             Message::Table(addresses) if addresses.len() == self.job.size as usize => {
                 self.set_begun(match self.link.table(&addresses) {
                     Ok(()) => Begun::Yes,
-                    Err(error) => Begun::Never(self.job.rank, format!("has no connections: {error}")),
+                    Err(error) => Begun::Never(format!("it has no connections: {error}")),
                 });
             }
             Message::Died { rank, how } if rank < self.job.size => {
                 self.link.strike(rank, &how);
-                self.set_begun(Begun::Never(rank, how));
+                self.set_begun(Begun::Never(how));
             }
             Message::Stop => end(Signal::TERM),
             _ => {}

@@ -13,6 +13,7 @@
 //! | `group` | the ranks that are children of this process |
 //! | `course` | what is done when a rank says something or ends; pure |
 //! | `start`, `host` | the starter, and its part on another host |
+//! | `environment`, `rendezvous` | jobs that other launchers have started, and how their ranks meet |
 //! | `exit`, `relay`, `signals`, `bind`, `settings` | how a process ended; output; signals; addresses; times |
 //!
 //! A death is noticed by the starter, since a process's descriptor becomes readable. It reaps the process, writes into
@@ -26,12 +27,14 @@ mod codec;
 pub mod control;
 mod course;
 mod description;
+mod environment;
 mod exit;
 mod group;
 mod host;
 mod link;
 mod member;
 mod relay;
+mod rendezvous;
 mod settings;
 mod signals;
 mod start;

@@ -476,7 +476,8 @@ impl Remote {
         let (to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
         let mut channel = Channel::pipes(from.into(), to.into())?;
-        channel.send(frame).map_err(|broken| io::Error::other(broken.to_string()))?;
+        // A command that has ended already has said why.
+        let _: Result<(), Broken> = channel.send(frame);
         Ok(Self {
             ranks,
             command: command_line(host, fencepost),
