@@ -1,5 +1,7 @@
 //! Lists of hosts, and which ranks go where.
 
+use std::net::Ipv6Addr;
+
 /// A host as the user names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
@@ -18,8 +20,10 @@ pub fn list(text: &str) -> Result<Vec<Named>, String> {
 
 fn one(word: &str) -> Result<Named, String> {
     let bad = || format!("`{word}` is no host: write NAME, NAME:RANKS or NAME=ADDRESS:RANKS");
+    // An address of version 6 has colons of its own: alone it is whole, and brackets tell where it ends.
+    let alone = word.split_once('=').is_some_and(|(_, address)| address.parse::<Ipv6Addr>().is_ok());
     let (rest, ranks) = match word.rsplit_once(':') {
-        // An address of version 6 has colons of its own; brackets tell where it ends.
+        _ if alone => (word, None),
         Some((rest, count)) if !count.contains(']') => (rest, Some(number(count).ok_or_else(bad)?)),
         _ => (word, None),
     };
@@ -96,7 +100,7 @@ mod tests {
 
     #[test]
     fn lists_name_hosts_addresses_and_ranks() {
-        let all = list("a,b:3, c=10.0.0.3:2 ,d=[fe80::1]:4,e=eth0,f=[::1]").expect("hosts");
+        let all = list("a,b:3, c=10.0.0.3:2 ,d=[fe80::1]:4,e=eth0,f=[::1],g=::1").expect("hosts");
         assert_eq!(
             all,
             [
@@ -106,6 +110,7 @@ mod tests {
                 host("d", Some("fe80::1"), Some(4)),
                 host("e", Some("eth0"), None),
                 host("f", Some("::1"), None),
+                host("g", Some("::1"), None),
             ]
         );
         for bad in ["", "a,,b", "a:0", "a:x", "=1", "a=", "a b", "-oProxyCommand=x", "a:4294967296"] {
