@@ -125,6 +125,7 @@ fn report(job: &Job) -> Result<()> {
 
     // Compiled with no world: nothing here has ranks yet.
     let compiled = exchange::compile(size as u32, |rank| Block::at(rank, size, CELLS)?.halo(1))?;
+    let compiled = job.compiled(&compiled)?;
     compiled.save(&few)?;
     if job.reports() {
         let ranks = MANY[0] * MANY[1];

@@ -163,6 +163,7 @@ fn report(options: &Options) -> Result<()> {
     for workload in Workload::ALL {
         for mode in Mode::ALL {
             let compiled = workload.compile(ranks, mode, options.size)?;
+            let compiled = Job { mode, ..options.job.clone() }.compiled(&compiled)?;
             let predicted = compiled.predicted().0 / 1e3;
             let measured = workload.measure(options.job.world(), mode, options.size, options.epochs)?;
             if reports {

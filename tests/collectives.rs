@@ -285,22 +285,65 @@ fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_
     Ok(())
 }
 
-/// Longer ones go by trees and blocks.
+/// Longer ones, so that each way of each collective is taken; the test after this one looks.
+const LONG: [usize; 3] = [60, 503, 3001];
+/// Where memory is reached, with 2 to 4 ranks.
+const LONGEST: usize = 150_001;
+
 #[test]
 fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
     for transport in transports() {
         for size in 1..=9 {
             ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
                 let roots: Vec<usize> = (0..size).collect();
-                against_loops::<f64>(world, 503, &roots)?;
-                against_loops::<u8>(world, 6011, &roots[size - 1..])
+                against_loops::<f64>(world, LONG[0], &roots)?;
+                against_loops::<f64>(world, LONG[1], &roots[size / 2..=size / 2])?;
+                against_loops::<f64>(world, LONG[2], &roots[size - 1..])?;
+                against_loops::<u8>(world, 6011, &roots[..1])
             })?;
         }
     }
     for size in [2, 3, 4] {
-        ranks(size).run::<(), ()>(|world| against_loops::<f64>(world, 150_001, &[size - 1]))?;
+        ranks(size).run::<(), ()>(|world| against_loops::<f64>(world, LONGEST, &[size - 1]))?;
     }
     Ok(())
+}
+
+#[test]
+fn the_lengths_that_are_tested_take_every_way() {
+    use fencepost_planner::collective::{Collective, Deed, Way};
+    let (root, element) =
+        (0, fencepost_planner::element::ElementType::scalar(fencepost_planner::element::Scalar::F64));
+    let deeds = [
+        Deed::Broadcast { root },
+        Deed::Reduce { root, op: Op::Sum },
+        Deed::Allreduce { op: Op::Sum },
+        Deed::Scan { op: Op::Sum },
+        Deed::Scan { op: Op::Max },
+        Deed::Gather { root },
+        Deed::Allgather,
+        Deed::AllToAll,
+    ];
+    for (share, ways) in [(true, &Way::ALL[..]), (false, &Way::ALL[..2])] {
+        for deed in deeds {
+            let one = |ranks, len| {
+                let what = Collective { deed, ranks, len, element };
+                let way = what.way(&Default::default(), share);
+                (way, what.rides(way, &Default::default(), share))
+            };
+            let mut taken: Vec<(Way, bool)> = (1..=9)
+                .flat_map(|ranks| [0, 1, 5].into_iter().chain(LONG).map(move |len| one(ranks, len)))
+                .collect();
+            if share {
+                taken.extend((2..=4).map(|ranks| one(ranks, LONGEST)));
+            }
+            assert!(taken.contains(&(Way::Direct, true)), "{deed:?} rides, sharing memory: {share}");
+            let has = |way: &Way| Collective { deed, ranks: 2, len: 1, element }.has(*way);
+            for way in ways.iter().copied().filter(has) {
+                assert!(taken.contains(&(way, false)), "{deed:?}, {way:?}, sharing memory: {share}");
+            }
+        }
+    }
 }
 
 #[test]

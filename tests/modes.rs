@@ -2,7 +2,7 @@
 //! that nothing but the traffic shows it.
 
 use fencepost::transport::SimConfig;
-use fencepost::{Class, Error, Mode, Op, Ranks, Result, TransportKind, World, ranks};
+use fencepost::{Class, Error, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep};
 
 fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
@@ -206,6 +206,41 @@ fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
     Ok(())
 }
 
+/// Two puts to the right that abut, and two gets.
+#[superstep]
+fn abutting(u: &mut Window<u32>) -> Result<()> {
+    let right = (u.rank() + 1) % u.size();
+    u.put(0..1).to(right, 2)?;
+    u.put(1..2).to(right, 3)?;
+    u.get(4..5).from(right, 0)?;
+    u.get(5..6).from(right, 1)?;
+    Ok(())
+}
+
+#[test]
+fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own() -> Result<()> {
+    for mode in Mode::ALL {
+        let joined = if mode == Mode::Aggressive { 4 } else { 2 };
+        for (plan, expected) in [(true, joined), (false, 4)] {
+            apart(3, mode).plan(plan).run::<(), ()>(|world| {
+                let me = world.rank() as u32;
+                let mut u = world.window::<u32>(6)?;
+                (u[0], u[1]) = (10 * me, 10 * me + 1);
+                let mut prepared = abutting::prepare(world)?;
+                for _ in 0..3 {
+                    let before = frames(world);
+                    prepared.run(&mut u)?;
+                    assert_eq!(frames(world) - before, expected, "{mode}, plan {plan}");
+                    let (left, right) = (10 * ((me + 2) % 3), 10 * ((me + 1) % 3));
+                    assert_eq!(u[..], [10 * me, 10 * me + 1, left, left + 1, right, right + 1]);
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Not a test of its own: what `run` makes of the environment that the test below gives it.
 /// In whatever environment: the next test runs it in several.
 #[test]
@@ -217,7 +252,11 @@ fn in_an_environment() {
         u.put([1]).to(to, 0)?;
         u.put([1]).to(to, 1)?;
         u.fence()?;
-        Ok(frames(world))
+        // And a prepared superstep.
+        let mut v = world.window::<u32>(6)?;
+        let dynamic = frames(world);
+        abutting::prepare(world)?.run(&mut v)?;
+        Ok(dynamic * 100 + frames(world) - dynamic)
     });
     match result {
         Ok(frames) => println!("\nframes {frames:?}"),
@@ -236,9 +275,9 @@ fn run_reads_its_environment_strictly() {
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    assert!(said("on").contains("frames [1, 1]"), "{}", said("on"));
+    assert!(said("on").contains("frames [101, 101]"), "{}", said("on"));
     // The last one says how many there were.
-    assert!(said("off").contains("frames [3, 3]"), "{}", said("off"));
+    assert!(said("off").contains("frames [304, 304]"), "{}", said("off"));
     for other in ["OFF", "", "0"] {
         let said = said(other);
         assert!(said.contains("error") && said.contains("`on` or `off`"), "{said}");

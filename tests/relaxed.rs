@@ -3,7 +3,9 @@
 mod support;
 
 use fencepost::transport::SimConfig;
-use fencepost::{Class, Machine, Mode, Op, Options, Order, Placement, Result, TransportKind, ranks};
+use fencepost::{
+    Class, Machine, Mode, Op, Options, Order, Placement, Result, TransportKind, Window, ranks, superstep,
+};
 use fencepost_planner::ids::OperationId;
 use fencepost_planner::reference;
 use proptest::prelude::*;
@@ -92,4 +94,101 @@ fn ranks_that_differ_in_order_are_told_so_and_nothing_is_applied() -> Result<()>
         })?;
     }
     Ok(())
+}
+
+/// Every rank adds to the first element of rank 0.
+#[superstep]
+fn pour(u: &mut Window<f64>) -> Result<()> {
+    u.accumulate(u.section(1..2), Op::Sum).to(0, 0)?;
+    Ok(())
+}
+
+/// What three ranks have poured.
+fn poured(u: &mut Window<f64>, run: impl FnOnce(&mut Window<f64>) -> Result<()>) -> Result<()> {
+    (u[0], u[1]) = (0.0, u.rank() as f64 + 1.0);
+    run(u)?;
+    assert_eq!(u[0], if u.rank() == 0 { 6.0 } else { 0.0 });
+    Ok(())
+}
+
+#[test]
+fn a_compiled_superstep_is_compiled_again_for_another_order_and_keeps_its_placement() -> Result<()> {
+    let together = pour::compile(3, |_| Ok(()))?;
+    for placement in [Placement::Together, Placement::Apart] {
+        let kept = together.with(placement, &Machine::default(), &Options::default())?;
+        let relaxed = kept.in_order(Order::Relaxed)?;
+        let [one, other] = [&kept, &relaxed].map(|compiled| &compiled.schedules()[0]);
+        assert_eq!((one.order, other.order), (Order::Canonical, Order::Relaxed));
+        assert_eq!((one.placement, other.placement), (placement, placement));
+        assert_eq!(relaxed.patterns()[0].order, Order::Relaxed);
+        assert_ne!(one.digest(), other.digest());
+        assert_eq!(relaxed.in_order(Order::Canonical)?.schedules(), kept.schedules());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> Result<()> {
+    let path = std::env::temp_dir().join(format!("fencepost-relaxed-{}.plan", std::process::id()));
+    let sim = TransportKind::Sim(SimConfig::default());
+    for (transport, placement) in [(TransportKind::Local, Placement::Together), (sim, Placement::Apart)] {
+        let compiled = pour::compile(3, |_| Ok(()))?;
+        let compiled = compiled.with(placement, &Machine::default(), &Options::default())?;
+        compiled.in_order(Order::Relaxed)?.save(&path)?;
+        let world = ranks(3).transport(transport);
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<f64>(2)?;
+            let error = pour::load(world, &path).expect_err("this world keeps order");
+            assert_eq!(error.class(), Class::Plan, "{error}");
+            assert!(error.to_string().contains("World::set_order"), "{error}");
+            // One rank of three keeps order: it says no for all.
+            if world.rank() != 1 {
+                world.set_order(Order::Relaxed);
+            }
+            let error = pour::load(world, &path).expect_err("rank 1 keeps order");
+            assert_eq!(error.class(), Class::Plan, "{error}");
+            assert!(world.rank() == 1 || error.to_string().contains("rank 1 refused"), "{error}");
+            // Nothing is lost.
+            world.set_order(Order::Canonical);
+            poured(&mut u, |u| pour(u))?;
+            world.set_order(Order::Relaxed);
+            let mut loaded = pour::load(world, &path)?;
+            poured(&mut u, |u| loaded.run(u))?;
+            // A prepared superstep keeps the order that it was prepared for, whatever the world does afterwards.
+            world.set_order(Order::Canonical);
+            poured(&mut u, |u| loaded.run(u))?;
+            world.barrier()
+        })?;
+        // The other way round nothing speaks against it: canonical order is one of those allowed.
+        compiled.save(&path)?;
+        world.run::<(), ()>(|world| {
+            world.set_order(Order::Relaxed);
+            let mut u = world.window::<f64>(2)?;
+            let mut loaded = pour::load(world, &path)?;
+            poured(&mut u, |u| loaded.run(u))
+        })?;
+    }
+    std::fs::remove_file(&path)?;
+    Ok(())
+}
+
+#[test]
+fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
+    for order in [Order::Canonical, Order::Relaxed] {
+        ranks(3).run::<(), ()>(|world| {
+            world.set_order(order);
+            let mut u = world.window::<f64>(2)?;
+            let mut prepared = pour::prepare(world)?;
+            poured(&mut u, |u| prepared.run(u))
+        })?;
+    }
+    // Ranks that differ are told so.
+    ranks(3).run::<(), ()>(|world| {
+        if world.rank() == 2 {
+            world.set_order(Order::Relaxed);
+        }
+        let error = pour::prepare(world).expect_err("rank 2 keeps no order");
+        assert_eq!(error.class(), Class::RmaSync, "{error}");
+        world.barrier()
+    })
 }

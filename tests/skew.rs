@@ -348,6 +348,51 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
     }
 }
 
+/// In a chain nothing but releases flows back, so those before the one that swapped its windows may be steps ahead when
+/// it does: by their buffers and no further. All are told in the end, and no element that was not meant for a window is in it.
+#[test]
+fn one_rank_of_a_chain_that_swaps_its_windows_is_found_out() {
+    const RANKS: usize = 5;
+    const SWAP: u64 = 20;
+    for seed in 0..24 {
+        let swapper = 1 + seed as usize % (RANKS - 1);
+        for transport in [sim(seed), TransportKind::Local] {
+            let gone_on: Vec<AtomicU64> = (0..RANKS).map(|_| AtomicU64::new(0)).collect();
+            let told = ends(&transport, RANKS, |world| {
+                let rank = world.rank();
+                let mut shift = shift::prepare(world)?;
+                let (mut u, mut v) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
+                v.fill(u64::MAX);
+                let mut result = Ok(());
+                for step in 0..SWAP + 200 {
+                    work(rank, step * 7 + seed);
+                    u[..LAST / 2].fill(rank as u64 * 1000 + step);
+                    let (swaps, before) = (rank == swapper && step == SWAP, u[LAST / 2..].to_vec());
+                    result = shift.run(if swaps { &mut v } else { &mut u });
+                    let arrived = [rank.saturating_sub(1) as u64 * 1000 + step; LAST / 2];
+                    let is = if rank == 0 { [0; LAST / 2] } else { arrived };
+                    let fine = u[LAST / 2..] == is || (result.is_err() || swaps) && u[LAST / 2..] == before;
+                    assert!(fine, "rank {rank}, step {step}: {:?}", &u[..]);
+                    if result.is_err() {
+                        break;
+                    }
+                    gone_on[rank].store(step, Ordering::SeqCst);
+                }
+                assert!(v.iter().all(|&cell| cell == u64::MAX), "rank {rank}: {:?}", &v[..]);
+                result
+            });
+            for (rank, error) in told.into_iter().enumerate() {
+                let error = error.unwrap_or_else(|| panic!("rank {rank} was told nothing: {transport:?}"));
+                assert_eq!(error.class(), Class::RmaSync, "{transport:?}: {error}");
+                let both = ["of window 0", "of window 1"];
+                assert!(both.iter().all(|one| error.message().contains(one)), "{transport:?}: {error}");
+                let ahead = gone_on[rank].load(Ordering::SeqCst).saturating_sub(SWAP);
+                assert!(ahead <= 2 * RANKS as u64, "rank {rank} went on {ahead} steps");
+            }
+        }
+    }
+}
+
 /// Each rank of a chain does its part and is gone before the next one begins, however it lets go of what it had.
 #[test]
 fn what_a_rank_sent_arrives_after_it_has_gone() {

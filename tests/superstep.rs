@@ -108,6 +108,85 @@ fn a_plan_compiled_without_a_world_is_loaded_into_one() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Two epochs: what comes in the first goes on in the second.
+#[superstep]
+fn hand_on(u: &mut Window<u32>, next: usize) -> Result<()> {
+    u.put(0..2).to(next, 2)?;
+    u.fence()?;
+    u.put(2..4).to(next, 0)?;
+    u.fence()
+}
+
+#[superstep]
+fn hand_over(u: &mut Window<u32>, next: usize) -> Result<()> {
+    u.put(0..2).to(next, 2)
+}
+
+#[test]
+fn a_superstep_of_several_epochs_is_one_plan_file() {
+    let path = std::env::temp_dir().join(format!("fencepost-epochs-{}.plan", std::process::id()));
+    hand_on::compile(3, |rank| Ok((rank + 1) % 3)).unwrap().save(&path).unwrap();
+    let _: Vec<()> = ranks(3)
+        .run(|world| {
+            let (rank, next) = (world.rank() as u32, (world.rank() + 1) % 3);
+            let mut plain = world.window::<u32>(4)?;
+            plain[..2].copy_from_slice(&[rank, 10 + rank]);
+            hand_on(&mut plain, next)?;
+            let mut again = world.window::<u32>(4)?;
+            again[..2].copy_from_slice(&[rank, 10 + rank]);
+            hand_on::load(world, &path, next)?.run(&mut again)?;
+            assert_eq!(&plain[..], &again[..]);
+            assert_eq!(plain[0], (rank + 1) % 3, "twice one further is one back");
+
+            let refused = hand_over::load(world, &path, next).unwrap_err();
+            assert_eq!(refused.class(), Class::Plan, "{refused}");
+            assert!(refused.to_string().contains("2 epochs"), "{refused}");
+            Ok(())
+        })
+        .unwrap();
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Three sums into overlapping elements, and a put that every rank makes to the same place.
+#[superstep]
+fn crowd(sums: &mut Window<i32>, last: &mut Window<f64>, at: usize) -> Result<()> {
+    let next = (sums.rank() + 1) % sums.size();
+    sums.accumulate(0..40, Op::Sum).to(next, 40 + at)?;
+    sums.accumulate(0..30, Op::Sum).to(next, 45)?;
+    sums.accumulate(10..30, Op::Sum).to(next, 40)?;
+    last.put(0..100).to(0, 100)
+}
+
+#[test]
+fn what_nobody_sees_does_not_travel() {
+    for transport in transports() {
+        let sent: Vec<u64> = ranks(3)
+            .transport(transport)
+            .mode(Mode::Aggregated)
+            .run(|world| {
+                let windows = || -> Result<_> {
+                    let (mut sums, mut last) = (world.window::<i32>(90)?, world.window::<f64>(200)?);
+                    sums.iter_mut().enumerate().for_each(|(i, e)| *e = (i * i + world.rank()) as i32);
+                    last.iter_mut().enumerate().for_each(|(i, e)| *e = (i + 1000 * world.rank()) as f64);
+                    Ok((sums, last))
+                };
+                let (mut sums, mut last) = windows()?;
+                crowd(&mut sums, &mut last, 2)?;
+                let (mut sums_again, mut last_again) = windows()?;
+                let mut prepared = crowd::prepare(world, 2)?;
+                world.barrier()?;
+                let before = world.traffic().bytes;
+                prepared.run(&mut sums_again, &mut last_again)?;
+                let sent = world.traffic().bytes - before;
+                assert_eq!((&sums[..], &last[..]), (&sums_again[..], &last_again[..]));
+                Ok(sent)
+            })
+            .unwrap();
+        // 42 elements are visited, 90 times; of the puts to rank 0 that of rank 2 is the last.
+        assert_eq!(sent, [42 * 4, 42 * 4, 42 * 4 + 800]);
+    }
+}
+
 #[test]
 fn a_superstep_with_values_takes_them_anew_each_time() {
     for transport in transports() {

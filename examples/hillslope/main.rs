@@ -150,7 +150,7 @@ fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
     let compiled = exchange::compile(job.ranks() as u32, |rank| {
         Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(1)
     })?;
-    let compiled = compiled.in_mode(job.mode)?;
+    let compiled = job.compiled(&compiled)?;
     let explanation = compiled.explain();
     if job.reports() {
         announce(options, &before, &steps, &explanation);

@@ -8,7 +8,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Patter
 use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
-use fencepost_planner::plan::{RANKS_MAX, difference, from_bytes, load, save, to_bytes};
+use fencepost_planner::plan::{RANKS_MAX, difference, from_bytes, load, load_all, save, save_all, to_bytes};
 use fencepost_planner::verify;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -330,6 +330,38 @@ fn a_plan_is_saved_and_loaded() {
     assert!(error.message().contains("halo.plan") && error.message().contains("not a plan file"), "{error}");
     assert_eq!(load(folder.join("none.plan")).unwrap_err().class(), Class::Io);
     assert_eq!(save(&schedule(5), folder.join("none/x.plan")).unwrap_err().class(), Class::Io);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn the_plans_of_several_epochs_are_one_file() {
+    let folder = std::env::temp_dir().join(format!("fencepost-plans-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("steps.plan");
+    let epochs = [schedule(5), schedule(6), schedule(5)];
+    save_all(&epochs, &path).unwrap();
+    let plans: Vec<Schedule> = load_all(&path).unwrap().into_iter().map(|plan| plan.schedule).collect();
+    assert_eq!(plans, epochs);
+    assert!(load(&path).unwrap_err().message().contains("behind its end"), "one plan is asked for");
+    let good = std::fs::read(&path).unwrap();
+    let first = to_bytes(&epochs[0]).unwrap().len();
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        load_all(&path)
+    };
+    // Cut anywhere but between two plans, and with anything behind or in it, it is refused.
+    let ends = [first - 1, first, first + 1, first + 40, good.len() - first, good.len() - 1];
+    for end in ends.into_iter().chain((0..good.len()).step_by(61)) {
+        let whole = end == first || good.len() - end == first;
+        assert_eq!(read(&good[..end]).is_ok(), whole, "{end} of {} bytes", good.len());
+    }
+    let error = read(&[&good[..], b"x"].concat()).unwrap_err();
+    assert!(error.message().contains("behind the plans of 3 epochs"), "{error}");
+    for at in [16, 17, 23, first + 16, first + 23] {
+        let mut edited = good.clone();
+        edited[at] ^= 1;
+        assert_eq!(read(&edited).unwrap_err().class(), Class::File, "byte {at}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

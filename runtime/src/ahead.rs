@@ -13,14 +13,14 @@ use fencepost_planner::ids::{ClassId, WindowId};
 use fencepost_planner::ir::pattern::{Local, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::machine::Machine;
-use fencepost_planner::plan;
+use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{Class, Error, Options, Result, Verified};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::Location;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -156,27 +156,13 @@ impl Compiled {
         &self.schedules
     }
 
-    /// Write the plan to `path`. A superstep of several epochs is several files: those of the second and later ones
-    /// are named `path` with `.2`, `.3` and so on added.
+    /// Write the plan, of all epochs, to the file `path`.
     ///
     /// # Errors
-    /// `IO` when the file system says no.
+    /// `IO` when the file system says no; `FILE` for a plan too long to be read again.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        for (number, schedule) in self.schedules.iter().enumerate() {
-            plan::save(schedule.get(), file_of(path.as_ref(), number))?;
-        }
-        Ok(())
+        plan::save_all(self.schedules.iter().map(Verified::get), path)
     }
-}
-
-/// The file of epoch `number`.
-fn file_of(path: &Path, number: usize) -> PathBuf {
-    if number == 0 {
-        return path.to_owned();
-    }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", number + 1));
-    name.into()
 }
 
 /// From patterns to a schedule that was verified.
@@ -394,11 +380,27 @@ pub fn load(
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
         return Err(call.error(world, Class::Plan, message));
     }
-    let epochs = own
-        .iter()
-        .enumerate()
-        .map(|(number, own)| prepared::load(world, &file_of(path, number), own, &call).map(Rc::new));
+    // The first error is all ranks', and the end of it.
+    let plans = match plans_of(path, own.len()) {
+        Ok(plans) => plans.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(error)],
+    };
+    let epochs = own.iter().zip(plans);
+    let epochs = epochs.map(|(own, plan)| prepared::load(world, path, plan, own, &call).map(Rc::new));
     Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+}
+
+/// The plans in a file, one for each of so many epochs.
+fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
+    let plans = plan::load_all(path)?;
+    if plans.len() == epochs {
+        return Ok(plans);
+    }
+    let (path, planned) = (path.display(), plans.len());
+    let message = format!(
+        "{path} has the plans of {planned} epochs, and this superstep has {epochs}: compile it again"
+    );
+    Err(Error::new(Class::Plan, message))
 }
 
 /// A rank's own patterns as others read them: each as the plan of one class without a program.

@@ -6,12 +6,21 @@
 
 use crate::fence::kind;
 use crate::outbox::Outbox;
-use crate::transport::{Endpoint, Frame, Lost, Transport};
+use crate::transport::{Endpoint, Frame, Header, Lost, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
+
+/// The low half of the word of what leaves early: no other frame says this by one bit that fell over, so none of those that a
+/// rank waits for is staged instead.
+const MARK: u32 = 0x0ea1_1e57;
+
+/// The header of a frame that leaves before the next fence of `window`, from a rank that has been in `number` supersteps.
+pub(crate) fn header(number: u32, window: u32) -> Header {
+    Header { word: u64::from(number) << 32 | u64::from(MARK), kind: kind::EARLY, extra: window }
+}
 
 /// What came before its fence, by sender, in the order sent.
 pub(crate) struct Staged {
@@ -37,6 +46,12 @@ impl Staged {
         Self { from: (0..ranks).map(|_| Vec::new()).collect() }
     }
 
+    /// What `from` sent early, in a frame of this header.
+    pub(crate) fn keep(&mut self, from: usize, header: Header, payload: Vec<u8>) {
+        let (window, number) = (header.extra, (header.word >> 32) as u32);
+        self.from[from].push(Early { window, number, payload });
+    }
+
     /// What `from` sent for this window before the fence of this word.
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
@@ -59,21 +74,25 @@ impl WorldCore {
     pub(crate) fn poll(&self, endpoint: &mut Endpoint, from: usize) -> Result<Option<Frame>, Lost> {
         loop {
             match endpoint.poll(from)? {
-                Some(frame) if frame.header.kind == kind::EARLY => self.stage(endpoint, from, frame),
+                Some(frame) if frame.header.kind == kind::EARLY => self.stage(endpoint, from, frame)?,
                 other => return Ok(other),
             }
         }
     }
 
     #[cold]
-    fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) {
-        let (window, number) = (frame.header.extra, (frame.header.word >> 32) as u32);
-        if self.has_window(window) {
+    fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) -> Result<(), Lost> {
+        if frame.header.word as u32 != MARK {
+            endpoint.release(from);
+            return Err(self.refuse(endpoint, from, "it sent a frame that is none of its kind"));
+        }
+        if self.has_window(frame.header.extra) {
             // SAFETY: a frame is readable until it is released, below.
             let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
-            self.staged.borrow_mut().from[from].push(Early { window, number, payload });
+            self.staged.borrow_mut().keep(from, frame.header, payload);
         }
         endpoint.release(from);
+        Ok(())
     }
 
     /// The fence of this word has failed: what `from` sent for this window before it is dropped.

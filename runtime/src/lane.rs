@@ -45,3 +45,28 @@ impl Lane {
         self.below.set(below);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Log;
+
+    #[test]
+    fn an_operation_goes_the_short_way_below_the_bound_and_while_there_is_room() {
+        let (lane, mut log) = (Lane::default(), Log::default());
+        let record = Record { head: 3, value: 4 };
+        log.push(record);
+        // SAFETY: the log stays where it is, and is touched only while the pen is lifted.
+        unsafe { lane.pen.lower(&log) };
+        assert!(!lane.push(0, record), "it leads nowhere yet");
+        lane.lead(null(), 2);
+        assert_eq!([0, 1, 2, usize::MAX].map(|at| lane.push(at, record)), [true, true, false, false]);
+        lane.lead(null(), 0);
+        assert!(!lane.push(0, record), "it is closed");
+        lane.lead(null(), 2);
+        // SAFETY: as above.
+        unsafe { lane.pen.lift(&mut log) };
+        assert!(!lane.push(0, record), "there is nowhere to write");
+        assert_eq!(&log[..], &[record; 3]);
+    }
+}

@@ -1,6 +1,7 @@
 //! [`launch`] and [`process`]: a program as the processes of a job.
 
 use crate::run::TransportKind;
+use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result};
 
 /// What this process is in a job of processes; see [`process`].
@@ -10,6 +11,8 @@ pub struct Process {
     pub rank: usize,
     /// How many there are.
     pub ranks: usize,
+    /// Which of them share memory: what a plan that is made ahead must be compiled for.
+    pub placement: Placement,
 }
 
 /// What this process is in the job that it was started for, by `fencepost run` or by [`launch`]; none, where it is a
@@ -22,7 +25,11 @@ pub fn process() -> Result<Option<Process>> {
     #[cfg(all(target_os = "linux", feature = "processes"))]
     if let Some(member) = crate::job::member()? {
         let job = member.job();
-        return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize }));
+        let placement = match job.reach {
+            crate::job::Reach::Shm => Placement::Together,
+            crate::job::Reach::Tcp => Placement::Apart,
+        };
+        return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize, placement }));
     }
     Ok(None)
 }

@@ -11,6 +11,11 @@ pub mod early;
 mod element;
 mod execute;
 mod fence;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(test)]
+mod garbled;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod job;
 #[doc(hidden)]
@@ -32,6 +37,7 @@ mod superstep;
 mod sync;
 mod ticket;
 pub mod transport;
+mod waits;
 mod window;
 mod wire;
 mod world;

@@ -160,3 +160,23 @@ impl Outbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_displacement_is_told_for_its_own_code_and_out_of_every_window_for_another() {
+        let site = Location::caller();
+        for at in [0, 1, 77, DISPLACEMENTS - 1] {
+            for code in (0..=Op::ALL.len() as u64).chain([WIDE]) {
+                let head = Head::new(at, code, site);
+                assert_eq!((head.at() as u64, head.code()), (at, code));
+                for other in 0..64 {
+                    let told = head.at_of(other) as u64;
+                    assert!(if other == code { told == at } else { told >= DISPLACEMENTS });
+                }
+            }
+        }
+    }
+}

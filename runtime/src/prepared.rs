@@ -40,13 +40,19 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Read a plan, verify it, and compare it with this rank's own pattern. Every rank calls it.
+/// Verify a plan that was read from `path`, and compare it with this rank's own pattern. Every rank calls it.
 ///
 /// # Errors
-/// `IO` or `FILE` for a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
+/// That of a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
 /// another pattern: then the first operation that differs is named, with its line. Where one rank finds an error, all return one.
-pub(crate) fn load(world: &Rc<WorldCore>, path: &Path, own: &Pattern, call: &Call) -> Result<Ready> {
-    let read = plan::load(path).and_then(|Plan { schedule, .. }| {
+pub(crate) fn load(
+    world: &Rc<WorldCore>,
+    path: &Path,
+    plan: Result<Plan>,
+    own: &Pattern,
+    call: &Call,
+) -> Result<Ready> {
+    let read = plan.and_then(|Plan { schedule, .. }| {
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
                 Class::Plan,
@@ -165,6 +171,15 @@ impl Ready {
     /// The schedule.
     pub(crate) fn schedule<R>(&self, f: impl FnOnce(&Verified<Schedule>) -> R) -> Option<R> {
         self.executable.borrow().as_ref().map(|executable| f(executable.schedule()))
+    }
+
+    /// Run the programs of another schedule for the same calls from here on, which nobody has verified.
+    #[cfg(test)]
+    pub(crate) fn damage(&self, schedule: &Schedule) -> Result<()> {
+        self.executable
+            .borrow_mut()
+            .as_mut()
+            .map_or(Ok(()), |executable| executable.damage(schedule, &self.world))
     }
 
     /// Replay: for a superstep that is nothing but operations between sections.

@@ -165,7 +165,9 @@ impl<T: Element> Window<T> {
 
     /// Get elements of a target into a section: `u.get(0..4).from(target, place)?`.
     ///
-    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied.
+    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied. From a
+    /// rank whose memory is not reached an epoch gets at most 256 times all of its window, and 16 MiB at least: more is
+    /// `SIZE` at the fence.
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
         Get::new(self, into)

@@ -296,6 +296,10 @@ impl World {
     ///
     /// # Errors
     /// As [`Window::fence`].
+    ///
+    /// # Cost
+    /// The empty fence: one letter between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
+    /// more, and no rank could see that another is in another call.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
@@ -524,6 +528,14 @@ impl WorldCore {
         self.dead.borrow_mut().get_or_insert_with(|| why.into());
     }
 
+    /// What `from` sent can't be: the world ends because of it.
+    #[cold]
+    pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
+        self.board.end(Class::Intern);
+        endpoint.end(Cause { rank: from, what: what.into() });
+        Lost { rank: from, how: Loss::Ended(what.into()) }
+    }
+
     /// What `from` sent can't be: the world ends.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
         let what =
@@ -610,10 +622,12 @@ impl WorldCore {
                 all.push(give(from));
                 continue;
             }
-            all.push(
-                fence::take_bytes(self, endpoint, from, kind::SETUP)
-                    .map_err(|lost| self.lost(&lost, call))?,
-            );
+            // It was posted before the letter, which has been read, so it is here.
+            let frame = self.poll(endpoint, from).map_err(|lost| self.lost(&lost, call))?;
+            let bytes = frame.map(|frame| fence::bytes_of(self, endpoint, from, frame, kind::SETUP));
+            let bytes = bytes
+                .unwrap_or_else(|| Err(self.refuse(endpoint, from, "it has not sent what this call needs")));
+            all.push(bytes.map_err(|lost| self.lost(&lost, call))?);
         }
         Ok(all)
     }

@@ -308,6 +308,18 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// Bytes that may be a file: refused, or a grid that is read again as it is written. What fuzzers call.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz(data: &[u8]) -> bool {
+    let Ok(grid) = read(data) else { return false };
+    assert!(grid.cells.len() <= data.len() && grid.cells.len() == grid.rows * grid.columns);
+    let mut written = Vec::new();
+    let again = write(&grid, &mut written).map_err(NpyError::from).and_then(|()| read(&written[..]));
+    let bits = |grid: &Grid| grid.cells.iter().map(|cell| cell.to_bits()).collect::<Vec<_>>();
+    assert!(again.is_ok_and(|again| (again.rows, bits(&again)) == (grid.rows, bits(&grid))));
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,6 +408,44 @@ mod tests {
         // 2 GiB promised, 2 bytes there: this is quick and small, or the machine notices.
         let message = refusal(&file(1, &header("'<f8'", "False", "(16384, 16384)"), &[0; 2]));
         assert!(message.contains("inside its elements"), "{message}");
+    }
+
+    #[test]
+    fn changed_files_are_refused_or_are_grids() {
+        let (mut random, mut grids) = (1u64, 0);
+        let mut below = |bound: usize| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) as usize % bound
+        };
+        let good = |version, (descr, size): (&str, usize)| {
+            file(version, &header(descr, "False", "(2, 3)"), &vec![7; 6 * size])
+        };
+        for kind in [("'<i2'", 2), ("'<f4'", 4), ("'<f8'", 8)] {
+            for version in 1..=3 {
+                let good = good(version, kind);
+                assert!(fuzz(&good));
+                for bit in 0..good.len() * 8 {
+                    let mut changed = good.clone();
+                    changed[bit / 8] ^= 1 << (bit % 8);
+                    grids += usize::from(fuzz(&changed));
+                }
+                assert!((0..good.len()).all(|len| !fuzz(&good[..len])));
+                for _ in 0..2000 {
+                    let mut changed = good.clone();
+                    for _ in 0..1 + below(4) {
+                        let at = below(changed.len());
+                        match below(4) {
+                            0 => changed[at] = below(256) as u8,
+                            1 => changed[at] = b"0123456789(),:'{} "[below(18)],
+                            2 => drop(changed.splice(at..at, [b'9', b'9'])),
+                            _ => drop(changed.remove(at)),
+                        }
+                    }
+                    fuzz(&changed);
+                }
+            }
+        }
+        assert!(grids > 100, "{grids}");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use fencepost_planner::Error;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_runtime::{Process, Ranks, TransportKind, launch, process, ranks};
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::{Error, Machine, Options};
+use fencepost_runtime::{Compiled, Process, Ranks, TransportKind, launch, process, ranks};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -45,6 +46,14 @@ impl Job {
     /// Whether this process tells the user how it went: that of rank 0.
     pub fn reports(&self) -> bool {
         self.process().is_none_or(|process| process.rank == 0)
+    }
+
+    /// The same calls, compiled for the ranks as they reach each other here, in the mode that was asked for.
+    pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
+        let apart = matches!(self.transport(), TransportKind::Sim(_) | TransportKind::Tcp);
+        let of_threads = if apart { Placement::Apart } else { Placement::Together };
+        let placement = self.process().map_or(of_threads, |process| process.placement);
+        compiled.with(placement, &Machine::default(), &Options { mode: self.mode, ..Options::default() })
     }
 
     fn transport(&self) -> TransportKind {

@@ -107,7 +107,7 @@ impl Way {
 pub enum Step {
     /// An epoch of all ranks over the plan's window.
     Epoch(Patterns),
-    /// Each rank that [takes part](Slots::ranks) combines slots by itself.
+    /// Each rank that [takes part](Slots::root) combines slots by itself.
     Combine(Slots),
 }
 
@@ -147,6 +147,9 @@ pub enum Fold {
     /// Slot 0 is the ones up to this rank's, left to right; the others are as they were.
     Prefix,
 }
+
+/// ns for one element that is put as a record and applied, where memory is shared: `benches/LOG.md`.
+const RECORD: f64 = 7.0;
 
 /// What a way does.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -267,7 +270,7 @@ impl Collective {
     fn ride(&self, machine: &Machine, share: bool) -> f64 {
         let (each, link) = (&machine.moving, machine.link(share));
         let one = if share {
-            self.len as f64 * each.remote_run
+            self.len as f64 * RECORD
         } else {
             self.bytes() * (each.pack + each.unpack + link.per_byte)
         };
@@ -289,17 +292,21 @@ impl Collective {
                 self.ride(machine, share) + peers * bytes * combined
             }
             Way::Direct => round(peers, peers * bytes) + peers * bytes * combined,
-            Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, 0.0) + round(0.0, peers * bytes),
+            Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, peers * bytes / depth.max(1.0)),
             Way::Tree => depth * (round(1.0, bytes) + bytes * combined),
             Way::Blocks => 2.0 * round(peers, block) + block * combined,
         }
     }
 
-    /// One round, in which a rank sends and receives so much.
+    /// One round, in which a rank sends and receives so much: packed, or where memory is shared directly if that is sooner.
     fn round(&self, machine: &Machine, share: bool, messages: f64, bytes: f64) -> f64 {
-        let link = machine.link(share);
-        let moving = machine.moving.pack + machine.moving.unpack;
-        link.latency + 2.0 * link.overhead * messages + (link.per_byte + moving) * bytes
+        let (link, moving) = (machine.link(share), &machine.moving);
+        let frames = link.latency + 2.0 * link.overhead * messages;
+        if bytes == 0.0 {
+            return frames;
+        }
+        let packed = frames + link.payload * messages + (link.per_byte + moving.pack + moving.unpack) * bytes;
+        if share { packed.min(2.0 * frames + moving.remote * bytes) } else { packed }
     }
 
     fn bytes(&self) -> f64 {

@@ -1,5 +1,8 @@
 //! [`Classes`]: rows of numbers, by content.
 
+use crate::ids::ClassId;
+use crate::ir::peers::Peer;
+
 /// Gives equal rows equal numbers, from 0 on, in the order in which they are first seen.
 ///
 /// A hash only finds candidates: rows are compared in full. A row equal to the one before costs no hash.
@@ -74,6 +77,12 @@ impl Classes {
         }
         self.slots = slots;
     }
+}
+
+/// What a class that was `class` before is made of now: ranks of equal rows are one class.
+pub(crate) fn links_of(class: ClassId, peers: &[Peer]) -> Vec<u32> {
+    let links = peers.iter().flat_map(|peer| [peer.sends, peer.receives]);
+    [class.0].into_iter().chain(links.map(|link| link.map_or(u32::MAX, |link| link.0))).collect()
 }
 
 /// Multiply and rotate; always the same, so that nothing depends on the process.

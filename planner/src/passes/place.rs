@@ -50,7 +50,7 @@ pub fn place<'p>(chunks: Chunks<'p>, options: &Options) -> Placed<'p> {
         .classes
         .values()
         .map(|class| {
-            let mut row = class.peers.iter().map(staging).collect();
+            let mut row: Vec<Option<Staging>> = class.peers.iter().map(staging).collect();
             within(&mut row, options.cap.map_or(u64::MAX, |cap| cap.0), &class.peers);
             row
         })
@@ -65,7 +65,7 @@ fn all(row: &[Option<Staging>]) -> u64 {
 }
 
 /// One copy instead of two, the longest buffers first, until all are within `cap`.
-fn within(row: &mut Vec<Option<Staging>>, cap: u64, peers: &[Peer]) {
+fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
     let mut total = all(row);
     let mut by_length: Vec<usize> = (0..row.len()).collect();
     by_length.sort_by_key(|&place| std::cmp::Reverse(row[place].map_or(0, |staging| staging.bytes)));

@@ -17,7 +17,7 @@
 //! bounds meet; ranks x peers small steps where something may be direct.
 //! **Source** the shared-memory figures behind the choice by blocks are in `benches/LOG.md`.
 
-use super::classes::Classes;
+use super::classes::{Classes, links_of};
 use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, LinkId, WindowId};
@@ -66,12 +66,7 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
             let (neighbourhood, new) = seen.intern(&row);
             if new {
                 let routed = routes.class(class, &row[1..]);
-                let mut content = vec![class.0];
-                for peer in &routed.peers {
-                    content
-                        .extend([peer.sends, peer.receives].map(|link| link.map_or(u32::MAX, |link| link.0)));
-                }
-                let (id, new) = kept.intern(&content);
+                let (id, new) = kept.intern(&links_of(class, &routed.peers));
                 if new {
                     classes.push(routed);
                 }

@@ -7,7 +7,7 @@
 //! What a link carries then depends on who else writes to its target, so ranks are grouped anew, by their class and by
 //! those of their peers.
 
-use super::classes::Classes;
+use super::classes::{Classes, links_of};
 use super::cover::{Cover, any_overlap, survivors};
 use crate::datatype::Datatype;
 use crate::element::Op;
@@ -131,10 +131,7 @@ fn grouped(peers: &Peers, received: &Table<ClassId, Vec<Option<LinkId>>>) -> Pee
                         received[other][back]
                     });
                 }
-                let mut content = vec![class.0];
-                for link in now.peers.iter().flat_map(|peer| [peer.sends, peer.receives]) {
-                    content.push(link.map_or(u32::MAX, |link| link.0));
-                }
+                let content = links_of(class, &now.peers);
                 now.peers.retain(|peer| peer.sends.is_some() || peer.receives.is_some());
                 let (id, new) = kept.intern(&content);
                 if new {

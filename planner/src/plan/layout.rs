@@ -58,6 +58,13 @@ pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
     file
 }
 
+/// The first plan of a file, as long as it says it is, and what lies behind it; all, where it says nothing of use.
+pub(super) fn split(file: &[u8]) -> (&[u8], &[u8]) {
+    let says = if file.len() < HEADER { 0 } else { u64_at(file, 16) };
+    let length = usize::try_from(says).ok().filter(|length| (HEADER..=file.len()).contains(length));
+    file.split_at(length.unwrap_or(file.len()))
+}
+
 /// The sections of a file, and its digest, both checked.
 ///
 /// # Errors

@@ -5,9 +5,14 @@
 //! byte string for each schedule: what it gives, written again, is the file. Whether the schedule does what a superstep
 //! asks is not looked at here: it must go through the verifier, with each rank's own pattern, like any other.
 //!
-//! The frame of the file is described in `layout.rs`; the words of its sections in `words.rs`.
+//! A file holds one plan, or those of a superstep's epochs one after another ([`save_all`], [`load_all`]).
+//!
+//! The frame of a plan is described in `layout.rs`; the words of its sections in `words.rs`.
 
 mod difference;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod programs;
 mod words;
@@ -86,18 +91,67 @@ pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     std::fs::write(path, bytes).map_err(|error| io(path, "written", error))
 }
 
+/// Write the schedules of a superstep's epochs to the one file `path`: their plans, one after another.
+///
+/// # Errors
+/// As [`save`], for all of them together.
+pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let plans = schedules.into_iter().map(to_bytes).collect::<Result<Vec<_>>>()?.concat();
+    within(plans.len())?;
+    std::fs::write(path, plans).map_err(|error| io(path, "written", error))
+}
+
 /// Read the plan in the file `path`.
 ///
 /// # Errors
-/// IO when the file system says no; FILE when it is not a plan or damaged, as [`from_bytes`].
+/// IO when the file system says no; FILE when it is not a plan or damaged, as [`from_bytes`], or holds several.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
+    from_bytes(&read(path)?).map_err(|error| located(path, 0, error))
+}
+
+/// Read the plans in the file `path`, of which there is at least one: what [`save_all`] or [`save`] wrote.
+///
+/// # Errors
+/// As [`load`]; the message says in which plan of the file.
+pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
+    let path = path.as_ref();
+    let bytes = read(path)?;
+    let (mut rest, mut plans) = (&bytes[..], Vec::new());
+    while plans.is_empty() || !rest.is_empty() {
+        let (first, behind) = layout::split(rest);
+        let plan = from_bytes(first).map_err(|error| located(path, plans.len(), error))?;
+        plans.push(plan);
+        rest = behind;
+    }
+    Ok(plans)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
     let file = std::fs::File::open(path).map_err(|error| io(path, "opened", error))?;
     let mut bytes = Vec::new();
     file.take(LENGTH_MAX + 1).read_to_end(&mut bytes).map_err(|error| io(path, "read", error))?;
-    from_bytes(&bytes).map_err(|error| {
-        Error::new(error.class(), format!("{}: {}", path.display(), error.message())).because(error)
-    })
+    Ok(bytes)
+}
+
+/// An error in the file `path`, behind the plans of so many epochs.
+fn located(path: &Path, epochs: usize, error: Error) -> Error {
+    let behind = if epochs > 0 { format!("behind the plans of {epochs} epochs: ") } else { String::new() };
+    Error::new(error.class(), format!("{}: {behind}{}", path.display(), error.message())).because(error)
+}
+
+/// A file of so many bytes can be read again.
+fn within(length: usize) -> Result<()> {
+    if length as u64 <= LENGTH_MAX {
+        return Ok(());
+    }
+    Err(Error::new(
+        Class::File,
+        format!(
+            "a plan file of {length} bytes: at most {LENGTH_MAX} are read; prepare the superstep instead"
+        ),
+    ))
 }
 
 fn io(path: &Path, what: &str, error: std::io::Error) -> Error {
@@ -118,15 +172,7 @@ pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
         ));
     }
     let file = layout::assemble(&sections(schedule));
-    if file.len() as u64 > LENGTH_MAX {
-        let length = file.len();
-        return Err(Error::new(
-            Class::File,
-            format!(
-                "a plan file of {length} bytes: at most {LENGTH_MAX} are read; prepare the superstep instead"
-            ),
-        ));
-    }
+    within(file.len())?;
     Ok(file)
 }
 

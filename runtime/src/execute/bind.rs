@@ -8,7 +8,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
-use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
+use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Schedule};
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result};
@@ -90,25 +90,7 @@ impl Executable {
         let program = &schedule.classes[schedule.class_of[rank]];
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
-        let mut buffers = Vec::new();
-        let place = world.endpoint.borrow().memory();
-        for buffer in program.buffers.values() {
-            let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
-            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
-            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
-            let memory = memory.map_err(|why| {
-                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
-            })?;
-            buffers.push(Bound {
-                peer: resolve.peer(buffer.peer)?,
-                bytes: bytes.next_multiple_of(16),
-                copies,
-                memory,
-                last: vec![None; copies],
-            });
-        }
-        let steps =
-            program.instructions.iter().map(|i| resolve.step(i, &starts)).collect::<Result<Vec<_>>>()?;
+        let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
@@ -130,6 +112,16 @@ impl Executable {
             locals: vec![0; locals],
             schedule,
         })
+    }
+
+    /// Run the program of another schedule for the same calls from here on, which nobody has verified.
+    #[cfg(test)]
+    pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
+        let program = &schedule.classes[schedule.class_of[self.rank]];
+        assert_eq!(program.pattern, *self.pattern(), "other calls");
+        let resolve = Resolve { rank: self.rank, ranks: world.size as u32, schedule, program };
+        (self.buffers, self.steps) = (resolve.buffers(world)?, resolve.steps(&self.starts)?);
+        Ok(())
     }
 
     /// What the rank's calls ask for.
@@ -248,6 +240,25 @@ impl Resolve<'_> {
         });
         let starts = starts.collect::<Result<_>>()?;
         Ok((starts, at))
+    }
+
+    fn buffers(&self, world: &WorldCore) -> Result<Vec<Bound>> {
+        let place = world.endpoint.borrow().memory();
+        let bound = |buffer: &Buffer| {
+            let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
+            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
+            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
+            let memory = memory.map_err(|why| {
+                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
+            })?;
+            let (peer, bytes) = (self.peer(buffer.peer)?, bytes.next_multiple_of(16));
+            Ok(Bound { peer, bytes, copies, memory, last: vec![None; copies] })
+        };
+        self.program.buffers.values().map(bound).collect()
+    }
+
+    fn steps(&self, starts: &[usize]) -> Result<Vec<Step>> {
+        self.program.instructions.iter().map(|instruction| self.step(instruction, starts)).collect()
     }
 
     fn part(&self, part: &Part, starts: &[usize]) -> Result<Where> {

@@ -14,6 +14,7 @@ pub(crate) use bind::{Executable, takes_slice};
 use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
 use crate::transport::{Cause, Endpoint, Lost, Pause, Transport};
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use bind::{Step, Where};
@@ -133,7 +134,7 @@ impl Executable {
                 }
                 Step::Await(peer, frame) => {
                     let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
-                    let good = arrival.header.word == word
+                    let good = (arrival.header.word == word || without(Wait::Word))
                         && match frame {
                             Frame::Entry => arrival.header.kind == kind::ENTRY,
                             Frame::Done => arrival.header.kind == kind::DONE,
@@ -234,7 +235,7 @@ fn wait_for<R>(
         if let Some(found) = look(endpoint)? {
             return Ok(found);
         }
-        if elsewhere && endpoint.drained(peer) {
+        if elsewhere && endpoint.drained(peer) && !without(Wait::Word) {
             return Err(Stop::Other(peer));
         }
         endpoint.idle(&mut pause);

@@ -4,6 +4,7 @@ use super::{Fence, INLINE, Letters};
 use crate::element::Element;
 use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Record, Transport};
+use crate::window::WindowCore;
 use crate::world::Traffic;
 use crate::{element_type, kernel, wire};
 use fencepost_planner::element::Op;
@@ -13,7 +14,7 @@ impl Fence<'_> {
     pub(super) fn apply(&mut self, all: &Letters) {
         let me = self.world.rank;
         for window in self.windows {
-            let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+            let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in 0..self.world.size {
                 if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
                     if origin != me {
@@ -33,29 +34,7 @@ impl Fence<'_> {
                             }
                         }
                     }
-                    let region = if origin == me {
-                        &window.region
-                    } else {
-                        window.peers[origin]
-                            .region
-                            .as_ref()
-                            .expect("a region is known where values are shared")
-                    };
-                    // SAFETY: the origin filled this set before its letter and will not touch it before its fence
-                    // after the next, which waits for this rank's next letter.
-                    let outbox = unsafe { &*region.outbox(set, me) };
-                    if !outbox.is_empty() {
-                        // SAFETY: as above for memory; the origin checked every displacement against this length.
-                        unsafe {
-                            (window.apply)(
-                                base,
-                                len,
-                                Items::Records(&outbox.records),
-                                &outbox.wide,
-                                &outbox.bytes,
-                            )
-                        };
-                    }
+                    self.apply_from(window, origin);
                 } else {
                     wire::apply(window, origin, base, len);
                 }
@@ -64,6 +43,27 @@ impl Fence<'_> {
         self.world
             .traffic
             .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
+    }
+
+    /// Apply what lies in the outbox of `origin`, whose values are shared.
+    #[inline]
+    pub(super) fn apply_from(&self, window: &WindowCore, origin: usize) {
+        let me = self.world.rank;
+        let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+        let region = if origin == me {
+            &window.region
+        } else {
+            window.peers[origin].region.as_ref().expect("a region is known where values are shared")
+        };
+        // SAFETY: the origin filled this set before its letter and will not touch it before its fence after the next,
+        // which waits for this rank's next letter.
+        let outbox = unsafe { &*region.outbox(set, me) };
+        if !outbox.is_empty() {
+            let items = Items::Records(&outbox.records);
+            // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
+            // against this length.
+            unsafe { (window.apply)(base, len, items, &outbox.wide, &outbox.bytes) };
+        }
     }
 }
 

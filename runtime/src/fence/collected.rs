@@ -2,6 +2,7 @@
 
 use crate::outbox::Outbox;
 use crate::pending::Pending;
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 
 impl WindowCore {
@@ -12,7 +13,7 @@ impl WindowCore {
             self.allow(true);
         }
         // Readers of this set finished before they sent the letters of the fence that has just ended.
-        self.fill(self.set.get() ^ 1);
+        self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.apart {
             self.wire.borrow_mut().settled();
         }

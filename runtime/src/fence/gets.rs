@@ -6,6 +6,7 @@ use super::{Fence, READS};
 use crate::kernel;
 use crate::pending::{Get, Into as Landing, ONE, Pending};
 use crate::transport::Transport;
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
 use fencepost_planner::Result;
@@ -14,6 +15,9 @@ impl Fence<'_> {
     /// Read what was asked for from M, wait until nobody reads any more, and land it.
     pub(super) fn get(&mut self, word: u64, flags: u32) -> Result<()> {
         let me = self.world.rank;
+        if without(Wait::ReadsFirst) {
+            self.windows.iter().for_each(|window| self.apply_from(window, me));
+        }
         wire::answer(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))?;
         for window in self.windows {
@@ -54,9 +58,11 @@ impl Fence<'_> {
             }
             pending.staged = staged;
         }
-        wire::take_answers(self.world, self.endpoint, self.windows, word)
-            .map_err(|lost| self.world.lost(&lost, self.call))?;
-        if flags & READS != 0 {
+        if !without(Wait::Landing) {
+            wire::take_answers(self.world, self.endpoint, self.windows, word)
+                .map_err(|lost| self.world.lost(&lost, self.call))?;
+        }
+        if flags & READS != 0 && !without(Wait::Leaving) {
             self.settle()?;
         }
         self.land();

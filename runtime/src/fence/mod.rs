@@ -27,7 +27,8 @@ pub(crate) use call::{Call, hash};
 
 use crate::assertions::Assertions;
 use crate::pending::Get;
-use crate::transport::{Endpoint, Header, Transport};
+use crate::transport::{Endpoint, Frame, Header, Lost, Transport};
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
@@ -70,8 +71,8 @@ pub(crate) mod kind {
 #[inline]
 pub(crate) fn wait<R>(
     endpoint: &mut Endpoint,
-    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, crate::transport::Lost>,
-) -> Result<R, crate::transport::Lost> {
+    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
+) -> Result<R, Lost> {
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
@@ -92,6 +93,9 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    if without(Wait::Composition) && !windows.iter().any(|window| window.is_pending()) {
+        return Ok(());
+    }
     windows.iter().for_each(|window| window.count());
     let mut call = world.supersteps.call(call);
     if !windows.is_empty() {
@@ -157,8 +161,19 @@ pub(crate) fn take_bytes(
     endpoint: &mut Endpoint,
     from: usize,
     kind: u32,
-) -> Result<Vec<u8>, crate::transport::Lost> {
+) -> Result<Vec<u8>, Lost> {
     let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+    bytes_of(world, endpoint, from, frame, kind)
+}
+
+/// The payload of this frame from `from`, which must be of this kind.
+pub(crate) fn bytes_of(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    frame: Frame,
+    kind: u32,
+) -> Result<Vec<u8>, Lost> {
     // SAFETY: readable until released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
     let good = frame.header.kind == kind;
@@ -166,8 +181,7 @@ pub(crate) fn take_bytes(
     if good {
         Ok(bytes)
     } else {
-        let how = crate::transport::Loss::Ended("it sent a frame of another kind than this call has".into());
-        Err(crate::transport::Lost { rank: from, how })
+        Err(world.refuse(endpoint, from, "it sent a frame of another kind than this call has"))
     }
 }
 
@@ -175,6 +189,9 @@ impl Fence<'_> {
     fn run(&mut self, failed: Option<Error>) -> Result<()> {
         let word = self.world.next_word(hash(self.call, self.windows));
         let flags = self.publish(word, failed.is_some())?;
+        if without(Wait::Entry) {
+            self.get(word, 0)?;
+        }
         let all = self.read_letters(word, flags)?;
         if all.disagreement != Disagreement::No {
             return Err(self.explain(word, failed, &all));
@@ -187,7 +204,7 @@ impl Fence<'_> {
             self.receive(word)?;
         }
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
-        if gets || all.flags & READS != 0 || !self.world.reaches_all {
+        if (gets || all.flags & READS != 0 || !self.world.reaches_all) && !without(Wait::Entry) {
             self.get(word, all.flags)?;
         }
         self.apply(&all);
@@ -283,7 +300,8 @@ impl Fence<'_> {
         }
         for from in 0..self.world.size {
             let (seen, flags, count) = wait(self.endpoint, |endpoint| {
-                Ok(endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count)))
+                let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
+                Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })
             .map_err(|lost| self.world.lost(&lost, self.call))?;
             if from == self.world.rank {
@@ -291,7 +309,7 @@ impl Fence<'_> {
             }
             all.flags |= flags;
             all.quiet &= count == 0;
-            if seen != word {
+            if seen != word && !without(Wait::Word) {
                 all.disagreement = Disagreement::Words;
             } else if flags & FAILED != 0 && !matches!(all.disagreement, Disagreement::Words) {
                 all.disagreement = Disagreement::Failed;

@@ -4,8 +4,10 @@ use super::Call;
 use crate::call::WindowKey;
 use crate::kernel;
 use crate::outbox::{Outbox, WideSource};
-use crate::pending::Into as Landing;
+use crate::pending::{Into as Landing, Pending};
+use crate::transport::Transport;
 use crate::window::WindowCore;
+use crate::wire;
 use crate::world::WorldCore;
 use fencepost_planner::{Class, Result};
 
@@ -39,6 +41,27 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         pending.staged.clear();
         if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
             return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));
+        }
+        if window.apart && bytes > Some(wire::most_answered(0, 0)) {
+            answerable(window, pending, call)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether ranks whose memory is not reached will answer all that is asked of them.
+fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
+    let (world, size) = (&window.world, window.element.size as usize);
+    let endpoint = world.endpoint.borrow();
+    let mut asked = vec![0usize; world.size];
+    pending.gets.iter().for_each(|get| asked[get.target as usize] += pending.count(get) * size);
+    for (target, (peer, &bytes)) in window.peers.iter().zip(&asked).enumerate() {
+        let most = wire::most_answered(peer.len, size);
+        if bytes > most && target != world.rank && !endpoint.reaches(target) {
+            let message = format!(
+                "this epoch gets {bytes} bytes from rank {target}, whose memory is not reached: at most {most} are sent, 256 times all of its window"
+            );
+            return Err(call.error(world, Class::Size, message));
         }
     }
     Ok(())

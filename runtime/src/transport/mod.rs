@@ -51,12 +51,18 @@ pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
+#[cfg(test)]
+#[allow(unused_imports, reason = "the models, which include this file, tamper with nothing")]
+pub(crate) use sim::Tamper;
 pub use sim::{Lose, SimConfig, SimEnd, sim};
 #[doc(hidden)]
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::fuzz;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use wire::decode;
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]

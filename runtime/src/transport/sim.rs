@@ -28,6 +28,54 @@ pub struct SimConfig {
     pub link_bytes: usize,
     /// A rank that is cut off.
     pub lose: Option<Lose>,
+    /// What tests change.
+    #[cfg(test)]
+    pub(crate) altered: Altered,
+    /// What happens to frames on their way.
+    #[cfg(test)]
+    pub(crate) tamper: Option<Tamper>,
+}
+
+/// Called for every frame with its sender and its receiver.
+#[cfg(test)]
+#[derive(Clone)]
+pub(crate) struct Tamper(pub(crate) Arc<dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync>);
+
+#[cfg(test)]
+impl std::fmt::Debug for Tamper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tamper")
+    }
+}
+
+/// What tests of the waits change of the links; elsewhere nothing is changed, and there is no way to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Altered {
+    /// Memory is reached: payloads lie with their senders, and frames only lead to them.
+    pub(crate) reach: bool,
+    /// W4: letters are kept in one place instead of two in turn.
+    pub(crate) one_letter: bool,
+    /// W5: a rank may publish without having read what came of the exchange before.
+    pub(crate) unread: bool,
+}
+
+impl SimConfig {
+    fn altered(&self) -> Altered {
+        #[cfg(test)]
+        return self.altered;
+        #[cfg(not(test))]
+        Altered::default()
+    }
+
+    /// A frame as it goes on its way.
+    #[cfg(test)]
+    fn tampered(&self, way: [usize; 2], mut header: Header, bytes: &[u8]) -> (Header, Vec<u8>) {
+        let mut bytes = bytes.to_vec();
+        if let Some(Tamper(tamper)) = &self.tamper {
+            tamper(way, &mut header, &mut bytes);
+        }
+        (header, bytes)
+    }
 }
 
 /// Who is cut off, and when.
@@ -41,7 +89,17 @@ pub struct Lose {
 
 impl Default for SimConfig {
     fn default() -> Self {
-        Self { seed: 0, max_delay: 8, short_reads: true, link_bytes: 1 << 16, lose: None }
+        Self {
+            seed: 0,
+            max_delay: 8,
+            short_reads: true,
+            link_bytes: 1 << 16,
+            lose: None,
+            #[cfg(test)]
+            altered: Altered::default(),
+            #[cfg(test)]
+            tamper: None,
+        }
     }
 }
 
@@ -150,6 +208,25 @@ impl Random {
     }
 }
 
+/// Where the letter of an exchange is kept.
+fn slot(exchange: u64, altered: Altered) -> usize {
+    if altered.one_letter { 0 } else { (exchange % 2) as usize }
+}
+
+/// What travels instead of a payload that is reached.
+fn lead_to(payload: *const u8, len: usize) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&(payload.expose_provenance() as u64).to_le_bytes());
+    bytes[8..].copy_from_slice(&(len as u64).to_le_bytes());
+    bytes
+}
+
+/// The payload that [`lead_to`] leads to.
+fn led(bytes: &[u8]) -> (*const u8, usize) {
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])) as usize;
+    (std::ptr::with_exposed_provenance(word(0)), word(8))
+}
+
 impl Inbound {
     fn new(random: Random) -> Self {
         Self {
@@ -182,7 +259,7 @@ impl Inbound {
     }
 
     /// Read the first `n` bytes of the link.
-    fn take(&mut self, bytes: &mut VecDeque<u8>, n: usize) -> Result<(), String> {
+    fn take(&mut self, bytes: &mut VecDeque<u8>, n: usize, altered: Altered) -> Result<(), String> {
         let (front, back) = bytes.as_slices();
         let (front, back) = (&front[..n.min(front.len())], &back[..n.saturating_sub(front.len())]);
         let mut wrong = None;
@@ -192,7 +269,7 @@ impl Inbound {
                 Item::Frame(header, body) => frames.push_back((header, body)),
                 Item::Letter(letter, _) => {
                     *arrived += 1;
-                    letters[(*arrived % 2) as usize] = letter;
+                    letters[slot(*arrived, altered)] = letter;
                     if *arrived > *read + 2 {
                         wrong = Some("it sent a letter too early".to_owned());
                     }
@@ -224,7 +301,7 @@ impl SimEnd {
         let mut link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
         let available = link.bytes.len();
         let n = if all { available } else { inbound.piece(available, &self.shared.config) };
-        let taken = inbound.take(&mut link.bytes, n);
+        let taken = inbound.take(&mut link.bytes, n, self.shared.config.altered());
         let starved = n > 0 && link.starved; // until the sender says otherwise: `drained` reads it
         drop(link);
         if let Err(what) = taken {
@@ -324,7 +401,7 @@ impl Transport for SimEnd {
     }
 
     fn reaches(&self, _peer: usize) -> bool {
-        false
+        self.shared.config.altered().reach
     }
 
     fn letter(&mut self, to: usize) -> &mut Letter {
@@ -333,7 +410,8 @@ impl Transport for SimEnd {
 
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
         self.may_send(self.rank)?;
-        assert!(self.unread == 0, "a letter of the exchange before was not read");
+        let skips = self.shared.config.altered().unread;
+        assert!(self.unread == 0 || skips, "a letter of the exchange before was not read");
         self.exchange += 1;
         self.unread = self.size();
         for outbound in &mut self.outbound {
@@ -357,7 +435,7 @@ impl Transport for SimEnd {
             inbound.read = self.exchange;
             self.unread -= 1;
         }
-        Ok(Some(&inbound.letters[(self.exchange % 2) as usize]))
+        Ok(Some(&inbound.letters[slot(self.exchange, self.shared.config.altered())]))
     }
 
     fn settle(&mut self) -> Result<(), Lost> {
@@ -380,10 +458,22 @@ impl Transport for SimEnd {
 
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
         self.may_send(to)?;
-        // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
-        let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
+        let lead;
+        let bytes = if self.reaches(to) {
+            lead = lead_to(payload, len);
+            &lead[..]
+        } else if len == 0 {
+            &[]
+        } else {
+            // SAFETY: the caller promises that the payload is readable.
+            unsafe { std::slice::from_raw_parts(payload, len) }
+        };
+        #[cfg(test)]
+        let (header, bytes) = &self.shared.config.tampered([self.rank, to], header, bytes);
+        #[cfg(test)]
+        let (header, bytes) = (*header, &bytes[..]);
         let outbound = &mut self.outbound[to];
-        Pen(&mut outbound.waiting, 0).frame(header, payload);
+        Pen(&mut outbound.waiting, 0).frame(header, bytes);
         outbound.posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
@@ -399,7 +489,11 @@ impl Transport for SimEnd {
             self.missing(from, has_come)?;
         }
         let front = self.inbound[from].frames.front();
-        Ok(front.map(|(header, body)| Frame { header: *header, payload: body.as_ptr(), len: body.len() }))
+        let reaches = self.reaches(from);
+        Ok(front.map(|(header, body)| {
+            let (payload, len) = if reaches { led(body.bytes()) } else { (body.as_ptr(), body.len()) };
+            Frame { header: *header, payload, len }
+        }))
     }
 
     fn release(&mut self, from: usize) {

@@ -117,7 +117,7 @@ impl Body {
         spare
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.units)[..self.len]
     }
 
@@ -429,6 +429,31 @@ impl Head {
         match usize::try_from(len) {
             Ok(whole) if len <= longest && !short => Ok(whole),
             _ => Err(Garbled::Length(len)),
+        }
+    }
+}
+
+/// Read bytes as the pieces of a stream: the first byte of each says how long it is. For fuzzers.
+#[cfg(any(test, fuzzing))]
+pub fn decode(data: &[u8]) {
+    let (mut decoder, mut rest) = (Decoder::default(), data);
+    while let Some((&len, bytes)) = rest.split_first() {
+        let (piece, after) = bytes.split_at(usize::from(len).min(bytes.len()));
+        rest = after;
+        let mut bodies = Vec::new();
+        let read = decoder.feed(piece, |_, item| {
+            if let Item::Frame(_, body) = item {
+                assert!(body.len() <= data.len(), "more than came");
+                bodies.push(body);
+            }
+        });
+        bodies.into_iter().for_each(|body| decoder.recycle(body));
+        assert!(
+            decoder.body.units.capacity() * 16 <= 2 * STEP + 2 * data.len(),
+            "more is set aside than came"
+        );
+        if read.is_err() {
+            return;
         }
     }
 }

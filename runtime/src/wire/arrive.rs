@@ -5,6 +5,7 @@ use super::{Arrived, Described, SLOTS, Wire, emptied};
 use crate::fence::{Call, Items, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
 use crate::transport::{Endpoint, Frame, Lost, Record, Transport};
+use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::Result;
@@ -19,18 +20,18 @@ pub(crate) fn receive(
     word: u64,
     call: &Call,
 ) -> Result<()> {
-    let frame =
-        wait(endpoint, |endpoint| world.poll(endpoint, from)).map_err(|lost| world.lost(&lost, call))?;
+    // It was posted before the letter, which has been read, so it is here.
+    let frame = world.poll(endpoint, from).map_err(|lost| world.lost(&lost, call))?;
+    let Some(frame) = frame else { return Err(world.corrupt(endpoint, from, call)) };
     // SAFETY: a frame is readable until it is released, below.
     let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let window = windows.iter().find(|window| window.key.window == frame.header.extra);
+    let same = frame.header.word == word || without(Wait::Word);
     let taken = match window {
-        Some(window) if frame.header.kind == kind::DATA && frame.header.word == word => {
+        Some(window) if frame.header.kind == kind::DATA && same => {
             take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
         }
-        Some(window)
-            if frame.header.kind == kind::LOG && frame.header.word == word && endpoint.reaches(from) =>
-        {
+        Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
             take_log(window, from, &frame)
         }
         _ => None,
@@ -40,7 +41,7 @@ pub(crate) fn receive(
 }
 
 /// Check a frame and keep it until it is applied. `None` for one that cannot be.
-fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
+pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
     let wire = &mut *window.wire.borrow_mut();
     if !wire.arrived[from].is_empty() {
         return None; // one frame an epoch: a second one could change what the first was checked against
@@ -81,7 +82,13 @@ fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
 }
 
 /// Take in what left early, now that the frame of the fence says which of it counts; the rest was given up.
-fn take_early(world: &WorldCore, window: &WindowCore, from: usize, word: u64, fence: &[u8]) -> Option<()> {
+pub(super) fn take_early(
+    world: &WorldCore,
+    window: &WindowCore,
+    from: usize,
+    word: u64,
+    fence: &[u8],
+) -> Option<()> {
     let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
     let epoch = fence.get(16..20)?;
     let staged = world.staged.borrow_mut().take(from, window.key.window, word);
@@ -99,6 +106,12 @@ fn take_early(world: &WorldCore, window: &WindowCore, from: usize, word: u64, fe
     let all = arrived.len() == left as usize;
     window.wire.borrow_mut().arrived[from].splice(0..0, arrived);
     all.then_some(())
+}
+
+/// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
+/// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
+pub(crate) fn most_answered(len: usize, size: usize) -> usize {
+    len.saturating_mul(size).saturating_mul(256).clamp(16 << 20, isize::MAX as usize)
 }
 
 /// Whether all that is described lies in this rank's window and in the values that came.
@@ -120,7 +133,6 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
         inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
     });
-    // Few bytes can ask for very much, since a datatype may name an element many times.
     let gets = description.gets.iter().all(inside)
         && description
             .gets
@@ -128,7 +140,7 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
             .try_fold(0usize, |sum, get| {
                 get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
             })
-            .is_some_and(|bytes| isize::try_from(bytes).is_ok());
+            .is_some_and(|bytes| bytes <= most_answered(len, size));
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
 

@@ -25,12 +25,9 @@ pub(crate) fn answer(
                 for get in &wire.got[to].slots[slot].1.gets {
                     asked = true;
                     let at = wire.frame.len();
-                    wire.frame.try_reserve(get.size() * size).map_err(|_| Lost {
-                        rank: to,
-                        how: crate::transport::Loss::Ended(
-                            "it asked for more than there is memory for".into(),
-                        ),
-                    })?;
+                    if wire.frame.try_reserve(get.size() * size).is_err() {
+                        return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
+                    }
                     wire.frame.resize(at + get.size() * size, 0);
                     // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
                     unsafe { kernel::pack(window.region.base(), get, size, wire.frame[at..].as_mut_ptr()) };
@@ -87,10 +84,7 @@ pub(crate) fn take_answers(
             }
             endpoint.release(from);
             if !good {
-                return Err(Lost {
-                    rank: from,
-                    how: crate::transport::Loss::Ended("it sent an answer that is not one".into()),
-                });
+                return Err(world.refuse(endpoint, from, "it sent an answer that is not one"));
             }
         }
     }

@@ -6,10 +6,15 @@
 mod arrive;
 mod describe;
 mod gets;
+#[cfg(any(test, fuzzing))]
+mod trial;
 
-pub(crate) use arrive::{apply, discard, receive};
+pub(crate) use arrive::{apply, discard, most_answered, receive};
 pub(crate) use gets::{answer, take_answers};
+#[cfg(any(test, fuzzing))]
+pub(crate) use trial::{forget_all, trial};
 
+use crate::early;
 use crate::fence::{Call, header, kind};
 use crate::outbox::Outbox;
 use crate::transport::{Endpoint, Record, Transport};
@@ -225,7 +230,7 @@ pub(crate) fn send_early(
     describe(frame, outbox, 0)?;
     frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
     let described = fill(frame, outbox);
-    let head = header(u64::from(world.number()) << 32, kind::EARLY, window.key.window);
+    let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, what lies on the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;

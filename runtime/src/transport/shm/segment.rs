@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
 use super::arena::{Arena, PAGE};
@@ -23,11 +23,10 @@ use crate::transport::bell::{Bell, Bells};
 use crate::transport::placed::{Kept, Placed, Places};
 use crate::transport::roll::Dead;
 
-/// Where segments are looked for room: far from where programs, heaps, libraries and stacks lie.
-const ADDRESS: u64 = 0x2000_0000_0000;
-
-/// Addresses for segments together.
-const ADDRESSES: u64 = 0x2000_0000_0000;
+/// Addresses, and how many, that are far from where programs, heaps, libraries and stacks lie. The first are many; the
+/// others are those that the thread sanitizer leaves free.
+const ADDRESSES: [(u64, u64); 2] =
+    [(0x2000_0000_0000, 0x2000_0000_0000), (0x0100_0000_0000, 0x0100_0000_0000)];
 
 /// Arenas begin on multiples of this.
 const ALIGN: u64 = 1 << 21;
@@ -62,17 +61,25 @@ pub(super) struct Mapping {
 impl Mapping {
     /// Map the file that begins with `head`, at its address.
     fn new(file: File, head: Head) -> io::Result<Self> {
+        Self::map(&file, head)?;
+        Ok(Self { file, head })
+    }
+
+    fn map(file: &File, head: Head) -> io::Result<()> {
         let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let wanted = head.address as *mut std::ffi::c_void;
         // SAFETY: `FIXED_NOREPLACE` maps nothing over what is there; a kernel that does not know it may map elsewhere.
-        let got = unsafe { rustix::mm::mmap(wanted, head.bytes as usize, protection, flags, &file, 0) }?;
+        let got = unsafe { rustix::mm::mmap(wanted, head.bytes as usize, protection, flags, file, 0) }?;
         if got != wanted {
             // SAFETY: it was just mapped, and nobody knows it.
             unsafe { rustix::mm::munmap(got, head.bytes as usize) }?;
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        Ok(Self { file, head })
+        // A dump of a process that has crashed would go through all addresses.
+        // SAFETY: it was just mapped, and the advice changes nothing but dumps.
+        let _ = unsafe { rustix::mm::madvise(got, head.bytes as usize, Advice::LinuxDontDump) };
+        Ok(())
     }
 
     /// The byte at `offset`.
@@ -179,24 +186,27 @@ impl Segment {
             Head { magic: MAGIC, version: VERSION, ranks: ranks as u64, bytes, address: 0, arenas, arena };
         // Several segments of one process, and those of others whose ranks map theirs here, lie side by side.
         let step = bytes.next_power_of_two();
-        let mapping = (0..ADDRESSES / step).find_map(|k| {
-            head.address = ADDRESS + k * step;
-            match file.try_clone().and_then(|file| Mapping::new(file, head)) {
+        let mut free =
+            ADDRESSES.iter().flat_map(|(first, len)| (0..len / step).map(move |k| first + k * step));
+        let mapped = free.find_map(|address| {
+            head.address = address;
+            match Mapping::map(&file, head) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 other => Some(other),
             }
         });
-        let mapping = mapping.unwrap_or(Err(io::ErrorKind::AlreadyExists.into())).map_err(|error| {
+        mapped.unwrap_or(Err(io::ErrorKind::AlreadyExists.into())).map_err(|error| {
             let message = format!("there are no addresses for {bytes} bytes that ranks share: {error}");
             io::Error::new(error.kind(), message)
         })?;
+        let mapping = Mapping { file, head };
         mapping.reserve_first(PAGE + shared)?;
         let mapping = Arc::new(mapping);
         let base = mapping.at(PAGE);
         // SAFETY: reserved, and nobody knows the segment yet.
         let mut block = unsafe { Block::fresh(base, shared, Arc::clone(&mapping) as Kept) };
         let shared = Shared::place(ranks, &mut block)?;
-        file.write_all_at(bytemuck::bytes_of(&head), 0)?;
+        mapping.file.write_all_at(bytemuck::bytes_of(&head), 0)?;
         Ok(Self::over(mapping, shared))
     }
 
@@ -346,7 +356,7 @@ impl Shared {
 /// How long an arena may be: any rank may come to have all memory of the machine, as far as addresses and limits reach.
 fn arena_bytes(ranks: u64, before: u64) -> io::Result<u64> {
     let wanted = budget::whole(&budget::read).next_multiple_of(ALIGN);
-    let mut most = (ADDRESSES / 4, "of the addresses that ranks share");
+    let mut most = (ADDRESSES[0].1 / 4, "of the addresses that ranks share");
     let mut limit = |bytes: Option<u64>, by| {
         if let Some(bytes) = bytes.filter(|&bytes| bytes < most.0) {
             most = (bytes, by);

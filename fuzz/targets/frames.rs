@@ -1,0 +1,8 @@
+//! A stream of frames and letters, in pieces, as a transport reads it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fencepost_runtime::fuzzing::decode(data);
+});

@@ -1,0 +1,8 @@
+//! Grids of the examples.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fencepost_examples_support::npy::fuzz(data);
+});

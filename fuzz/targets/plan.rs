@@ -1,0 +1,8 @@
+//! Plan files, and their sections behind checksums and digest.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fencepost_planner::plan::fuzzing::plan(data);
+});

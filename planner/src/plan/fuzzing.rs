@@ -1,0 +1,105 @@
+//! What fuzzers call to read plans: `fuzz/` by libFuzzer, the tests below with plans that were changed.
+
+use super::layout::{self, SECTIONS};
+use super::{Plan, from_bytes, to_bytes};
+use crate::ir::pattern::Patterns;
+use crate::ir::schedule::Schedule;
+use crate::verify::verify;
+
+/// Bytes that may be a plan file; or, after a byte that is not zero, its sections, each after three bytes of length, whose
+/// checksums and digest are then made good, so that what is behind them is reached. Each is refused, or is a plan that is
+/// written as it was read and on which the verifier has a verdict. Gives whether it is a plan.
+pub fn plan(data: &[u8]) -> bool {
+    let Some((&kind, mut rest)) = data.split_first() else { return false };
+    let file = if kind == 0 {
+        rest.to_vec()
+    } else {
+        let mut sections: layout::Sections<Vec<u8>> = Default::default();
+        for section in &mut sections {
+            let Some((&[a, b, c], bytes)) = rest.split_first_chunk() else { break };
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let bytes = bytes.split_at(len.min(bytes.len()));
+            (*section, rest) = (bytes.0.to_vec(), bytes.1);
+        }
+        layout::assemble(&sections)
+    };
+    let Ok(Plan { schedule, digest, .. }) = from_bytes(&file) else { return false };
+    assert_eq!(digest, schedule.digest());
+    let again = to_bytes(&schedule).and_then(|bytes| from_bytes(&bytes));
+    assert!(again.is_ok_and(|again| again.schedule == schedule), "a plan is not read as it was written");
+    // A verdict on very many ranks takes its time, which is no news.
+    if schedule.class_of.len() <= 4096 {
+        drop(verify(&asked_by(&schedule), schedule));
+    }
+    true
+}
+
+/// The patterns that the programs say they are for.
+fn asked_by(schedule: &Schedule) -> Patterns {
+    Patterns {
+        name: schedule.name.clone(),
+        windows: schedule.windows.clone(),
+        shape: schedule.shape.clone(),
+        classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
+        class_of: schedule.class_of.clone(),
+        order: schedule.order,
+    }
+}
+
+/// A plan file as [`plan`] reads one by its sections.
+///
+/// # Panics
+/// If it is none.
+pub fn by_sections(file: &[u8]) -> Vec<u8> {
+    let (sections, _) = layout::open(file).expect("a plan file");
+    let mut data = vec![1];
+    for section in sections.iter().take(SECTIONS.len()) {
+        data.extend(&(section.len() as u32).to_le_bytes()[..3]);
+        data.extend_from_slice(section);
+    }
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_plans_are_refused_or_are_plans() {
+        let file = include_bytes!("../../tests/golden/halo-6-ranks.plan");
+        let whole = [&[0], &file[..]].concat();
+        let sections = by_sections(file);
+        assert!(plan(&whole) && plan(&sections));
+        for bit in 0..whole.len() * 8 {
+            let mut changed = whole.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let sections = bit / 8 == 0; // it says how to read the rest, which is no sections then
+            assert!(sections || !plan(&changed), "bit {bit}");
+        }
+        let mut plans = 0;
+        for bit in 8..sections.len() * 8 {
+            let mut changed = sections.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            plans += usize::from(plan(&changed));
+        }
+        assert!((100..sections.len() * 8).contains(&plans), "{plans}");
+        let mut random = 1u64;
+        let mut below = |bound: usize| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) as usize % bound
+        };
+        for _ in 0..5000 {
+            let mut changed = if below(2) == 0 { whole.clone() } else { sections.clone() };
+            for _ in 0..1 + below(4) {
+                let at = below(changed.len());
+                match below(4) {
+                    0 => changed[at] = below(256) as u8,
+                    1 => changed.truncate(at.max(1)),
+                    2 => drop(changed.splice(at..at, [below(256) as u8, 0, 255])),
+                    _ => changed[at] = changed[at].wrapping_add(1),
+                }
+            }
+            plan(&changed);
+        }
+    }
+}
