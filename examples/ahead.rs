@@ -154,9 +154,13 @@ fn report(job: &Job) -> Result<()> {
     refused(job, size - 1, "another number of ranks", &format!("{size} ranks"), |world| {
         exchange::load(world, &few, &block(world)?)
     })?;
-    refused(job, size, "source edited so that the pattern changed", "operation 2", |world| {
-        edited::exchange::load(world, &few, &block(world)?)
-    })?;
+    let first = Block::at(0, size, CELLS)?.halo(1)?;
+    if first.neighbours().count() > first.faces().count() {
+        // Where no block has a corner neighbour, faces are all there is.
+        refused(job, size, "source edited so that the pattern changed", "operation 2", |world| {
+            edited::exchange::load(world, &few, &block(world)?)
+        })?;
+    }
     job.world().run::<(), ()>(|world| reworded::exchange::load(world, &few, &block(world)?).map(drop))?;
     if job.reports() {
         println!("\nsource edited so that it says the same in other words is accepted");

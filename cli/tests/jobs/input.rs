@@ -120,7 +120,7 @@ pub fn unlike_hosts() {
         channel.send(&Message::Start(Box::new(asked))).expect("sent");
         let mut exits = Vec::new();
         while exits.len() < 2 {
-            match channel.next() {
+            match channel.receive() {
                 Ok(Some(Message::Exited { rank, exit: Exit::NotStarted { code, why } })) => {
                     assert!(why.contains(says) && code >= NOT_RUN - 1, "{why}");
                     exits.push(rank);

@@ -193,7 +193,7 @@ impl Channel {
     ///
     /// # Errors
     /// The other end is gone and all that it said has been given; or it says what is no message.
-    pub fn next(&mut self) -> Result<Option<Message>, Broken> {
+    pub fn receive(&mut self) -> Result<Option<Message>, Broken> {
         loop {
             match control::first(&self.coming[self.read..]) {
                 Ok(Some((message, length))) => {
@@ -278,16 +278,16 @@ mod tests {
     fn messages_come_in_order_and_then_the_end() {
         let (mut here, there) = Channel::pair().expect("a pair");
         let mut there = Channel::over(there);
-        assert!(there.next().expect("open").is_none());
+        assert!(there.receive().expect("open").is_none());
         for rank in 0..100 {
             here.send(&Message::Died { rank, how: "x".repeat(rank as usize) }).expect("sent");
         }
         drop(here);
         for rank in 0..100 {
-            let message = there.next().expect("all that was said can be read").expect("a message");
+            let message = there.receive().expect("all that was said can be read").expect("a message");
             assert_eq!(message, Message::Died { rank, how: "x".repeat(rank as usize) });
         }
-        assert!(matches!(there.next(), Err(Broken::Closed)));
+        assert!(matches!(there.receive(), Err(Broken::Closed)));
         assert!(matches!(there.send(&Message::Beat), Err(Broken::Closed)));
     }
 
@@ -300,7 +300,7 @@ mod tests {
         assert!(here.waiting() > 0, "it is longer than any socket takes");
         let got = loop {
             here.flush().expect("open");
-            if let Some(message) = there.next().expect("open") {
+            if let Some(message) = there.receive().expect("open") {
                 break message;
             }
         };
@@ -314,7 +314,7 @@ mod tests {
         let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
         File::from(memory.try_clone().expect("a copy")).write_all(b"here").expect("written");
         here.give(&Message::Beat, memory.as_fd()).expect("sent");
-        assert_eq!(there.next().expect("open"), Some(Message::Beat));
+        assert_eq!(there.receive().expect("open"), Some(Message::Beat));
         let got = there.take_descriptor().expect("it came");
         assert!(there.take_descriptor().is_none());
         let flags = rustix::io::fcntl_getfd(&got).expect("open");
@@ -332,8 +332,8 @@ mod tests {
         let mut here = Channel::pipes(back, to).expect("pipes");
         let mut there = Channel::pipes(from, forth).expect("pipes");
         here.send(&Message::Stop).expect("sent");
-        assert_eq!(there.next().expect("open"), Some(Message::Stop));
-        assert!(there.next().expect("open").is_none());
+        assert_eq!(there.receive().expect("open"), Some(Message::Stop));
+        assert!(there.receive().expect("open").is_none());
         let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
         assert!(here.give(&Message::Beat, memory.as_fd()).is_err());
         drop(there);
@@ -345,7 +345,7 @@ mod tests {
         let (here, there) = Channel::pair().expect("a pair");
         let mut there = Channel::over(there);
         rustix::net::send(here.source(), b"Welcome to b!\n", SendFlags::empty()).expect("sent");
-        assert!(matches!(there.next(), Err(Broken::Malformed(_))));
+        assert!(matches!(there.receive(), Err(Broken::Malformed(_))));
         assert_eq!(there.rubbish(), "Welcome to b!");
         assert!(!there.is_open());
     }

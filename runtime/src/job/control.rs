@@ -271,7 +271,8 @@ fn text(bytes: &mut In<'_>) -> Result<String, Malformed> {
 
 /// At most [`TEXT_MAX`] bytes of `text`.
 pub(super) fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(TEXT_MAX)]
+    let end = (0..=text.len().min(TEXT_MAX)).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// The first frame of `bytes` and how long it is, head included, once it is there whole.

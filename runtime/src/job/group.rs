@@ -284,7 +284,7 @@ impl Group {
 impl Child {
     fn listen(&mut self, events: &mut Vec<Event>) {
         loop {
-            match self.channel.next() {
+            match self.channel.receive() {
                 Ok(Some(message)) => {
                     self.heard = Some(Instant::now());
                     if message != Message::Beat {

@@ -46,7 +46,7 @@ fn serve() -> Result<(), String> {
     let signals = Signals::new().map_err(|error| text(&error))?;
     let mut channel = Channel::pipes(from, to).map_err(|error| text(&error))?;
     let asked = loop {
-        match channel.next() {
+        match channel.receive() {
             Ok(Some(Message::Start(asked))) => break *asked,
             Ok(Some(_)) => return Err("it was told something before it was told what to start".into()),
             Ok(None) => {
@@ -151,7 +151,7 @@ impl Serving {
     /// What the starter says; whether that was that it is over.
     fn listen(&mut self) -> Result<bool, String> {
         self.channel.flush().map_err(|why| why.to_string())?;
-        while let Some(message) = self.channel.next().map_err(|why| format!("the starter is gone: {why}"))? {
+        while let Some(message) = self.channel.receive().map_err(|why| format!("the starter is gone: {why}"))? {
             self.heard = Instant::now();
             match message {
                 Message::Relay { rank, frame } => {

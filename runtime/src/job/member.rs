@@ -116,7 +116,7 @@ fn join() -> Result<Option<Member>, String> {
     let Some(socket) = inherited() else { return meet() };
     let mut channel = Channel::over(socket);
     let job = loop {
-        match channel.next() {
+        match channel.receive() {
             Ok(Some(Message::Job(job))) => break job,
             Ok(Some(_)) => return Err("the starter said something before it said what the job is".into()),
             Ok(None) => {
@@ -248,7 +248,7 @@ impl Member {
                 }
             }
             loop {
-                let message = channel.next();
+                let message = channel.receive();
                 match message {
                     Ok(Some(message)) => self.take(message),
                     Ok(None) => break,

@@ -181,7 +181,7 @@ type Guest = (u32, SocketAddr, Channel);
 /// What comes next, if it comes in time.
 fn next(channel: &mut Channel, deadline: Instant) -> Option<Message> {
     while Instant::now() < deadline {
-        if let Some(message) = channel.next().ok()? {
+        if let Some(message) = channel.receive().ok()? {
             return Some(message);
         }
         let mut fds = [PollFd::from_borrowed_fd(channel.source(), PollFlags::IN)];

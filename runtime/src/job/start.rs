@@ -500,7 +500,7 @@ impl Remote {
     fn listen(&mut self, events: &mut Vec<Event>) -> bool {
         let _: Result<(), Broken> = self.channel.flush();
         loop {
-            match self.channel.next() {
+            match self.channel.receive() {
                 Ok(Some(message)) => {
                     self.heard = Instant::now();
                     self.answered = true;
