@@ -76,6 +76,7 @@ extern crate self as fencepost;
 
 pub use bytemuck;
 pub use fencepost_macros::{Element, superstep};
+pub use fencepost_planner::conflicts::{Conflict, Touch};
 pub use fencepost_planner::datatype::{self, Datatype};
 pub use fencepost_planner::element::Op;
 pub use fencepost_planner::grid::{Block, Neighbour};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use support::play::{Way, play};
 use support::program::{Program, RawProgram, raw_program};
 
-/// The ways to play `program` on one transport: dynamic, prepared in every mode, and some epochs of each kind.
+/// The ways to play `program` on one transport: dynamic and prepared in every mode, and some epochs of each kind.
 fn ways(
     program: &Program,
     placements: [Placement; 2],
@@ -25,9 +25,7 @@ fn ways(
     sim: bool,
 ) -> Result<Vec<Way>, TestCaseError> {
     let mut ways = vec![Way { name: "dynamic".into(), replays: sim && program.ranks > 1, ..Way::default() }];
-    let asks = [Mode::Aggressive, Mode::Pipelined, Mode::ALL[seed as usize % 5]];
-    let asks = if sim { &asks[..] } else { &asks[2..] };
-    ways.extend(asks.iter().map(|&mode| Way {
+    ways.extend(Mode::ALL.map(|mode| Way {
         name: format!("dynamic, {mode}"),
         asks: Some(mode),
         ..Way::default()

@@ -52,6 +52,37 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
     Ok(())
 }
 
+/// What differs each time leaves in pieces once that is known; what is the same again is replayed whole.
+#[test]
+fn auto_goes_by_what_followed_the_same_line_before() -> Result<()> {
+    for changes in [true, false] {
+        let early = apart(2, Mode::Auto).run::<Vec<u64>, Vec<_>>(|world| {
+            const N: usize = 9;
+            const PART: usize = 1 << 16;
+            let peer = 1 - world.rank();
+            let mut u = world.window::<u8>(N * PART)?;
+            let mut early = Vec::new();
+            for step in 0..5 {
+                let before = frames(world);
+                let shift = if changes { step } else { 0 };
+                for part in 0..N {
+                    u.put(&[(part + step) as u8; PART]).to(peer, (part + shift) % N * PART)?;
+                }
+                early.push(frames(world) - before);
+                u.fence()?;
+                assert!((0..N).all(|part| u[(part + shift) % N * PART] == (part + step) as u8));
+            }
+            Ok(early)
+        })?;
+        for early in early {
+            // The second epoch is the first that began at this fence, and the fourth can know of two before it.
+            assert_eq!(early[..3], [0, 0, 0], "{early:?}");
+            assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
     apart(2, Mode::Aggressive).run::<(), ()>(|world| {
@@ -237,6 +268,56 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
                 Ok(())
             })?;
         }
+    }
+    Ok(())
+}
+
+/// Each rank changes its window as soon as it has left the fence: a reader that were still at it would see that.
+#[test]
+fn what_is_lent_is_read_before_its_owner_leaves() -> Result<()> {
+    const N: usize = 1 << 17;
+    for mode in [Mode::Auto, Mode::Direct] {
+        ranks(3).mode(mode).run::<(), ()>(|world| {
+            let (me, next, before) = (world.rank(), (world.rank() + 1) % 3, (world.rank() + 2) % 3);
+            let mut u = world.window::<u64>(2 * N)?;
+            let mut back = vec![0; N];
+            for round in 0..20 {
+                u[..N].fill((round * 3 + me) as u64);
+                u.epoch(|epoch| {
+                    epoch.put(0..N).to(next, N)?;
+                    epoch.get_into(&mut back).from(next, 0)
+                })?;
+                u[..N].fill(u64::MAX);
+                assert!(u[N..].iter().all(|value| *value == (round * 3 + before) as u64));
+                assert!(back.iter().all(|value| *value == (round * 3 + next) as u64));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// What each rank lends is replaced by what it is lent: nobody may write before all have read.
+#[test]
+fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
+    const N: usize = 10_000;
+    for mode in Mode::ALL {
+        ranks(3).mode(mode).run::<(), ()>(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % 3);
+            let mut u = world.window::<u32>(N)?;
+            let mut v = world.window::<u32>(N)?;
+            u.fill(me as u32);
+            v.fill(10 + me as u32);
+            for round in 1..20 {
+                let by = |steps: usize| ((me + 3 * 20 - steps) % 3) as u32;
+                u.put(u.section(0..N)).to(next, 0)?;
+                v.get(0..N).from(next, 0..N)?;
+                world.fence((&mut u, &mut v))?;
+                assert!(u.iter().all(|value| *value == by(round)), "{mode}, round {round}");
+                assert!(v.iter().all(|value| *value == 10 + by(60 - round)), "{mode}, round {round}");
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }

@@ -510,3 +510,41 @@ fn a_dynamic_superstep_runs_and_leaves_nothing_open() {
         })
         .unwrap();
 }
+
+/// Both of this rank's neighbours put into the same two elements of it.
+#[superstep]
+fn clashing(u: &mut Window<f64>, left: Option<usize>, right: Option<usize>) -> Result<()> {
+    u.put(0..4).to(right, 10)?;
+    u.put(4..6).to(left, 12)?;
+    Ok(())
+}
+
+#[test]
+fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
+    let line = line!() - 7;
+    let sides = |rank: usize| (rank.checked_sub(1), (rank < 5).then_some(rank + 1));
+    let compiled = clashing::compile(6, |rank| Ok(sides(rank))).unwrap();
+    let conflicts = compiled.conflicts();
+    // Those next to an end of the row, and the two between.
+    let of = |conflict: &fencepost::Conflict| (conflict.rank.0, conflict.ranks, conflict.elements.clone());
+    let all: Vec<_> = conflicts.iter().map(of).collect();
+    assert_eq!(all, [(1, 1, 12..14), (2, 2, 12..14), (4, 1, 12..14)]);
+    let found = &conflicts[0];
+    assert_eq!(found.between.clone().map(|touch| touch.origin.0), [0, 2]);
+    assert_eq!(found.between.clone().map(|touch| touch.site.line), [line, line + 1]);
+    let said = format!("conflict: {found}");
+    assert!(said.contains("elements 12..14 of w0 on rank 1: put by op0 of rank 0 at "), "{said}");
+    assert!(compiled.explain().contains(&said), "{}", compiled.explain());
+    let prepared: Vec<_> = ranks(6)
+        .run(|world| {
+            let (left, right) = sides(world.rank());
+            let prepared = clashing::prepare(world, left, right)?;
+            assert!(prepared.explain().contains("conflict: elements 12..14"));
+            Ok(prepared.conflicts())
+        })
+        .unwrap();
+    assert!(prepared.iter().all(|other| *other == conflicts));
+    assert!(
+        exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap().conflicts().is_empty()
+    );
+}

@@ -536,6 +536,16 @@ fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attribute]) -> T
         #[allow(dead_code, clippy::all, clippy::pedantic)]
         impl <#(#types),*> #prepared #names {
             #run
+
+            /// Operations of all ranks that touch the same elements in ways whose order matters.
+            pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
+                self.core.conflicts()
+            }
+
+            /// For each operation of all ranks where it goes and why, and which conflict.
+            pub fn explain(&self) -> ::std::string::String {
+                self.core.explain()
+            }
         }
 
         #(#cfgs)*

@@ -474,9 +474,11 @@ impl Slicer<'_> {
         let (target, place) = (self.keep(chain.target)?, self.keep(chain.place)?);
         let (method, end) = (chain.method, &chain.end.method);
         let turbofish = &chain.end.turbofish;
+        // The recorder's `Location::caller` is where the call's parentheses are said to be.
+        let span = end.span();
         let Some(local) = chain.local else {
             self.whole = false;
-            return Ok(quote!(#receiver.#method(#target, #place)?;));
+            return Ok(quote_spanned!(span=> #receiver.#method(#target, #place)?;));
         };
         let local = self.source(chain.verb, local)?;
         let op = match chain.op {
@@ -491,7 +493,7 @@ impl Slicer<'_> {
             let mode = self.keep(mode)?;
             modes.extend(quote!(.mode(#mode)));
         }
-        Ok(quote!(#receiver.#method(#local #op) #modes .#end #turbofish (#target, #place)?;))
+        Ok(quote_spanned!(span=> #receiver.#method(#local #op) #modes .#end #turbofish (#target, #place)?;))
     }
 
     /// The origin's side of an operation: a section as it is, of a slice only the shape.

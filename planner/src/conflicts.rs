@@ -10,6 +10,7 @@ use crate::ir::schedule::Placement;
 use crate::passes::classes::Classes;
 use crate::passes::neighbours::Neighbours;
 use std::fmt;
+use std::ops::Range;
 
 /// No more than this many are looked for.
 pub const MOST_CONFLICTS: usize = 1000;
@@ -23,8 +24,8 @@ pub struct Conflict {
     pub ranks: usize,
     /// Which window.
     pub window: WindowId,
-    /// The lowest element that both touch.
-    pub element: i64,
+    /// From the lowest to past the highest element that both touch.
+    pub elements: Range<i64>,
     /// The two.
     pub between: [Touch; 2],
 }
@@ -44,7 +45,12 @@ pub struct Touch {
 
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "element {} of {} on rank {}", self.element, self.window, self.rank.0)?;
+        let Range { start, end } = self.elements;
+        match end - start {
+            1 => write!(f, "element {start}")?,
+            _ => write!(f, "elements {start}..{end}")?,
+        }
+        write!(f, " of {} on rank {}", self.window, self.rank.0)?;
         for (touch, word) in self.between.iter().zip([": ", " and "]) {
             write!(f, "{word}{} by {} of rank {}", touch.kind, touch.operation, touch.origin.0)?;
             if touch.site.line > 0 {
@@ -86,12 +92,12 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
             let meeting = |b: &&Access<'_>| b.window == a.window && b.datatype.low() < a.datatype.high();
             for b in accesses[at + 1..].iter().take_while(meeting) {
                 let same = (a.origin, a.operation) == (b.origin, b.operation);
-                if let (false, true, Some(element)) =
-                    (same, clash(a.kind, b.kind), a.datatype.overlap(b.datatype))
+                if let (false, true, Some(elements)) =
+                    (same, clash(a.kind, b.kind), a.datatype.overlap_bounds(b.datatype))
                 {
                     let mut between = [a, b].map(|access| access.touch(patterns, rank));
                     between.sort_by_key(|touch| (touch.origin, touch.operation));
-                    found.push(Conflict { rank, ranks: count, window: a.window, element, between });
+                    found.push(Conflict { rank, ranks: count, window: a.window, elements, between });
                     if found.len() == MOST_CONFLICTS {
                         return found;
                     }

@@ -2,7 +2,7 @@
 //! operation went, and why.
 
 use crate::element::ElementType;
-use crate::ids::{ClassId, Delta, Id, OperationId};
+use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
 use crate::ir::pattern::{Kind, Local, Mode, Operation};
 use crate::ir::schedule::{Frame, Instruction, Part, Program, Routing, Schedule};
 use crate::ir::transfers::Side;
@@ -79,7 +79,7 @@ impl Terms {
         let (mut out, mut into, mut farthest) = (0.0, 0.0, 0.0_f64);
         let mut direct = false;
         let link = |peer: Delta| {
-            let other = peer.from(crate::ids::Rank(rank), schedule.class_of.len() as u32);
+            let other = peer.from(Rank(rank), schedule.class_of.len() as u32);
             machine.link(other.is_some_and(|other| schedule.placement.share(rank, other.0)))
         };
         for instruction in &program.instructions {
@@ -171,6 +171,28 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
     text
 }
 
+/// One rank's part of [`explain`]: what it sends in how many rounds, and where each of its operations goes.
+pub fn explain_rank(schedule: &Schedule, rank: Rank, machine: &Machine) -> String {
+    let class = schedule.class_of[rank.0 as usize];
+    let program = &schedule.classes[class];
+    let (mut messages, mut bytes) = (0u64, 0u64);
+    let mut last = None;
+    for instruction in &program.instructions {
+        if let Instruction::Send { bytes: sent, round, .. } = instruction {
+            (messages, bytes) = (messages + 1, bytes + sent);
+            last = last.max(Some(round.0));
+        }
+    }
+    let rounds = last.map_or(0, |round| round + 1);
+    let mut text = format!("  sends {messages} messages, {bytes} bytes, in {rounds} rounds\n");
+    let _ =
+        writeln!(text, "  {}", headline(class, rank.0, 1, &Terms::of(schedule, program, rank.0, machine)));
+    for (id, operation) in program.pattern.operations.iter() {
+        let _ = writeln!(text, "  {}", line(schedule, program, rank.0, id, operation, machine));
+    }
+    text
+}
+
 fn headline(class: ClassId, rank: u32, count: usize, terms: &Terms) -> String {
     let others = if count > 1 { format!(" and {} like it", count - 1) } else { String::new() };
     let us = |nanos: Nanos| format!("{:.2}", nanos.0 / 1e3);
@@ -200,8 +222,7 @@ fn line(
     operation: &Operation,
     machine: &Machine,
 ) -> String {
-    let target =
-        operation.target.and_then(|delta| delta.from(crate::ids::Rank(rank), schedule.class_of.len() as u32));
+    let target = operation.target.and_then(|delta| delta.from(Rank(rank), schedule.class_of.len() as u32));
     let element = schedule.windows[operation.window];
     let at = if operation.site.line > 0 { format!(", {}", operation.site) } else { String::new() };
     let to = target.map_or("no rank".to_string(), |target| format!("rank {}", target.0));

@@ -333,6 +333,13 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
             "element 0 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0; likewise on 2 other ranks"
         ],
     );
+    // Every other element from 1 to 9, and 4 to 7.
+    assert_eq!(
+        conflicts(
+            "class c0\n put buffer -> self w0 1+[5 by 2]x1\n put buffer -> self w0 4..8\nranks c0 x1\n"
+        ),
+        ["elements 5..8 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0"],
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::superstep::Superstep;
 use crate::world::{Windows, World, WorldCore};
 use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
+use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::explain::{cost, explain};
 use fencepost_planner::ids::{ClassId, WindowId};
@@ -141,9 +142,22 @@ impl Compiled {
         self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
     }
 
-    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call.
+    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call; and which
+    /// operations [conflict](Self::conflicts).
     pub fn explain(&self) -> String {
-        self.schedules.iter().map(|schedule| explain(schedule, &Machine::default())).collect()
+        let epochs = self.schedules.iter().zip(&self.patterns);
+        epochs.map(|(schedule, patterns)| explained(schedule, patterns)).collect()
+    }
+
+    /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
+    /// and at which lines; the first 1000 of each epoch, those of ranks that differ only by where they stand once.
+    ///
+    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it.
+    ///
+    /// # Cost
+    /// As of compiling, at most.
+    pub fn conflicts(&self) -> Vec<Conflict> {
+        self.patterns.iter().flat_map(conflicts).collect()
     }
 
     /// What was asked for: the patterns of all ranks, one for each epoch.
@@ -163,6 +177,15 @@ impl Compiled {
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         plan::save_all(self.schedules.iter().map(Verified::get), path)
     }
+}
+
+/// A schedule, explained; and the conflicts in what it is for.
+fn explained(schedule: &Schedule, patterns: &Patterns) -> String {
+    let mut text = explain(schedule, &Machine::default());
+    for conflict in conflicts(patterns) {
+        text.push_str(&format!("conflict: {conflict}\n"));
+    }
+    text
 }
 
 /// From patterns to a schedule that was verified.
@@ -241,6 +264,16 @@ impl Prepared {
         }
         *world.supersteps.bound.borrow_mut() = self.epochs.first().cloned();
         Ok(Bound(world))
+    }
+
+    /// As [`Compiled::conflicts`].
+    pub fn conflicts(&self) -> Vec<Conflict> {
+        self.schedules(|schedule| conflicts(&prepared::patterns_of(schedule))).concat()
+    }
+
+    /// As [`Compiled::explain`].
+    pub fn explain(&self) -> String {
+        self.schedules(|schedule| explained(schedule, &prepared::patterns_of(schedule))).concat()
     }
 
     /// The schedules, one for each epoch.

@@ -102,30 +102,44 @@ impl WorldCore {
 }
 
 impl WindowCore {
+    /// The mode that an operation which asks for `mode` is to have.
+    pub(crate) fn asked(&self, mode: Mode) -> Mode {
+        match mode {
+            _ if !self.world.plans.get() => Mode::Aggressive,
+            Mode::Auto => self.mode.get(),
+            mode => mode,
+        }
+    }
+
     /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
     /// section before it has still to be read.
     pub(crate) fn hurry(&self, target: usize, mode: Mode) {
         let world = &self.world;
-        let mode = match mode {
-            _ if !world.plans.get() => Mode::Aggressive,
-            Mode::Auto => self.mode.get(),
-            mode => mode,
-        };
-        if !matches!(mode, Mode::Aggressive | Mode::Pipelined) || target == world.rank {
+        if !self.apart || target == world.rank {
             return;
         }
-        self.outbox(target, |outbox| self.hurry_all(target, mode, outbox));
+        let (mode, watched) = (self.asked(mode), self.habit.borrow().chunk());
+        let leaves = match mode {
+            Mode::Aggressive | Mode::Pipelined => true,
+            Mode::Auto => watched.is_some(),
+            Mode::Aggregated | Mode::Direct => false,
+        };
+        if !leaves {
+            return;
+        }
+        let chunk = watched.filter(|_| mode == Mode::Auto);
+        self.outbox(target, |outbox| self.hurry_all(target, mode, chunk, outbox));
     }
 
-    fn hurry_all(&self, target: usize, mode: Mode, outbox: &mut Outbox) {
+    fn hurry_all(&self, target: usize, mode: Mode, chunk: Option<u64>, outbox: &mut Outbox) {
         let world = &self.world;
         if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
             return;
         }
-        if mode == Mode::Pipelined {
-            let bytes = (size_of_val(&outbox.records[..]) + outbox.bytes.len()) as u64;
-            let before = self.wire.borrow().left[target].bytes;
-            if bytes < Machine::default().chunk(false, before + bytes) {
+        if mode != Mode::Aggressive {
+            let bytes = outbox.bytes();
+            let all = self.wire.borrow().left[target].bytes + bytes;
+            if bytes < chunk.unwrap_or_else(|| Machine::default().chunk(false, all)) {
                 return;
             }
         }

@@ -10,12 +10,14 @@ mod collective;
 pub mod early;
 mod element;
 mod execute;
+mod explain;
 mod fence;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(test)]
 mod garbled;
+mod habit;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod job;
 #[doc(hidden)]

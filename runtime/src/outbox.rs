@@ -8,7 +8,7 @@ use crate::log::Log;
 use crate::transport::{Memory, Record};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
-use fencepost_planner::ir::pattern::Kind;
+use fencepost_planner::ir::pattern::{Kind, Mode};
 use std::panic::Location;
 
 /// What a record's head says.
@@ -83,6 +83,8 @@ pub(crate) struct Wide {
     pub(crate) remote: Datatype,
     /// Where its elements come from.
     pub(crate) source: WideSource,
+    /// The mode asked for, by the call or by its window.
+    pub(crate) mode: Mode,
 }
 
 /// Where a wide operation's elements come from.
@@ -90,7 +92,8 @@ pub(crate) struct Wide {
 pub(crate) enum WideSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
-    /// A section of a window in the same fence, read when the fence is entered; becomes `Bytes` there.
+    /// A section of a window in the same fence. As the fence is entered it is read, and becomes `Bytes`; or it is lent,
+    /// and the target reads it in place.
     Section(WindowKey, Datatype),
 }
 
@@ -102,16 +105,24 @@ pub(crate) struct Outbox {
     pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
-    /// How many wide operations still wait for a section to be read.
+    /// How many wide operations still wait for a section to be read; in the fence, how many are lent.
     pub(crate) sections: usize,
     /// The elements of wide operations.
     pub(crate) bytes: Vec<u8>,
+    /// What the target's gets bring, where they read in place and say all of it: known to the target, for its own writes.
+    pub(crate) looks: Vec<Datatype>,
 }
 
 impl Outbox {
     /// Nothing yet; records will lie in this memory, where it has room.
     pub(crate) fn new(memory: &Memory) -> Self {
-        Self { records: Log::on(memory.clone()), wide: Vec::new(), bytes: Vec::new(), sections: 0 }
+        Self {
+            records: Log::on(memory.clone()),
+            wide: Vec::new(),
+            bytes: Vec::new(),
+            sections: 0,
+            looks: Vec::new(),
+        }
     }
 
     /// One element of at most eight bytes.
@@ -136,6 +147,11 @@ impl Outbox {
         at
     }
 
+    /// How many bytes it has: those of heads, and of elements that were copied.
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of_val(&self.records[..]) + self.bytes.len()) as u64
+    }
+
     /// Copy `bytes` to the end of the arena, aligned to eight; gives where they begin.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
         let at = self.room(0);
@@ -153,6 +169,9 @@ impl Outbox {
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.records.clear();
+        if !self.looks.is_empty() {
+            self.looks.clear();
+        }
         if !self.wide.is_empty() {
             self.wide.clear();
             self.bytes.clear();

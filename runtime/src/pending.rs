@@ -4,6 +4,7 @@ use crate::call::WindowKey;
 use crate::log::Log;
 use crate::ticket::Slot;
 use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Mode;
 use std::panic::Location;
 
 /// A get of more than one element, waiting for its fence.
@@ -11,6 +12,8 @@ pub(crate) struct WideGet {
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
+    /// The mode asked for, by the call or by its window.
+    pub(crate) mode: Mode,
 }
 
 /// Where the elements of a get land.
@@ -50,6 +53,8 @@ pub(crate) struct Pending {
     pub(crate) staged: Vec<u8>,
     /// The same where all gets are of one element of eight bytes, in reach; else empty.
     pub(crate) words: Vec<u64>,
+    /// By target, whether something is got from it; no list at all where nothing is got. Known once the fence is entered.
+    pub(crate) asks: Vec<bool>,
 }
 
 impl Get {
@@ -66,6 +71,20 @@ impl Pending {
         let wide = self.wide.len() as u32;
         self.wide.push(get);
         self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });
+    }
+
+    /// The fence is entered: whom this rank gets from.
+    pub(crate) fn ask(&mut self, ranks: usize) {
+        self.asks.clear();
+        if !self.gets.is_empty() {
+            self.asks.resize(ranks, false);
+            self.gets.iter().for_each(|get| self.asks[get.target as usize] = true);
+        }
+    }
+
+    /// Whether something is got from `target`.
+    pub(crate) fn asks(&self, target: usize) -> bool {
+        self.asks.get(target).copied().unwrap_or_default()
     }
 
     /// How many elements all of them bring; `None` for more than can be counted.
@@ -93,5 +112,6 @@ impl Pending {
     pub(crate) fn clear(&mut self) {
         self.gets.clear();
         self.wide.clear();
+        self.asks.clear();
     }
 }

@@ -93,6 +93,7 @@ pub struct Ranks {
     mode: Mode,
     check: bool,
     plan: bool,
+    explain: bool,
 }
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
@@ -105,6 +106,7 @@ pub fn ranks(size: usize) -> Ranks {
         mode: Mode::Auto,
         check: cfg!(debug_assertions),
         plan: true,
+        explain: false,
     }
 }
 
@@ -116,7 +118,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
 /// [`launch`](crate::launch)),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
-/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark|log|mpi` ([`Ranks::check`]).
+/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
+/// ([`Ranks::explain`]).
 ///
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
@@ -163,7 +166,17 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
             ));
         }
     };
-    ranks(size).transport(transport).mode(mode).plan(plan).check(check).run(program)
+    let explain = match std::env::var("FENCEPOST_EXPLAIN").as_deref() {
+        Err(_) | Ok("off") => false,
+        Ok("on") => true,
+        Ok(other) => {
+            return Err(Error::new(
+                Class::Arg,
+                format!("FENCEPOST_EXPLAIN is `{other}`: it may be `on` or `off`"),
+            ));
+        }
+    };
+    ranks(size).transport(transport).mode(mode).plan(plan).check(check).explain(explain).run(program)
 }
 
 /// How one rank ended.
@@ -216,6 +229,13 @@ impl Ranks {
     /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark|log|mpi`.
     pub fn check(mut self, check: bool) -> Self {
         self.check = check;
+        self
+    }
+
+    /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last).
+    /// [`run`] asks `FENCEPOST_EXPLAIN=on|off`.
+    pub fn explain(mut self, explain: bool) -> Self {
+        self.explain = explain;
         self
     }
 
@@ -315,6 +335,7 @@ impl Ranks {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);
+        world.core().explains.set(self.explain);
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);

@@ -6,6 +6,7 @@ use crate::fence::{self, Call};
 use crate::pending::{Into as Landing, WideGet};
 use crate::window::Window;
 use fencepost_planner::Result;
+use fencepost_planner::ir::pattern::{Kind, Mode};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -50,9 +51,11 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
             return Err(core.error(fencepost_planner::Class::Assert, message.into(), site));
         }
         if !remote.is_empty() {
+            core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();
-            core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
+            let get = WideGet { remote, landing, site, mode: core.asked(Mode::Auto) };
+            core.pending(|pending| pending.push(target, get, sequence));
         }
         Ok(())
     }

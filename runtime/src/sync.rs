@@ -26,7 +26,7 @@ const SLEEP: Duration = Duration::from_secs(1);
 /// word that says that it sleeps. Nothing is stored here.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
-pub(crate) struct Parker;
+pub(crate) struct Parker(());
 
 #[cfg(target_os = "linux")]
 impl Parker {

@@ -22,6 +22,13 @@ impl Slot {
     pub(crate) fn fill(&self, bytes: &[u8]) {
         *self.0.borrow_mut() = Some(bytes.to_vec());
     }
+
+    /// Fill it with `len` bytes that `write` puts where it is told.
+    pub(crate) fn fill_with(&self, len: usize, write: impl FnOnce(*mut u8)) {
+        let mut bytes = vec![0; len];
+        write(bytes.as_mut_ptr());
+        *self.0.borrow_mut() = Some(bytes);
+    }
 }
 
 impl<T: Element> Ticket<T> {

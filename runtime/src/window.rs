@@ -3,7 +3,9 @@
 use crate::assertions::Assertions;
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
+use crate::explain::Asked as Noted;
 use crate::fence::{self, Call};
+use crate::habit::Habit;
 use crate::lane::Lane;
 use crate::log::Pen;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
@@ -74,6 +76,10 @@ pub struct WindowCore {
     pub(crate) apart: bool,
     /// What travelled to and from ranks whose outboxes are not read in place.
     pub(crate) wire: RefCell<Wire>,
+    /// What went to them before, by the line that its epoch began at.
+    pub(crate) habit: RefCell<Habit>,
+    /// What was asked for since the last fence, where that is to be explained.
+    pub(crate) notes: RefCell<Vec<Noted>>,
 }
 
 /// What a rank knows of another's part of a window.
@@ -129,13 +135,21 @@ impl<T: Element> Window<T> {
 
     /// Let operations that name no mode of their own prefer this one.
     ///
-    /// In an epoch that is not compiled, and where memory is not reached, an *aggressive* operation whose source is a
-    /// slice leaves at the call, and *pipelined* ones leave in frames of about the chunk that the machine model gives,
-    /// each as soon as it is full; the target stages them until its fence. What was collected before for the same
-    /// target leaves with them, since order is kept; and a section, which is read at the fence, holds back all that is
-    /// put after it. Everything else, gets too, leaves in one frame at the fence. Where memory is reached nothing leaves
-    /// at all, since the target reads the origin's outbox: every preference is *aggregated* there. While calls are
-    /// compared with a superstep's pattern nothing leaves early either.
+    /// What that means in an epoch that is not compiled depends on how a target is reached.
+    ///
+    /// Where ranks only exchange messages, an *aggressive* operation whose source is a slice leaves at the call, and
+    /// *pipelined* ones leave in frames of about the chunk that the machine model gives, each as soon as it is full; the
+    /// target stages them until its fence. What was collected before for the same target leaves with them, since order is
+    /// kept; and a section, which is read at the fence, holds back all that is put after it. Everything else, gets too,
+    /// leaves in one frame at the fence. *Auto* is pipelined where what followed the same line (of a fence, or a
+    /// superstep's call) the last time was large enough and was not what had followed it before; else aggregated. *Direct*
+    /// cannot be had, and is aggregated. While calls are compared with a superstep's pattern nothing leaves early.
+    ///
+    /// Where memory is shared nothing leaves at all, since the target reads what the origin has collected. A section that
+    /// is a source is *direct* where the target is to read it in place: by *auto* where that saves more, by the machine
+    /// model, than waiting for the reader costs. In every other mode it is copied as the fence is entered. A get of more
+    /// than an element is copied straight to where it lands in *direct* and *auto*, and staged in every other mode. Where
+    /// others read what an epoch writes, what is direct is staged by its reader.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.mode.set(mode);
     }
@@ -204,7 +218,9 @@ impl<T: Element> Window<T> {
         self.core.check(target, &remote, site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
-        self.core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
+        self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
+        let get = WideGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
+        self.core.pending(|pending| pending.push(target, get, sequence));
         Ok(ticket)
     }
 
@@ -265,8 +281,8 @@ impl WindowCore {
     pub(crate) fn allow(&self, short: bool) {
         self.short.set(short);
         for (lane, peer) in self.lanes.iter().zip(&self.peers) {
-            // What may leave early goes the long way.
-            let open = short && !peer.base.is_null();
+            // What may leave early goes the long way, and what is to be explained.
+            let open = short && !peer.base.is_null() && !self.world.explains.get();
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             lane.lead(peer.base, below);
         }
@@ -508,6 +524,7 @@ impl WindowCore {
         count: usize,
         target: usize,
         place: Place,
+        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         if let Kind::Accumulate(op) = kind
@@ -532,7 +549,7 @@ impl WindowCore {
                 (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
                 (None, None) => return,
             };
-            outbox.push_wide(Wide { code: code_of(kind), remote, source }, site);
+            outbox.push_wide(Wide { code: code_of(kind), remote, source, mode: self.asked(mode) }, site);
         });
         Ok(())
     }
@@ -600,15 +617,18 @@ impl<T: Element> Collect<T> for Window<T> {
                 let small = if values.len() == 1 { self.small(kind, target, &place) } else { None };
                 if let Some(at) = small {
                     self.core.send_one(kind, bytemuck::cast_slice(values), target, at, site);
+                    self.core.note(kind, target, 1, false, mode, site);
                     self.core.hurry(target, mode);
                     return Ok(());
                 }
                 let bytes = bytemuck::cast_slice(values);
-                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, site)?;
+                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, mode, site)?;
+                self.core.note(kind, target, values.len(), false, mode, site);
             }
             Given::Section(window, section) => {
                 let count = section.size();
-                self.core.send_wide(kind, None, Some((window, section)), count, target, place, site)?;
+                self.core.send_wide(kind, None, Some((window, section)), count, target, place, mode, site)?;
+                self.core.note(kind, target, count, true, mode, site);
             }
         }
         self.core.hurry(target, mode);
@@ -618,8 +638,10 @@ impl<T: Element> Collect<T> for Window<T> {
     #[inline(always)]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
         let core = &*self.core;
-        let fits =
-            core.short.get() && into < self.len && core.peers.get(target).is_some_and(|peer| at < peer.len);
+        let fits = core.short.get()
+            && into < self.len
+            && core.peers.get(target).is_some_and(|peer| at < peer.len)
+            && !core.world.explains.get();
         if fits {
             let sequence = core.world.next_sequence();
             if !core.getting.write(One::new(target, at, into, sequence)) {
@@ -634,7 +656,7 @@ impl<T: Element> Collect<T> for Window<T> {
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
         place: Place,
-        _mode: Mode,
+        mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
@@ -651,7 +673,9 @@ impl<T: Element> Collect<T> for Window<T> {
         }
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
-        self.core.pending(|pending| pending.push(target, WideGet { remote, landing, site }, sequence));
+        self.core.note(Kind::Get, target, remote.size(), true, mode, site);
+        let get = WideGet { remote, landing, site, mode: self.core.asked(mode) };
+        self.core.pending(|pending| pending.push(target, get, sequence));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::call::WindowKey;
 use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::element::{Element, element_type};
+use crate::explain::Explained;
 use crate::fence::{self, Call, header, kind};
 use crate::lane::Lane;
 use crate::log::Pen;
@@ -95,6 +96,9 @@ pub(crate) struct WorldCore {
     pub(crate) changed: Cell<bool>,
     /// The supersteps that this rank is in.
     pub(crate) supersteps: Supersteps,
+    /// Whether what epochs do is kept to be explained.
+    pub(crate) explains: Cell<bool>,
+    pub(crate) explained: RefCell<Explained>,
 }
 
 impl World {
@@ -133,6 +137,8 @@ impl World {
             traffic: Cell::default(),
             changed: Cell::new(true),
             supersteps: Supersteps::default(),
+            explains: Cell::new(false),
+            explained: RefCell::default(),
         };
         Self { core: Rc::new(core), collectives: Collectives::default() }
     }
@@ -258,6 +264,8 @@ impl World {
             matching: RefCell::new(None),
             apart: !core.shares_all,
             wire: RefCell::new(Wire::new(core.size)),
+            habit: RefCell::default(),
+            notes: RefCell::default(),
         }))
     }
 
@@ -374,6 +382,7 @@ impl World {
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
         world.core.plans.set(core.plans.get());
+        world.core.explains.set(core.explains.get());
         world.core.order.set(core.order.get());
         Ok(Some(world))
     }
@@ -386,6 +395,27 @@ impl World {
     /// What the last epoch was that ended well and was not prepared: all ranks see the same. `Dynamic` before the first.
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
+    }
+
+    /// What the last epoch that ended well on this rank did and why, in lines of text: dynamic, replayed or prepared; how
+    /// many messages and bytes this rank sent, in how many rounds; what `auto` went by; and of each line what it put, got
+    /// or accumulated. The words may change.
+    ///
+    /// It is kept where `FENCEPOST_EXPLAIN=on` ([`run`](crate::run)) or [`Ranks::explain`](crate::Ranks::explain) say so,
+    /// and costs nothing else; then a small operation costs as much as a large one.
+    ///
+    /// ```
+    /// let said: Vec<String> = fencepost_runtime::ranks(2).explain(true).run(|world| {
+    ///     let mut u = world.window::<u8>(4)?;
+    ///     u.put([1, 2]).to(1 - world.rank(), 0)?;
+    ///     u.fence()?;
+    ///     Ok(world.explain_last())
+    /// })?;
+    /// assert!(said[0].contains("1 x put, 2 elements"));
+    /// # Ok::<(), fencepost_planner::Error>(())
+    /// ```
+    pub fn explain_last(&self) -> String {
+        self.core.explain_last()
     }
 
     /// What the transport has sent for this rank so far, counted where it is handed over.

@@ -5,7 +5,9 @@
 //! lists are written out, sorted and gone through together.
 
 use super::form::{Datatype, Dim, Piece};
+use crate::error::Result;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// More pairs of pieces than this are rather sorted.
 const FEW: usize = 64;
@@ -36,6 +38,31 @@ impl Datatype {
             return answer;
         }
         by_sweep(self, other, low, high)
+    }
+
+    /// From the lowest to past the highest of the elements that are in both.
+    ///
+    /// # Cost
+    /// Twice that of [`overlap`](Self::overlap), and a copy of both.
+    #[must_use]
+    pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
+        let low = self.overlap(other)?;
+        // Upside down the highest is the lowest; beyond the limits it can't be turned, and what is common is not known so well.
+        let high = match (self.upside_down(), other.upside_down()) {
+            (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
+            _ => None,
+        };
+        Some(low..high.unwrap_or(self.high().min(other.high())))
+    }
+
+    /// Element -e for each element e of it, in some order.
+    fn upside_down(&self) -> Result<Datatype> {
+        let pieces = self.pieces().iter().map(|piece| {
+            let dims: SmallVec<[(usize, i64); 4]> =
+                piece.dims.iter().map(|dim| (dim.count, -dim.stride)).collect();
+            Datatype::try_nest(1 - piece.offset - piece.run as i64, &dims, piece.run)
+        });
+        Datatype::try_sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
     /// Whether it visits an element twice.

@@ -289,6 +289,10 @@ fn the_lowest_common_element_is_found_exactly_where_there_is_one() {
         assert_eq!(a.overlap(&b), common, "{a} and {b}");
         assert_eq!(b.overlap(&a), common, "{b} and {a}");
         assert_eq!(a.overlaps(&b), common.is_some());
+        let highest =
+            a.element_iter().filter(|element| b.element_iter().any(|other| other == *element)).max();
+        let bounds = common.zip(highest).map(|(low, high)| low..high + 1);
+        assert_eq!(a.overlap_bounds(&b), bounds, "{a} and {b}");
         seen[usize::from(common.is_some())] += 1;
     }
     assert!(seen.iter().all(|&n| n > 2000), "{seen:?}");

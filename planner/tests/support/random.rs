@@ -178,7 +178,7 @@ pub fn compiled(patterns: &Patterns, placement: Placement, options: &Options, se
             .into_inner()
     };
     let schedule = compiled(options);
-    if seed % 3 > 0 {
+    if !seed.is_multiple_of(3) {
         return schedule;
     }
     let cap = Bytes(schedule.peak().0.div_ceil(2));

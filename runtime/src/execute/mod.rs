@@ -4,7 +4,7 @@
 //! What makes it sound to touch others' memory is in the schedule and was shown by the verifier (W1 to W4); what no
 //! schedule can know is handled here: a rank that is in another superstep, failed or gone.
 //!
-//! Every frame carries the word of the superstep, and every await compares it (W1). A run that fails ends the world,
+//! Every frame carries the word of the superstep and the rest of its hash, and every await compares both (W1). A run that fails ends the world,
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
 
 mod bind;
@@ -13,7 +13,7 @@ pub(crate) use bind::{Executable, takes_slice};
 
 use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
-use crate::transport::{Cause, Endpoint, Lost, Pause, Transport};
+use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
@@ -39,21 +39,25 @@ impl From<Lost> for Stop {
 impl Executable {
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        let word = world.next_word(hash(call, windows) ^ self.digest.short() as u32);
+        let hash = hash(call, windows) ^ self.digest.short();
+        let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         world.board.enter(self.rank, call.site, windows);
         endpoint.announce(word);
         let result = if self.touches && !endpoint.touching(true) {
             Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
         } else {
-            self.steps(world, endpoint, windows, word)
+            self.steps(world, endpoint, windows, word, rest)
         };
         if self.touches {
             endpoint.touching(false);
         }
         self.runs += 1;
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                world.note_run(windows, call, &self.schedule);
+                Ok(())
+            }
             Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
         }
     }
@@ -64,13 +68,15 @@ impl Executable {
         endpoint: &mut Endpoint,
         windows: &[&WindowCore],
         word: u64,
+        rest: u32,
     ) -> Result<(), Stop> {
+        let head = |kind: u32| header(word, kind, rest);
         self.exposed.clear();
         for at in 0..self.steps.len() {
             match &self.steps[at] {
                 Step::Expose(peer) => {
                     self.exposed.push(*peer);
-                    note(world, endpoint, *peer, word, kind::ENTRY)?;
+                    note(world, endpoint, *peer, head(kind::ENTRY))?;
                 }
                 Step::Reclaim(buffer) => {
                     let bound = &self.buffers[*buffer];
@@ -128,20 +134,19 @@ impl Executable {
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
                     // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
-                    unsafe { endpoint.post(bound.peer, header(word, kind::PAYLOAD, 0), payload, *bytes) }?;
+                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
                 Step::Await(peer, frame) => {
                     let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
-                    let good = (arrival.header.word == word || without(Wait::Word))
-                        && match frame {
-                            Frame::Entry => arrival.header.kind == kind::ENTRY,
-                            Frame::Done => arrival.header.kind == kind::DONE,
-                            Frame::Data { bytes } => {
-                                arrival.header.kind == kind::PAYLOAD && arrival.len as u64 == *bytes
-                            }
-                        };
+                    let (said, word_kept) = (arrival.header, !without(Wait::Word));
+                    let is = |kind| if word_kept { said == head(kind) } else { said.kind == kind };
+                    let good = match frame {
+                        Frame::Entry => is(kind::ENTRY),
+                        Frame::Done => is(kind::DONE),
+                        Frame::Data { bytes } => is(kind::PAYLOAD) && arrival.len as u64 == *bytes,
+                    };
                     if !good {
                         return Err(Stop::Other(*peer));
                     }
@@ -169,7 +174,7 @@ impl Executable {
                     self.open[*peer] = None;
                     endpoint.release(*peer);
                 }
-                Step::Done(peer) => note(world, endpoint, *peer, word, kind::DONE)?,
+                Step::Done(peer) => note(world, endpoint, *peer, head(kind::DONE))?,
             }
         }
         Ok(())
@@ -243,9 +248,9 @@ fn wait_for<R>(
 }
 
 /// Post a frame without a payload.
-fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, word: u64, kind: u32) -> Result<(), Lost> {
+fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, head: Header) -> Result<(), Lost> {
     // SAFETY: there is no payload.
-    unsafe { endpoint.post(peer, header(word, kind, 0), std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
+    unsafe { endpoint.post(peer, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
     world.posted(peer);
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Applying puts and accumulates to this rank's own memory, origins ascending.
 
+use super::reads::lender;
 use super::{Fence, INLINE, Letters};
+use crate::call::WindowKey;
 use crate::element::Element;
 use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
 use crate::transport::{Record, Transport};
@@ -8,11 +10,13 @@ use crate::window::WindowCore;
 use crate::world::Traffic;
 use crate::{element_type, kernel, wire};
 use fencepost_planner::element::Op;
+use std::cell::Cell;
 
 impl Fence<'_> {
-    /// Apply puts and accumulates, origins ascending.
-    pub(super) fn apply(&mut self, all: &Letters) {
+    /// Apply puts and accumulates, origins ascending. What was lent is read in place, or was `borrowed` before.
+    pub(super) fn apply(&mut self, all: &Letters, borrowed: Option<&[u8]>) {
         let me = self.world.rank;
+        let staged = Cell::new(borrowed.map_or(std::ptr::null(), <[u8]>::as_ptr));
         for window in self.windows {
             let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in 0..self.world.size {
@@ -29,12 +33,13 @@ impl Fence<'_> {
                                 let inline = letter.inline;
                                 let items = Items::Records(&inline[..(letter.count as usize).min(2)]);
                                 // SAFETY: this rank's own memory, in its own fence, all reads done.
-                                unsafe { (window.apply)(base, len, items, &[], &[]) };
+                                unsafe { (window.apply)(base, len, items, &Operands::none()) };
                                 continue;
                             }
                         }
                     }
-                    self.apply_from(window, origin);
+                    let staged = borrowed.map(|_| &staged);
+                    self.apply_from(window, origin, staged);
                 } else {
                     wire::apply(window, origin, base, len);
                 }
@@ -45,9 +50,10 @@ impl Fence<'_> {
             .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
     }
 
-    /// Apply what lies in the outbox of `origin`, whose values are shared.
+    /// Apply what lies in the outbox of `origin`, whose values are shared. What was lent is read in place, or from where it
+    /// was staged.
     #[inline]
-    pub(super) fn apply_from(&self, window: &WindowCore, origin: usize) {
+    pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;
         let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
         let region = if origin == me {
@@ -59,10 +65,12 @@ impl Fence<'_> {
         // which waits for this rank's next letter.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
-            let items = Items::Records(&outbox.records);
+            let in_place = |key| lender(self.windows, key, origin);
+            let lent = staged.map_or(Lent::InPlace(&in_place), Lent::Borrowed);
+            let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, lent };
             // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
             // against this length.
-            unsafe { (window.apply)(base, len, items, &outbox.wide, &outbox.bytes) };
+            unsafe { (window.apply)(base, len, Items::Records(&outbox.records), &operands) };
         }
     }
 }
@@ -75,28 +83,49 @@ pub(crate) enum Items<'a> {
     Split(&'a [u64], &'a [u8]),
 }
 
+/// What records that say not all themselves refer to.
+pub(crate) struct Operands<'a> {
+    pub(crate) wide: &'a [Wide],
+    /// Their elements,
+    pub(crate) bytes: &'a [u8],
+    /// or where those are that were lent.
+    pub(crate) lent: Lent<'a>,
+}
+
+impl Operands<'_> {
+    /// Records say all themselves.
+    pub(crate) fn none() -> Self {
+        Self { wide: &[], bytes: &[], lent: Lent::Nothing }
+    }
+}
+
+/// Where the elements of sections are that were lent.
+pub(crate) enum Lent<'a> {
+    /// There are none.
+    Nothing,
+    /// Where they belong: in the origin's part of this window.
+    InPlace(&'a dyn Fn(WindowKey) -> *const u8),
+    /// One after another in the order that they are applied in, from here on.
+    Borrowed(&'a Cell<*const u8>),
+}
+
 /// How many records ahead memory is asked for: some cache lines.
 const AHEAD: usize = 32;
 
 /// Applies operations to a window of one element type.
-pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &[Wide], &[u8]);
+pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &Operands<'_>);
 
 /// Apply `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement lies in it.
-pub(crate) unsafe fn apply<T: Element>(
-    base: *mut u8,
-    len: usize,
-    items: Items<'_>,
-    wide: &[Wide],
-    bytes: &[u8],
-) {
+/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement lies in it; what is
+/// lent is where [`Lent`] says, and nobody writes it.
+pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'_>, operands: &Operands<'_>) {
     let one = |head: Head, value: u64| {
         let code = head.code();
         if code == WIDE {
             // SAFETY: passed on.
-            unsafe { apply_wide(base, element_type::<T>(), &wide[head.at()], bytes) };
+            unsafe { apply_wide(base, element_type::<T>(), &operands.wide[head.at()], operands) };
             return;
         }
         let at = head.at();
@@ -164,21 +193,36 @@ unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Rec
 }
 
 /// # Safety
-/// As [`apply`]; the source is `Bytes` and in `bytes`.
+/// As [`apply`].
 unsafe fn apply_wide(
     base: *mut u8,
     element: fencepost_planner::element::ElementType,
     wide: &Wide,
-    bytes: &[u8],
+    operands: &Operands<'_>,
 ) {
-    let WideSource::Bytes(at) = wide.source else {
-        debug_assert!(false, "sections were read before the letter was sent");
-        return;
+    let size = element.size as usize;
+    let len = wide.remote.size() * size;
+    let from = match (&wide.source, &operands.lent) {
+        (WideSource::Bytes(at), _) => operands.bytes[*at..at + len].as_ptr(),
+        (WideSource::Section(..), Lent::Borrowed(next)) => next.replace(next.get().wrapping_add(len)),
+        (WideSource::Section(key, section), Lent::InPlace(lender)) => {
+            let from = lender(*key);
+            return match op_of(wide.code) {
+                // SAFETY: the section was checked by its owner, which does not write it before this rank has settled; the
+                // datatype lies in this rank's window.
+                None => unsafe { kernel::copy(from, section, base, &wide.remote, size) },
+                // SAFETY: as above, and the operator was checked at the call.
+                Some(op) => unsafe { kernel::combine_copy(op, element, from, section, base, &wide.remote) },
+            };
+        }
+        (WideSource::Section(..), Lent::Nothing) => {
+            debug_assert!(false, "nothing is lent to a rank that is not reached");
+            return;
+        }
     };
-    let from = bytes[at..at + wide.remote.size() * element.size as usize].as_ptr();
     match op_of(wide.code) {
         // SAFETY: the datatype lies in the window, and `from` has as many elements.
-        None => unsafe { kernel::unpack(from, base, &wide.remote, element.size as usize) },
+        None => unsafe { kernel::unpack(from, base, &wide.remote, size) },
         // SAFETY: as above.
         Some(op) => unsafe { kernel::combine(op, element, base, &wide.remote, from) },
     }

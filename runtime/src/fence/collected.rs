@@ -4,11 +4,16 @@ use crate::outbox::Outbox;
 use crate::pending::Pending;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
+use std::panic::Location;
 
 impl WindowCore {
-    /// After a fence that went through: fill the other set, which nobody reads any more.
-    pub(super) fn next_set(&self) {
+    /// After a fence that went through, at this line: fill the other set, which nobody reads any more.
+    pub(super) fn next_set(&self, site: &'static Location<'static>) {
         self.closed.set(false);
+        if self.apart {
+            self.watch();
+            self.begins(site);
+        }
         if !self.short.get() {
             self.allow(true);
         }
@@ -17,6 +22,21 @@ impl WindowCore {
         if self.apart {
             self.wire.borrow_mut().settled();
         }
+    }
+
+    /// The epoch that begins here begins at this line.
+    pub(crate) fn begins(&self, site: &'static Location<'static>) {
+        self.habit.borrow_mut().begins(std::ptr::from_ref(site).addr());
+    }
+
+    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached.
+    fn watch(&self) {
+        let wire = self.wire.borrow();
+        let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
+            // SAFETY: the set that was filled is touched by its owner only.
+            wire.left[target].bytes + unsafe { &*self.region.outbox(self.set.get(), target) }.bytes()
+        });
+        self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.changed.get());
     }
 
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
@@ -30,6 +50,7 @@ impl WindowCore {
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);
+        self.notes.borrow_mut().clear();
         self.wire.borrow_mut().forget();
     }
 

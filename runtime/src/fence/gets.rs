@@ -1,8 +1,8 @@
 //! Gets: what was asked for is read from M, and lands when nobody reads any more.
 
+use super::Fence;
 use super::apply::move_one;
 use super::sources::find;
-use super::{Fence, READS};
 use crate::kernel;
 use crate::pending::{Get, Into as Landing, ONE, Pending};
 use crate::transport::Transport;
@@ -12,11 +12,11 @@ use crate::wire;
 use fencepost_planner::Result;
 
 impl Fence<'_> {
-    /// Read what was asked for from M, wait until nobody reads any more, and land it.
-    pub(super) fn get(&mut self, word: u64, flags: u32) -> Result<()> {
+    /// Read what was asked for from M, and stage it; answer what others ask for.
+    pub(super) fn stage(&mut self, word: u64) -> Result<()> {
         let me = self.world.rank;
         if without(Wait::ReadsFirst) {
-            self.windows.iter().for_each(|window| self.apply_from(window, me));
+            self.windows.iter().for_each(|window| self.apply_from(window, me, None));
         }
         wire::answer(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))?;
@@ -58,19 +58,16 @@ impl Fence<'_> {
             }
             pending.staged = staged;
         }
-        if !without(Wait::Landing) {
-            wire::take_answers(self.world, self.endpoint, self.windows, word)
-                .map_err(|lost| self.world.lost(&lost, self.call))?;
+        if without(Wait::Landing) {
+            return Ok(());
         }
-        if flags & READS != 0 && !without(Wait::Leaving) {
-            self.settle()?;
-        }
-        self.land();
-        Ok(())
+        wire::take_answers(self.world, self.endpoint, self.windows, word)
+            .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Land gets in program order: that of each window, and across windows by their places among all gets.
-    fn land(&self) {
+    /// Land gets in program order: that of each window, and across windows by their places among all gets. `staged` is
+    /// whether they were; else each is read where it is, and nothing here is read by anybody but what others look at.
+    pub(super) fn land(&self, staged: bool) {
         if let [window] = self.windows {
             let pending = window.pending.borrow();
             if !pending.words.is_empty() {
@@ -83,7 +80,7 @@ impl Fence<'_> {
             }
             let mut at = 0;
             for get in &*pending.gets {
-                at = self.land_one(window, &pending, get, at);
+                at = self.land_one(window, &pending, get, staged, at);
             }
             return;
         }
@@ -104,14 +101,18 @@ impl Fence<'_> {
             let Some((_, w)) = next.min() else { break };
             let pending = self.windows[w].pending.borrow();
             let (next, at) = heads[w];
-            heads[w] = (next + 1, self.land_one(self.windows[w], &pending, &pending.gets[next], at));
+            heads[w] = (next + 1, self.land_one(self.windows[w], &pending, &pending.gets[next], staged, at));
         }
     }
 
-    /// Land what is staged at `at`; where what follows is staged.
-    fn land_one(&self, window: &WindowCore, pending: &Pending, get: &Get, at: usize) -> usize {
+    /// Land what is staged at `at`, or read it where it is; where what follows is staged.
+    fn land_one(&self, window: &WindowCore, pending: &Pending, get: &Get, staged: bool, at: usize) -> usize {
         let size = window.element.size as usize;
         let end = at + pending.count(get) * size;
+        if !staged {
+            self.land_straight(window, pending, get);
+            return end;
+        }
         let bytes = &pending.staged[at..end];
         if get.wide == ONE {
             // SAFETY: checked against this rank's part at the call; the rest as below.
@@ -132,5 +133,27 @@ impl Fence<'_> {
             },
         }
         end
+    }
+
+    /// Copy what a get asks for from where it is to where it lands.
+    fn land_straight(&self, window: &WindowCore, pending: &Pending, get: &Get) {
+        let size = window.element.size as usize;
+        let wide = &pending.wide[get.wide as usize];
+        let from = window.peers[get.target as usize].base;
+        match &wide.landing {
+            Landing::Ticket(slot) => slot.fill_with(wide.remote.size() * size, |to| {
+                // SAFETY: what is asked for was checked against the target's length; the target writes none of it before
+                // this rank has settled; `to` has room for as many elements.
+                unsafe { kernel::pack(from, &wide.remote, size, to) }
+            }),
+            Landing::Section(key, section) => {
+                let into = find(self.windows, *key).expect("checked as the fence was entered");
+                // SAFETY: as above; the section was checked against this rank's part, of which nobody reads what is
+                // written here (`Reads::first`).
+                unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
+            }
+            // SAFETY: as above; the scoped epoch holds the borrow of as many bytes until after this fence.
+            Landing::Borrowed(to) => unsafe { kernel::pack(from, &wide.remote, size, *to) },
+        }
     }
 }

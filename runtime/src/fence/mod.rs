@@ -4,12 +4,15 @@
 //! how much there is for it. Where values are shared, the reader takes operations from the sender's outbox; elsewhere
 //! they travelled in frames before the letter, so a letter settles the count. Then, on each rank:
 //!
-//! 1. sections that are sources were read before the letter was sent, so they hold M whatever happens later (W2);
+//! 1. sections that are sources were read before the letter was sent, so they hold M whatever happens later (W2); or they
+//!    are *lent*, and read in place by their target;
 //! 2. when all letters are in and agree, gets read M: directly where memory is reached, else the target answers;
-//! 3. when anybody read another's memory directly, all wait until all have finished reading (W2, W3);
+//! 3. where others read what is written here, all that this rank reads of others is staged, and it waits until those who
+//!    read its memory have finished (W2, W3);
 //! 4. gets land, in program order;
 //! 5. puts and accumulates are applied by origin rank, then program order, each rank to its own memory only (W3);
-//! 6. outboxes and letters exist twice and are used in turn: a rank that fills a set again has seen the letter that each
+//! 6. where others read nothing that is written here, it waits for them now (W3);
+//! 7. outboxes and letters exist twice and are used in turn: a rank that fills a set again has seen the letter that each
 //!    reader sent after it had finished with it (W4, W5).
 //!
 //! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every letter: nothing is
@@ -20,27 +23,34 @@ mod call;
 mod collected;
 mod disagree;
 mod gets;
+mod reads;
 mod sources;
 
-pub(crate) use apply::{Apply, Items, apply};
+pub(crate) use apply::{Apply, Items, Lent, Operands, apply};
 pub(crate) use call::{Call, hash};
 
 use crate::assertions::Assertions;
-use crate::pending::Get;
+use crate::explain::Went;
 use crate::transport::{Endpoint, Frame, Header, Lost, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
+use call::letter_word;
 use fencepost_planner::{Class, Error, Result};
+use reads::Reads;
 use sources::prepare;
 
 /// This rank's superstep failed: nothing may be applied.
 const FAILED: u32 = 1;
-/// This rank reads memory of others directly.
+/// This rank's gets read memory of the one that this is for.
 const READS: u32 = 2;
 /// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
+/// Sections for the one that this is for are lent: it reads memory of this rank.
+const LENDS: u32 = 8;
+/// All that this rank reads of the one that this is for is listed in the outbox.
+const LISTED: u32 = 16;
 
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
@@ -102,20 +112,26 @@ pub(crate) fn fence(
         call = world.ordered(&call);
     }
     let call = &call;
-    let failed = match failed {
-        Some(error) => Some(error),
-        None => {
-            world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)).err()
-        }
+    let prepared = match failed {
+        Some(error) => Err(error),
+        None => world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)),
     };
-    let mut fence = Fence { world, windows, call, endpoint: &mut world.endpoint.borrow_mut(), frames: 0 };
-    let result = fence.run(failed);
+    let (listed, failed) = match prepared {
+        Ok(listed) => (listed, None),
+        Err(error) => (false, Some(error)),
+    };
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let result = Fence { listed, ..Fence::new(world, windows, call, endpoint, 0) }.run(failed);
     world.supersteps.fenced(result.is_err());
+    if let Ok(reads) = &result {
+        let Reads { reads, read, first } = *reads;
+        world.note_fence(windows, call, &Went { reads, read, first, straight: listed && !first });
+    }
     match result {
-        Ok(()) => windows.iter().for_each(|window| window.next_set()),
+        Ok(_) => windows.iter().for_each(|window| window.next_set(call.site)),
         Err(_) => windows.iter().for_each(|window| window.discard()),
     }
-    result
+    result.map(drop)
 }
 
 /// [`fence`], with what the program promises.
@@ -148,11 +164,29 @@ struct Fence<'a> {
     endpoint: &'a mut Endpoint,
     /// Frames that were posted to each rank for this call already.
     frames: usize,
+    /// Whether all that this rank gets is listed for those it is got from.
+    listed: bool,
+    /// Whether this rank's gets read memory of others.
+    asks: bool,
+    /// Whether this rank lends sections.
+    lends: bool,
+}
+
+impl<'a> Fence<'a> {
+    fn new(
+        world: &'a WorldCore,
+        windows: &'a [&'a WindowCore],
+        call: &'a Call,
+        endpoint: &'a mut Endpoint,
+        frames: usize,
+    ) -> Self {
+        Self { world, windows, call, endpoint, frames, listed: false, asks: false, lends: false }
+    }
 }
 
 /// Come together for a call that fences no window; one frame was posted to each other rank for it.
 pub(crate) fn meet(world: &WorldCore, call: &Call) -> Result<()> {
-    Fence { world, windows: &[], call, endpoint: &mut world.endpoint.borrow_mut(), frames: 1 }.run(None)
+    Fence::new(world, &[], call, &mut world.endpoint.borrow_mut(), 1).run(None).map(drop)
 }
 
 /// The payload of the next frame from `from`, which must be of this kind.
@@ -186,45 +220,63 @@ pub(crate) fn bytes_of(
 }
 
 impl Fence<'_> {
-    fn run(&mut self, failed: Option<Error>) -> Result<()> {
-        let word = self.world.next_word(hash(self.call, self.windows));
-        let flags = self.publish(word, failed.is_some())?;
+    /// Gives who read whose memory.
+    fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
+        let hash = hash(self.call, self.windows);
+        let word = self.world.next_word(hash as u32);
+        let letters = letter_word(word, hash);
+        let flags = self.publish(word, letters, failed.is_some())?;
         if without(Wait::Entry) {
-            self.get(word, 0)?;
+            self.stage(word)?;
         }
-        let all = self.read_letters(word, flags)?;
+        let all = self.read_letters(letters, flags)?;
         if all.disagreement != Disagreement::No {
             return Err(self.explain(word, failed, &all));
         }
         if self.windows.is_empty() {
-            return Ok(());
+            return Ok(Reads::default());
         }
         self.world.changed.set(self.world.reaches_all || all.flags & CHANGED != 0);
+        let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
+        let reads = self.reads(&all);
+        let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
+        let borrowed = match self.take_in(word, &all, staged, reads) {
+            Ok(borrowed) => borrowed,
+            Err(error) => {
+                // Others may still read this rank's memory.
+                let _: Result<()> = self.settle(reads);
+                return Err(error);
+            }
+        };
+        if reads.first {
+            self.settle(reads)?;
+        }
+        if gets {
+            self.land(staged);
+        }
+        self.apply(&all, borrowed.as_deref());
+        if !reads.first {
+            self.settle(reads)?;
+        }
+        Ok(reads)
+    }
+
+    /// Take what others sent, and read what has to be read before anything is written. Gives what was lent, where that is
+    /// some of it.
+    fn take_in(&mut self, word: u64, all: &Letters, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
         if !all.quiet {
             self.receive(word)?;
         }
-        let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
-        if (gets || all.flags & READS != 0 || !self.world.reaches_all) && !without(Wait::Entry) {
-            self.get(word, all.flags)?;
+        if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
+            self.stage(word)?;
         }
-        self.apply(&all);
-        Ok(())
+        Ok(reads.first.then(|| self.borrow()))
     }
 
     /// Send frames and letters. Gives this rank's flags.
-    fn publish(&mut self, word: u64, failed: bool) -> Result<u32> {
+    fn publish(&mut self, word: u64, letters: u64, failed: bool) -> Result<u32> {
         let me = self.world.rank;
         let mut flags = if failed { FAILED } else { 0 };
-        if !failed {
-            for window in self.windows {
-                let pending = window.pending.borrow();
-                let elsewhere =
-                    |get: &Get| get.target as usize != me && self.endpoint.reaches(get.target as usize);
-                if pending.gets.iter().any(elsewhere) {
-                    flags |= READS;
-                }
-            }
-        }
         for to in 0..self.world.size {
             if to == me {
                 continue;
@@ -247,9 +299,21 @@ impl Fence<'_> {
             if to == me {
                 continue;
             }
+            let reaches = self.endpoint.reaches(to);
+            let asks =
+                !failed && reaches && self.windows.iter().any(|window| window.pending.borrow().asks(to));
+            let mut own = flags;
+            if asks {
+                own |= READS | if self.listed { LISTED } else { 0 };
+                self.asks = true;
+            }
+            if !failed && reaches && self.lent_to(to) {
+                own |= LENDS;
+                self.lends = true;
+            }
             let here = self.endpoint.shares(to) || self.in_letter(to);
             let letter = self.endpoint.letter(to);
-            letter.flags = flags;
+            letter.flags = own;
             if failed || here {
                 letter.count = 0;
                 letter.address = self.frames;
@@ -273,7 +337,7 @@ impl Fence<'_> {
         }
         self.world.board.enter(self.world.rank, self.call.site, self.windows);
         self.endpoint.announce(word);
-        self.endpoint.publish(word).map_err(|lost| self.world.lost(&lost, self.call))?;
+        self.endpoint.publish(letters).map_err(|lost| self.world.lost(&lost, self.call))?;
         Ok(flags)
     }
 
@@ -294,7 +358,7 @@ impl Fence<'_> {
 
     /// Wait for everybody's letter.
     fn read_letters(&mut self, word: u64, mine: u32) -> Result<Letters> {
-        let mut all = Letters { flags: mine, quiet: true, disagreement: Disagreement::No };
+        let mut all = Letters { flags: mine, quiet: true, unlisted: false, disagreement: Disagreement::No };
         if mine & FAILED != 0 {
             all.disagreement = Disagreement::Failed;
         }
@@ -309,6 +373,7 @@ impl Fence<'_> {
             }
             all.flags |= flags;
             all.quiet &= count == 0;
+            all.unlisted |= flags & (READS | LISTED) == READS;
             if seen != word && !without(Wait::Word) {
                 all.disagreement = Disagreement::Words;
             } else if flags & FAILED != 0 && !matches!(all.disagreement, Disagreement::Words) {
@@ -334,23 +399,6 @@ impl Fence<'_> {
         }
         Ok(())
     }
-
-    /// Wait until every rank has read what it wanted. A rank that is lost reads no more.
-    fn settle(&mut self) -> Result<()> {
-        let mut lost = self.endpoint.settle().err();
-        for from in 0..self.world.size {
-            if from == self.world.rank {
-                continue;
-            }
-            if let Err(gone) = wait(self.endpoint, |endpoint| Ok(endpoint.settled(from)?.then_some(()))) {
-                lost.get_or_insert(gone);
-            }
-        }
-        match lost {
-            Some(lost) => Err(self.world.lost(&lost, self.call)),
-            None => Ok(()),
-        }
-    }
 }
 
 /// What all letters say together.
@@ -358,6 +406,8 @@ struct Letters {
     flags: u32,
     /// Nobody sent this rank anything.
     quiet: bool,
+    /// Somebody reads this rank's memory and does not say which elements.
+    unlisted: bool,
     disagreement: Disagreement,
 }
 

@@ -1,18 +1,26 @@
-//! What a rank does by itself before its letter: it sees what is wrong, and reads the sections that are sources.
+//! What a rank does by itself before its letter: it sees what is wrong, reads the sections that are sources or decides to
+//! lend them, and lists what it will read in place.
 
 use super::Call;
 use crate::call::WindowKey;
 use crate::kernel;
-use crate::outbox::{Outbox, WideSource};
-use crate::pending::{Into as Landing, Pending};
-use crate::transport::Transport;
+use crate::outbox::{Outbox, Wide, WideSource};
+use crate::pending::{Into as Landing, ONE, Pending};
+use crate::transport::{Endpoint, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::units::Nanos;
 use fencepost_planner::{Class, Result};
 
-/// What one rank can see is wrong; and sections that are sources are read.
-pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+/// More gets than this an epoch are not listed one by one.
+const LISTED: usize = 64;
+
+/// What one rank can see is wrong; sections that are sources are read, or lent. Gives whether all that this rank gets is
+/// listed for those it is got from, so that it may land where it is read.
+pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
         if window.key.world != world.id {
             return Err(call.error(world, Class::Win, "a window of another world cannot be fenced here"));
@@ -21,13 +29,18 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             return Err(call.error(world, Class::Win, "a window is named twice in one fence"));
         }
     }
+    let endpoint = &*world.endpoint.borrow();
+    let mut lend = None;
     for window in windows {
         let set = window.set.get();
         for target in 0..world.size {
             // SAFETY: the set being filled is touched by its owner only.
             let outbox = unsafe { &mut *window.region.outbox(set, target) };
             if outbox.sections > 0 {
-                read_sections(outbox, windows, call, world)?;
+                let shared = target != world.rank && endpoint.shares(target);
+                let lend =
+                    shared.then(|| *lend.get_or_insert_with(|| lending_pays(world, windows, endpoint)));
+                read_sections(outbox, windows, call, world, lend)?;
             }
         }
         for get in &window.pending.borrow().wide {
@@ -36,6 +49,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             }
         }
         let pending = &mut *window.pending.borrow_mut();
+        pending.ask(world.size);
         let size = window.element.size as usize;
         let bytes = pending.elements().and_then(|elements| elements.checked_mul(size));
         pending.staged.clear();
@@ -46,7 +60,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             answerable(window, pending, call)?;
         }
     }
-    Ok(())
+    Ok(list(world, windows, endpoint))
 }
 
 /// Whether ranks whose memory is not reached will answer all that is asked of them.
@@ -67,10 +81,54 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-fn read_sections(outbox: &mut Outbox, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
+/// Whether lending the sections that ask for no mode saves more than waiting for their readers costs.
+fn lending_pays(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
+    let machine = Machine::default();
+    let mut saved = None;
+    for window in windows {
+        for target in (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.shares(to)) {
+            // SAFETY: the set being filled is touched by its owner only.
+            let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
+            for wide in &outbox.wide {
+                if let Some(gain) = gain(wide, window, &machine) {
+                    *saved.get_or_insert(Nanos(0.0)) += Nanos(gain.0.max(0.0));
+                }
+            }
+        }
+    }
+    world.note_saved(saved);
+    saved.is_some_and(|saved| saved.0 > machine.entry_and_done().0)
+}
+
+/// What lending this operation's section saves, where `auto` may.
+fn gain(wide: &Wide, window: &WindowCore, machine: &Machine) -> Option<Nanos> {
+    let WideSource::Section(_, section) = &wide.source else { return None };
+    let saved = machine.saved_by_copying(section, &wide.remote, window.element.size);
+    (wide.mode == Mode::Auto).then_some(saved)
+}
+
+/// Read the sections that are to go into the outbox's arena; the others are left, and lent. `lend` is whether those that
+/// ask for no mode are lent where that saves anything; `None` where nothing can be.
+fn read_sections(
+    outbox: &mut Outbox,
+    windows: &[&WindowCore],
+    call: &Call,
+    world: &WorldCore,
+    lend: Option<bool>,
+) -> Result<()> {
+    let machine = Machine::default();
+    let mut lent = 0;
     for index in 0..outbox.wide.len() {
-        let WideSource::Section(key, section) = outbox.wide[index].source.clone() else { continue };
+        let wide = &outbox.wide[index];
+        let WideSource::Section(key, section) = wide.source.clone() else { continue };
         let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, call.site)) };
+        // What names elements again and again may be more than there is memory for where it has to be staged.
+        let small = section.size() <= source.peers[world.rank].len;
+        let wanted = |pays: bool| wide.mode == Mode::Direct || pays && gain(wide, source, &machine).is_some();
+        if small && lend.is_some_and(wanted) {
+            lent += 1;
+            continue;
+        }
         let size = source.element.size as usize;
         let at = section
             .size()
@@ -85,8 +143,37 @@ fn read_sections(outbox: &mut Outbox, windows: &[&WindowCore], call: &Call, worl
         unsafe { kernel::pack(source.region.base(), &section, size, outbox.bytes[at..].as_mut_ptr()) };
         outbox.wide[index].source = WideSource::Bytes(at);
     }
-    outbox.sections = 0;
+    outbox.sections = lent;
     Ok(())
+}
+
+/// Tell those that this rank gets from which elements, if it is a few gets that may be direct, none of them from itself.
+fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
+    let count: usize = windows.iter().map(|window| window.pending.borrow().gets.len()).sum();
+    if count == 0 || count > LISTED {
+        return false;
+    }
+    let straight = windows.iter().all(|window| {
+        let pending = window.pending.borrow();
+        pending.gets.iter().all(|get| {
+            let target = get.target as usize;
+            get.wide != ONE
+                && matches!(pending.wide[get.wide as usize].mode, Mode::Auto | Mode::Direct)
+                && target != world.rank
+                && endpoint.shares(target)
+        })
+    });
+    if straight {
+        for window in windows {
+            let pending = window.pending.borrow();
+            for get in &*pending.gets {
+                // SAFETY: the set being filled is touched by its owner only.
+                let outbox = unsafe { &mut *window.region.outbox(window.set.get(), get.target as usize) };
+                outbox.looks.push(pending.wide[get.wide as usize].remote.clone());
+            }
+        }
+    }
+    straight
 }
 
 pub(super) fn find<'w>(windows: &[&'w WindowCore], key: WindowKey) -> Option<&'w WindowCore> {

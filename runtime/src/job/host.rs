@@ -151,7 +151,9 @@ impl Serving {
     /// What the starter says; whether that was that it is over.
     fn listen(&mut self) -> Result<bool, String> {
         self.channel.flush().map_err(|why| why.to_string())?;
-        while let Some(message) = self.channel.receive().map_err(|why| format!("the starter is gone: {why}"))? {
+        while let Some(message) =
+            self.channel.receive().map_err(|why| format!("the starter is gone: {why}"))?
+        {
             self.heard = Instant::now();
             match message {
                 Message::Relay { rank, frame } => {

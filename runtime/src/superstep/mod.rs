@@ -139,6 +139,7 @@ pub fn enter<'w>(
             };
             return failed.and(Err(call.error(&world, Class::Intern, "a fence that failed ended well")));
         }
+        windows.iter().filter(|window| window.apart).for_each(|window| window.begins(call.site));
         let claim = match &bound {
             Some(ready) => {
                 ready.begin(windows, &call)?;

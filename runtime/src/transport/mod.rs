@@ -52,8 +52,7 @@ pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
 #[cfg(test)]
-#[allow(unused_imports, reason = "the models, which include this file, tamper with nothing")]
-pub(crate) use sim::Tamper;
+pub use sim::Tamper;
 pub use sim::{Lose, SimConfig, SimEnd, sim};
 #[doc(hidden)]
 #[cfg(all(target_os = "linux", feature = "processes"))]
@@ -78,7 +77,7 @@ pub struct Record {
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Letter {
-    /// The epoch's number (high half) and a hash of superstep and windows (low half); [`Transport::publish`] writes it.
+    /// A hash of the epoch's number, superstep and windows; [`Transport::publish`] writes it.
     pub word: u64,
     /// What else the fence has to say in one bit each.
     pub flags: u32,
@@ -94,11 +93,11 @@ pub struct Letter {
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The epoch's number and a hash of superstep, schedule and windows: every waiter compares it (W1).
+    /// The epoch's number (high half) and half of a hash of superstep, schedule and windows: every waiter compares it (W1).
     pub word: u64,
     /// What the frame is; the transports only count by it.
     pub kind: u32,
-    /// One more number, for the protocol.
+    /// One more number, for the protocol: for compiled supersteps the other half of the hash.
     pub extra: u32,
 }
 

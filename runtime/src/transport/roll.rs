@@ -89,7 +89,8 @@ impl Words {
             Loss::Died(how) => (4, &how[..]),
             Loss::Ended(why) => (5, &why[..]),
         };
-        let len = said.floor_char_boundary(TEXT);
+        let cut = (0..=TEXT.min(said.len())).rev().find(|&end| said.is_char_boundary(end));
+        let len = cut.unwrap_or(0);
         // SAFETY: claimed by this thread, and nobody reads before it is written.
         self.text.with_mut(|text| unsafe {
             (*text).rank = lost.rank as u32;

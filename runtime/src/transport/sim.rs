@@ -36,10 +36,14 @@ pub struct SimConfig {
     pub(crate) tamper: Option<Tamper>,
 }
 
+/// What is done with a frame from one rank to another, its header and its payload.
+#[cfg(test)]
+type Deed = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync;
+
 /// Called for every frame with its sender and its receiver.
 #[cfg(test)]
 #[derive(Clone)]
-pub(crate) struct Tamper(pub(crate) Arc<dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync>);
+pub struct Tamper(pub(crate) Arc<Deed>);
 
 #[cfg(test)]
 impl std::fmt::Debug for Tamper {

@@ -2,7 +2,7 @@
 
 use super::describe::{Description, Parts, parts, read_description};
 use super::{Arrived, Described, SLOTS, Wire, emptied};
-use crate::fence::{Call, Items, kind, wait};
+use crate::fence::{Call, Items, Lent, Operands, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
 use crate::transport::{Endpoint, Frame, Lost, Record, Transport};
 use crate::waits::{Wait, without};
@@ -157,15 +157,14 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
                 let records = Items::Records(records);
                 // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.
-                unsafe { (window.apply)(base, len, records, &[], &[]) };
+                unsafe { (window.apply)(base, len, records, &Operands::none()) };
                 continue;
             }
         };
         let (values, bytes) = arrived.values.split_at(arrived.records * 8);
+        let operands = Operands { wide: &description.wide, bytes, lent: Lent::Nothing };
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
-        unsafe {
-            (window.apply)(base, len, Items::Split(&description.heads, values), &description.wide, bytes)
-        };
+        unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &operands) };
         spare.push(emptied(arrived.values));
     }
 }

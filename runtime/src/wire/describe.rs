@@ -2,6 +2,7 @@
 
 use crate::outbox::{Outbox, Wide, WideSource};
 use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
 
 /// Bytes before a frame's description:
@@ -86,7 +87,12 @@ pub(super) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Opti
         bytes = rest;
         let at = usize::try_from(u64::from_le_bytes(head[1..9].try_into().ok()?)).ok()?;
         let remote = Datatype::decode(&mut bytes).ok()?;
-        into.wide.push(Wide { code: u64::from(head[0]), remote, source: WideSource::Bytes(at) });
+        into.wide.push(Wide {
+            code: u64::from(head[0]),
+            remote,
+            source: WideSource::Bytes(at),
+            mode: Mode::Auto,
+        });
     }
     into.gets.clear();
     for _ in 0..gets {

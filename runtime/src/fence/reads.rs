@@ -1,0 +1,191 @@
+//! Who reads whose memory in a fence, and what has to wait for that.
+//!
+//! A rank reads another's windows for its own gets, and for the sections that others lent it instead of copying them.
+//! Each says so in its letter to the one it reads, or lends to; and a rank that is read waits until those who read it
+//! have settled (W3). Whether it also has to wait before it writes its own memory (W2) it finds out by itself, since it
+//! alone writes it: it looks whether anything that lands there, or that others put, touches what is read. Mostly nothing
+//! does, and each element is copied once, from where it is to where it belongs. Else it first stages what it itself reads
+//! of others, says that it has done with them, and waits for its readers: as all who wait have said so, nobody waits for
+//! one that waits.
+
+use super::{Fence, LENDS, Letters, READS, wait};
+use crate::call::WindowKey;
+use crate::kernel;
+use crate::outbox::{Head, WIDE, Wide, WideSource};
+use crate::pending::{Into as Landing, ONE};
+use crate::transport::Transport;
+use crate::waits::{Wait, without};
+use crate::window::WindowCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::{Result, State};
+use std::cell::Cell;
+
+/// More comparisons than this are not worth it: it waits.
+const COMPARISONS: usize = 4096;
+
+/// What a rank has to do with the memory of others in a fence.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reads {
+    /// This rank reads that of others.
+    pub(super) reads: bool,
+    /// Others read this rank's.
+    pub(super) read: bool,
+    /// What is written here is read by others: all reads are over before anything is written.
+    pub(super) first: bool,
+}
+
+/// The memory of `origin` that a section of it lies in.
+pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
+    let window =
+        super::sources::find(windows, key).expect("a section's window is in its fence, as all letters say");
+    window.peers[origin].base
+}
+
+impl Fence<'_> {
+    /// What this rank reads, and who reads it, once all letters are in.
+    pub(super) fn reads(&self, all: &Letters) -> Reads {
+        let reads = self.asks || all.flags & LENDS != 0;
+        let read = self.lends || all.flags & READS != 0;
+        Reads { reads, read, first: read && self.meets(all) }
+    }
+
+    /// Whether something that is written to this rank's memory may be read by others.
+    fn meets(&self, all: &Letters) -> bool {
+        let me = self.world.rank;
+        let writes = !all.quiet
+            || self.windows.iter().any(|window| {
+                // SAFETY: as in `each_write`.
+                let own = unsafe { &*window.region.outbox(window.set.get(), me) };
+                !own.is_empty() || !window.pending.borrow().gets.is_empty()
+            });
+        if !writes {
+            return false;
+        }
+        if all.unlisted || !self.world.shares_all {
+            return true;
+        }
+        let left = Cell::new(COMPARISONS);
+        self.windows.iter().any(|window| {
+            let set = window.set.get();
+            (0..self.world.size).any(|other| {
+                // SAFETY: this rank's own set, filled before its letter.
+                let own = unsafe { &*window.region.outbox(set, other) };
+                let mut lent = own.wide.iter().filter_map(|wide| match &wide.source {
+                    WideSource::Section(key, section) if own.sections > 0 => {
+                        Some((super::sources::find(self.windows, *key)?, section))
+                    }
+                    _ => None,
+                });
+                let Some(region) = &window.peers[other].region else { return true };
+                // SAFETY: filled by the other rank before its letter, which this rank has read; it will not touch it
+                // before its fence after the next.
+                let theirs = unsafe { &*region.outbox(set, me) };
+                let mut looks = theirs.looks.iter().map(|look| (*window, look));
+                lent.any(|(window, read)| self.written(window, read, &left))
+                    || looks.any(|(window, read)| self.written(window, read, &left))
+            })
+        })
+    }
+
+    /// Whether any of these elements of this rank's part of `window` are written, or may be.
+    fn written(&self, window: &WindowCore, read: &Datatype, left: &Cell<usize>) -> bool {
+        let me = self.world.rank;
+        let touched = |write: &Datatype| {
+            left.set(left.get().saturating_sub(1));
+            left.get() == 0 || read.overlaps(write)
+        };
+        let lands = self.windows.iter().any(|other| {
+            let pending = other.pending.borrow();
+            pending.gets.iter().any(|get| {
+                if get.wide == ONE {
+                    return other.key == window.key
+                        && touched(&Datatype::run(get.into as usize..get.into as usize + 1));
+                }
+                match &pending.wide[get.wide as usize].landing {
+                    Landing::Section(key, section) => *key == window.key && touched(section),
+                    _ => false,
+                }
+            })
+        });
+        lands
+            || (0..self.world.size).any(|origin| {
+                let Some(region) = &window.peers[origin].region else { return true };
+                // SAFETY: the origin filled this set before its letter and will not touch it before its fence after the
+                // next, which waits for this rank's next letter.
+                let outbox = unsafe { &*region.outbox(window.set.get(), me) };
+                left.set(left.get().saturating_sub(outbox.records.len() / 8));
+                let inside = |at: usize| read.low() <= at as i64 && (at as i64) < read.high();
+                outbox.wide.iter().any(|wide| touched(&wide.remote))
+                    || outbox.records.iter().any(|record| {
+                        let head = Head(record.head);
+                        head.code() != WIDE && inside(head.at())
+                    })
+            })
+    }
+
+    /// Read what others lent this rank, in the order that it will be applied in.
+    pub(super) fn borrow(&mut self) -> Vec<u8> {
+        let (me, mut staged) = (self.world.rank, Vec::new());
+        for window in self.windows {
+            let size = window.element.size as usize;
+            for origin in (0..self.world.size).filter(|&origin| origin != me && self.endpoint.shares(origin))
+            {
+                let Some(region) = &window.peers[origin].region else { continue };
+                // SAFETY: as in `written`.
+                let outbox = unsafe { &*region.outbox(window.set.get(), me) };
+                if outbox.sections == 0 {
+                    continue;
+                }
+                for Wide { source, .. } in &outbox.wide {
+                    let WideSource::Section(key, section) = source else { continue };
+                    let at = staged.len();
+                    staged.resize(at + section.size() * size, 0);
+                    // SAFETY: the origin has checked the section, and writes its memory only when this rank has settled;
+                    // there is room for as many elements.
+                    unsafe {
+                        kernel::pack(
+                            lender(self.windows, *key, origin),
+                            section,
+                            size,
+                            staged[at..].as_mut_ptr(),
+                        )
+                    };
+                }
+            }
+        }
+        staged
+    }
+
+    /// This rank has read what it wanted; wait until those who read its memory have, too. One that is lost reads no more.
+    pub(super) fn settle(&mut self, reads: Reads) -> Result<()> {
+        if without(Wait::Leaving) {
+            return Ok(());
+        }
+        let mut lost = if reads.reads { self.endpoint.settle().err() } else { None };
+        for other in (0..self.world.size).filter(|&other| reads.read && other != self.world.rank) {
+            let asks =
+                self.endpoint.read(other).ok().flatten().is_some_and(|letter| letter.flags & READS != 0);
+            if !asks && !self.lent_to(other) {
+                continue;
+            }
+            if let Err(gone) = wait(self.endpoint, |endpoint| Ok(endpoint.settled(other)?.then_some(()))) {
+                lost.get_or_insert(gone);
+            }
+        }
+        match lost {
+            Some(lost) => {
+                let error = self.world.lost(&lost, self.call);
+                Err(if reads.first { error } else { error.leaving(State::Mixed) })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this rank lends something to `other`.
+    pub(super) fn lent_to(&self, other: usize) -> bool {
+        self.windows.iter().any(|window| {
+            // SAFETY: this rank's own set, filled before its letter.
+            unsafe { &*window.region.outbox(window.set.get(), other) }.sections > 0
+        })
+    }
+}

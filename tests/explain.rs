@@ -1,0 +1,140 @@
+//! `World::explain_last`: what the last epoch did and why, whatever it was.
+
+use fencepost::prelude::*;
+use fencepost::transport::SimConfig;
+use fencepost::{Mode, Op, Ranks, TransportKind, ranks};
+
+fn told(ranks: Ranks, program: impl Fn(&World) -> Result<String> + Sync) -> Result<Vec<String>> {
+    ranks.explain(true).run(program)
+}
+
+fn apart() -> Ranks {
+    ranks(2).transport(TransportKind::Sim(SimConfig { seed: 3, ..SimConfig::default() }))
+}
+
+/// All of them are in it, each in a line of its own or not.
+fn says(text: &str, all: &[&str]) {
+    for one in all {
+        assert!(text.contains(one), "`{one}` is not in\n{text}");
+    }
+}
+
+#[test]
+fn an_epoch_is_told_by_its_lines_and_by_what_they_moved() -> Result<()> {
+    let line = line!();
+    let texts = told(ranks(3), |world| {
+        let (me, next) = (world.rank(), (world.rank() + 1) % 3);
+        let mut u = world.window::<f64>(100)?;
+        for at in 0..10 {
+            u.put([at as f64]).to(next, at)?; // line + 6
+        }
+        u.accumulate(&[1.0; 4], Op::Sum).to(next, 20)?;
+        u.accumulate(&[1.0; 4], Op::Sum).mode(Mode::Aggregated).to((me + 2) % 3, 20)?;
+        u.get(50..51).from(next, 1)?;
+        let _asked = u.fetch(next, 0..5)?;
+        u.fence()?;
+        Ok(world.explain_last())
+    })?;
+    for (rank, text) in texts.iter().enumerate() {
+        let next = (rank + 1) % 3;
+        let at = |below: u32| format!("explain.rs:{}: ", line + below);
+        says(
+            text,
+            &[
+                &format!("on rank {rank}: dynamic"),
+                "sent: 0 messages, 0 bytes",
+                &format!("{}10 x put, 10 elements of 8 bytes, auto with ranks {next} of window 0", at(5)),
+                &format!("{}1 x accumulate SUM, 4 elements of 8 bytes, auto with ranks {next}", at(7)),
+                &format!("{}1 x accumulate SUM, 4 elements of 8 bytes, aggregated", at(8)),
+                &format!("{}1 x get with a section, 1 elements", at(9)),
+                &format!("{}1 x get, 5 elements", at(10)),
+            ],
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn direct_says_what_was_read_in_place_and_who_had_to_wait() -> Result<()> {
+    let run = |mode: Mode, into: usize| {
+        told(ranks(2).mode(mode), move |world| {
+            let mut u = world.window::<f64>(40_000)?;
+            u.put(0..20_000).to(1 - world.rank(), into)?;
+            u.fence()?;
+            Ok(world.explain_last())
+        })
+    };
+    for text in run(Mode::Direct, 20_000)?.iter().chain(&run(Mode::Auto, 20_000)?) {
+        says(
+            text,
+            &["direct: 1 sections of 160000 bytes", "a wait of ranks for those who read their memory"],
+        );
+    }
+    says(&run(Mode::Auto, 20_000)?[0], &["auto: reading sections in place saves"]);
+    for text in run(Mode::Direct, 10_000)? {
+        says(&text, &["direct: 1 sections", "a wait for readers before anything was written"]);
+    }
+    for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
+        let text = &run(mode, 20_000)?[0];
+        assert!(!text.contains("direct:") && !text.contains("wait"), "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn messages_are_counted_since_the_last_epoch_and_a_replay_is_called_one() -> Result<()> {
+    told(apart(), |world| {
+        let peer = 1 - world.rank();
+        let mut u = world.window::<u32>(8)?;
+        let mut texts = Vec::new();
+        for round in 0..3 {
+            u.put(&[round; 4]).to(peer, 2)?;
+            u.fence()?;
+            texts.push(world.explain_last());
+        }
+        says(&texts[0], &[": dynamic", "sent: 1 messages", "auto: window 0 is aggregated"]);
+        says(&texts[2], &[": replayed", "sent: 1 messages", " 0 of them descriptions"]);
+        u.put([9]).mode(Mode::Aggressive).to(peer, 0)?;
+        u.fence()?;
+        says(&world.explain_last(), &["sent: 2 messages", "early: 1 messages", "aggressive with"]);
+        Ok(String::new())
+    })?;
+    Ok(())
+}
+
+#[superstep]
+fn shift(u: &mut Window<i64>, to: usize) -> Result<()> {
+    u.put(0..2).to(to, 4)?;
+    Ok(())
+}
+
+#[test]
+fn a_prepared_superstep_is_told_by_its_plan() -> Result<()> {
+    for ranks in [ranks(2), apart()] {
+        let texts = told(ranks, |world| {
+            let mut u = world.window::<i64>(8)?;
+            let mut shift = shift::prepare(world, 1 - world.rank())?;
+            shift.run(&mut u)?;
+            Ok(world.explain_last())
+        })?;
+        says(
+            &texts[0],
+            &["superstep shift", ": prepared", "sends 1 messages, 16 bytes, in 1 rounds", "explain.rs"],
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_is_kept_where_nobody_asked_and_that_is_said() -> Result<()> {
+    ranks(1).run::<(), ()>(|world| {
+        world.window::<u8>(1)?.fence()?;
+        says(&world.explain_last(), &["FENCEPOST_EXPLAIN=on"]);
+        Ok(())
+    })?;
+    told(ranks(1), |world| {
+        says(&world.explain_last(), &["no epoch has ended"]);
+        Ok(String::new())
+    })?;
+    Ok(())
+}
