@@ -140,7 +140,7 @@ pub fn all() {
 /// Three points a way to die, other ones for each.
 fn sampled(point: usize, how: &str) -> bool {
     let way = WAYS.iter().position(|&way| way == how).unwrap_or_default();
-    (point + 2 * way) % 8 == 0
+    (point + 2 * way).is_multiple_of(8)
 }
 
 /// One job; how long it took until each survivor was told, where that goes by no limit.
