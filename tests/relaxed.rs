@@ -150,7 +150,7 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             assert!(world.rank() == 1 || error.to_string().contains("rank 1 refused"), "{error}");
             // Nothing is lost.
             world.set_order(Order::Canonical);
-            poured(&mut u, |u| pour(u))?;
+            poured(&mut u, pour)?;
             world.set_order(Order::Relaxed);
             let mut loaded = pour::load(world, &path)?;
             poured(&mut u, |u| loaded.run(u))?;
