@@ -40,7 +40,8 @@ const TESTS: &[Test] = &[
     ("hosts_in_network_namespaces", remote::namespaces),
     ("jobs_of_other_launchers_meet", meeting::launchers),
     ("what_is_not_enough_to_meet_is_refused", meeting::refusals),
-    ("every_way_to_die_is_named_on_every_survivor", points::all),
+    ("every_way_to_die_by_shm_is_named_on_every_survivor", points::by_shm),
+    ("every_way_to_die_by_tcp_is_named_on_every_survivor", points::by_tcp),
     ("jobs_in_a_row_leave_nothing_behind", leftovers::jobs),
 ];
 

@@ -1,6 +1,6 @@
 //! Kill points: a rank dies at a numbered place of a program that uses all there is, and every other one is told.
 
-use crate::launched::{BOTH, run_with};
+use crate::launched::run_with;
 use crate::rank::{say, size, world};
 use fencepost::prelude::*;
 use rustix::process::{Signal, getpid, kill_process};
@@ -121,20 +121,28 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Every point, way and transport, ten times; or some of them, once.
-pub fn all() {
+/// Over shared memory.
+pub fn by_shm() {
+    all("shm");
+}
+
+/// Over connections.
+pub fn by_tcp() {
+    all("tcp");
+}
+
+/// Every point and way, ten times; or some of them, once.
+fn all(transport: &str) {
     let mut noticed = Vec::new();
-    for transport in BOTH {
-        for how in WAYS {
-            for point in 1..=POINTS {
-                let times = if crate::full() { 10 } else { usize::from(sampled(point, how)) };
-                for time in 0..times {
-                    noticed.extend(one(transport, how, point, (point + time) % RANKS));
-                }
+    for how in WAYS {
+        for point in 1..=POINTS {
+            let times = if crate::full() { 10 } else { usize::from(sampled(point, how)) };
+            for time in 0..times {
+                noticed.extend(one(transport, how, point, (point + time) % RANKS));
             }
         }
-        report(transport, &mut noticed);
     }
+    report(transport, noticed);
 }
 
 /// Three points a way to die, other ones for each.
@@ -179,7 +187,7 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     survivors.iter().filter_map(later).collect()
 }
 
-fn report(transport: &str, noticed: &mut Vec<Duration>) {
+fn report(transport: &str, mut noticed: Vec<Duration>) {
     noticed.sort();
     let at = |share: f64| noticed.get(((noticed.len() as f64 * share) as usize).min(noticed.len() - 1));
     println!(
@@ -189,5 +197,4 @@ fn report(transport: &str, noticed: &mut Vec<Duration>) {
         at(0.99).copied().unwrap_or_default(),
         at(1.0).copied().unwrap_or_default()
     );
-    noticed.clear();
 }
