@@ -20,7 +20,7 @@ const SIZES: [usize; 3] = [90, 370, 1400];
 fn side(workload: Workload, mode: Mode, size: usize) -> impl FnMut(u64) -> Duration + 'static {
     move |iterations| {
         let epochs = u32::try_from(iterations).unwrap_or(u32::MAX);
-        workload.measure(RANKS, mode, size, epochs).expect("it runs") * epochs
+        workload.measure(fencepost::ranks(RANKS), mode, size, epochs).expect("it runs") * epochs
     }
 }
 

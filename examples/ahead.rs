@@ -1,7 +1,7 @@
 //! Compiling ahead: heat2d's exchange is compiled without a world, for 4 ranks and for 100,172, saved, loaded, run,
 //! and refused where it does not fit.
 //!
-//! `cargo run --release --example ahead`
+//! `cargo run --release --example ahead`, with `--transport shm` or `tcp` as processes
 
 #![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
 
@@ -10,9 +10,19 @@
 mod heat2d;
 
 use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
 use heat2d::exchange;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Compile heat2d's exchange ahead, run it, and refuse it where it does not fit.
+#[derive(Parser)]
+#[command(after_help = "Example:\n  ahead -n 4 --transport tcp")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+}
 
 /// The cells of heat2d's plate, and a way of its own to cut them for very many ranks.
 const CELLS: [usize; 2] = [512, 512];
@@ -63,9 +73,9 @@ impl Drop for Plans {
     }
 }
 
-/// What a run of heat2d's exchange leaves on each rank, by plan or without one.
-fn run(ranks: usize, plan: Option<&Path>) -> Result<Vec<Vec<f64>>> {
-    fencepost::ranks(ranks).run(|world| {
+/// What a run of heat2d's exchange leaves on each rank, by plan or without one: where rank 0 is.
+fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
+    let mut left: Vec<_> = job.world().run(|world| {
         let block = Block::new(world, CELLS)?.halo(1)?;
         let mut u = world.window::<f64>(block.len())?;
         for i in block.rows().flatten() {
@@ -75,70 +85,90 @@ fn run(ranks: usize, plan: Option<&Path>) -> Result<Vec<Vec<f64>>> {
             None => exchange(&mut u, &block)?,
             Some(plan) => exchange::load(world, plan, &block)?.run(&mut u)?,
         }
-        Ok(u.to_vec())
-    })
+        world.gather(0, &u)
+    })?;
+    Ok(left.swap_remove(0))
 }
 
-/// What each rank says to a plan: nothing, or why it is refused.
-fn refusals(ranks: usize, load: impl Fn(&World) -> Result<()> + Sync) -> Result<Vec<Option<Error>>> {
-    fencepost::ranks(ranks).run(|world| Ok(load(world).err()))
-}
-
-/// Every rank must have refused with a reason that names `because`.
-fn refused(what: &str, because: &str, refusals: Vec<Option<Error>>) {
-    for (rank, refusal) in refusals.into_iter().enumerate() {
-        let error = refusal.unwrap_or_else(|| panic!("rank {rank} took the plan of {what}"));
+/// Every one of the first `ranks` ranks must refuse a plan with a reason that names `because`.
+fn refused<T>(
+    job: &Job,
+    ranks: usize,
+    what: &str,
+    because: &str,
+    load: impl Fn(&World) -> Result<T> + Sync,
+) -> Result<()> {
+    job.world().run(|world| {
+        let Some(part) = world.split((world.rank() < ranks).then_some(0), 0)? else { return Ok(()) };
+        let rank = world.rank();
+        let error = load(&part).err().unwrap_or_else(|| panic!("rank {rank} took the plan of {what}"));
         assert_eq!(error.class(), Class::Plan, "{error}");
         if rank == 0 {
             println!("\n{what} is refused: {error}");
             assert!(error.message().contains(because), "{error}");
         }
-    }
+        Ok(())
+    })
 }
 
-/// The whole example.
+/// The whole example, as the command line says.
 pub fn main() -> Result<()> {
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options.job)
+}
+
+fn report(job: &Job) -> Result<()> {
     let plans = Plans::new()?;
-    let (four, many) = (plans.0.join("four.plan"), plans.0.join("many.plan"));
+    let (few, many) = (plans.0.join("few.plan"), plans.0.join("many.plan"));
+    let size = job.ranks();
 
     // Compiled with no world: nothing here has ranks yet.
-    let compiled = exchange::compile(4, |rank| Block::at(rank, 4, CELLS)?.halo(1))?;
-    compiled.save(&four)?;
-    let ranks = MANY[0] * MANY[1];
-    let clock = Instant::now();
-    exchange::compile(ranks as u32, |rank| {
-        Block::at(rank, ranks, MANY.map(|side| 64 * side))?.grid(MANY)?.halo(1)
-    })?
-    .save(&many)?;
-    println!("compiled, verified and saved for {ranks} ranks in {:.0?}", clock.elapsed());
-    for plan in [&four, &many] {
-        println!(
-            "{}: {} bytes",
-            plan.file_name().unwrap_or_default().display(),
-            std::fs::metadata(plan)?.len()
-        );
+    let compiled = exchange::compile(size as u32, |rank| Block::at(rank, size, CELLS)?.halo(1))?;
+    let compiled = job.compiled(&compiled)?;
+    compiled.save(&few)?;
+    if job.reports() {
+        let ranks = MANY[0] * MANY[1];
+        let clock = Instant::now();
+        exchange::compile(ranks as u32, |rank| {
+            Block::at(rank, ranks, MANY.map(|side| 64 * side))?.grid(MANY)?.halo(1)
+        })?
+        .save(&many)?;
+        println!("compiled, verified and saved for {ranks} ranks in {:.0?}", clock.elapsed());
+        for plan in [&few, &many] {
+            let name = plan.file_name().unwrap_or_default().display();
+            println!("{name}: {} bytes", std::fs::metadata(plan)?.len());
+        }
+        println!("\n{}", compiled.explain());
     }
-    println!("\n{}", compiled.explain());
 
-    assert!(run(4, Some(&four))? == run(4, None)?, "the plan moves other bits than the superstep");
-    println!("the loaded plan leaves the same bits as the superstep");
+    let (planned, plain) = (run(job, Some(&few))?, run(job, None)?);
+    assert!(planned == plain, "the plan moves other bits than the superstep");
+    if job.reports() {
+        println!("the loaded plan leaves the same bits as the superstep");
+    }
 
     let block = |world: &World| Block::new(world, CELLS)?.halo(1);
     let other = |world: &World| Block::new(world, [CELLS[0], CELLS[1] + 2])?.halo(1);
-    refused(
-        "another grid",
-        "operation 0",
-        refusals(4, |world| exchange::load(world, &four, &other(world)?).map(drop))?,
-    );
-    refused(
-        "another number of ranks",
-        "4 ranks",
-        refusals(3, |world| exchange::load(world, &four, &block(world)?).map(drop))?,
-    );
-    let edited = refusals(4, |world| edited::exchange::load(world, &four, &block(world)?).map(drop))?;
-    refused("source edited so that the pattern changed", "operation 2", edited);
-    let reworded = refusals(4, |world| reworded::exchange::load(world, &four, &block(world)?).map(drop))?;
-    assert!(reworded.iter().all(Option::is_none), "{reworded:?}");
-    println!("\nsource edited so that it says the same in other words is accepted");
+    refused(job, size, "another grid", "operation 0", |world| exchange::load(world, &few, &other(world)?))?;
+    refused(job, size - 1, "another number of ranks", &format!("{size} ranks"), |world| {
+        exchange::load(world, &few, &block(world)?)
+    })?;
+    let first = Block::at(0, size, CELLS)?.halo(1)?;
+    if first.neighbours().count() > first.faces().count() {
+        // Where no block has a corner neighbour, faces are all there is.
+        refused(job, size, "source edited so that the pattern changed", "operation 2", |world| {
+            edited::exchange::load(world, &few, &block(world)?)
+        })?;
+    }
+    job.world().run::<(), ()>(|world| reworded::exchange::load(world, &few, &block(world)?).map(drop))?;
+    if job.reports() {
+        println!("\nsource edited so that it says the same in other words is accepted");
+    }
     Ok(())
+}
+
+/// The same, for a test.
+pub fn check() -> Result<()> {
+    report(&Options::parse_from(["ahead", "-n", "4"]).job)
 }

@@ -3,7 +3,7 @@
 //! Each epoch's accumulates are counted, sent and applied at its fence, one message from each rank to each other. The
 //! result equals a serial histogram bit for bit; then every weight is taken out again, and all buckets are empty.
 //!
-//! `cargo run --release --example histogram -- -n 4`
+//! `cargo run --release --example histogram -- -n 4`, with `--transport shm` or `tcp` as processes
 
 #![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
 
@@ -67,22 +67,21 @@ fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) ->
     Ok(clock.elapsed())
 }
 
-/// The table after all updates, and how long they took.
-fn histogram(options: &Options) -> Result<(Vec<u64>, Duration)> {
-    let parts: Vec<(Vec<u64>, Duration)> =
-        fencepost::ranks(options.job.ranks()).mode(options.job.mode).run(|world| {
-            let each = options.buckets.get().div_ceil(world.size());
-            let mut table = world.window::<u64>(each)?;
-            let taken = pour(world, &mut table, options, false)?;
-            let full = table.to_vec();
-            pour(world, &mut table, options, true)?;
-            assert!(table.iter().all(|&sum| sum == 0), "rank {}: not all is undone", world.rank());
-            Ok((full, taken))
-        })?;
-    let slowest = parts.iter().map(|part| part.1).max().unwrap_or_default();
-    let mut table = parts.into_iter().flat_map(|part| part.0).collect::<Vec<_>>();
+/// The table after all updates, and how long they took: where rank 0 is.
+fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
+    let mut parts: Vec<_> = options.job.world().run(|world| {
+        let each = options.buckets.get().div_ceil(world.size());
+        let mut table = world.window::<u64>(each)?;
+        let mut slowest = [pour(world, &mut table, options, false)?.as_nanos() as u64];
+        let full = world.gather(0, &table)?;
+        pour(world, &mut table, options, true)?;
+        assert!(table.iter().all(|&sum| sum == 0), "rank {}: not all is undone", world.rank());
+        world.allreduce(&mut slowest, Op::Max)?;
+        Ok(full.map(|full| (full.concat(), Duration::from_nanos(slowest[0]))))
+    })?;
+    let Some((mut table, slowest)) = parts.swap_remove(0) else { return Ok(None) };
     table.truncate(options.buckets.get());
-    Ok((table, slowest))
+    Ok(Some((table, slowest)))
 }
 
 /// The same in a plain loop.
@@ -96,17 +95,19 @@ fn serial(options: &Options) -> Vec<u64> {
 }
 
 fn report(options: &Options) -> Result<()> {
-    let (table, taken) = histogram(options)?;
+    let Some((table, taken)) = histogram(options)? else { return Ok(()) };
     assert!(table == serial(options), "the distributed table differs from the serial one");
     let each = taken.as_secs_f64() * 1e9 / options.updates.max(1) as f64;
-    println!("{} accumulates on {} ranks: {each:.1} ns each", options.updates, options.job.ranks);
+    println!("{} accumulates on {} ranks: {each:.1} ns each", options.updates, options.job.ranks());
     println!("equal to the serial table bit for bit; undone, all {} buckets are zero", options.buckets);
     Ok(())
 }
 
 /// The whole example, as the command line says.
 pub fn main() -> Result<()> {
-    report(&Options::parse())
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options)
 }
 
 /// Small enough for a test: fewer updates than ranks, and fewer buckets, too.

@@ -1,9 +1,10 @@
 //! Four workloads in every mode, predicted and measured side by side, and what `auto` makes of them.
 //!
-//! `cargo run --release --example modes -- -n 2`
+//! `cargo run --release --example modes -- -n 2`, with `--transport shm` or `tcp` as processes
 
 #![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
 
+use fencepost::Ranks;
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, mode_name};
@@ -106,13 +107,14 @@ impl Workload {
         compiled?.in_mode(mode)
     }
 
-    /// Runs it on a world of `ranks` ranks in `mode`; gives the time of an epoch on the slowest rank.
-    pub fn measure(self, ranks: usize, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
-        let times: Vec<Duration> = fencepost::ranks(ranks).mode(mode).run(|world| {
+    /// Runs it on a world in `mode`; gives the time of an epoch on the slowest rank.
+    pub fn measure(self, world: Ranks, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
+        let times: Vec<Duration> = world.mode(mode).run(|world| {
             pin(world.rank());
+            let ranks = world.size();
             let next = (world.rank() + 1) % ranks;
             let half = size * 100;
-            match self {
+            let time = match self {
                 Workload::RowHalo | Workload::ColumnHalo => {
                     let block = self.halo(world.rank(), ranks, size)?;
                     let mut u = world.window::<f64>(block.len())?;
@@ -130,9 +132,12 @@ impl Workload {
                     let mut block = block::prepare(world, next, half)?;
                     time(world, epochs, || block.run(&mut u))
                 }
-            }
+            };
+            let mut slowest = [time?.as_nanos() as u64];
+            world.allreduce(&mut slowest, Op::Max)?;
+            Ok(Duration::from_nanos(slowest[0]))
         })?;
-        Ok(times.into_iter().max().unwrap_or_default())
+        Ok(times[0])
     }
 }
 
@@ -151,13 +156,20 @@ fn time(world: &World, epochs: u32, mut epoch: impl FnMut() -> Result<()>) -> Re
 
 fn report(options: &Options) -> Result<()> {
     let ranks = options.job.ranks();
-    println!("{:<16} {:>12} {:>14} {:>14}", "us an epoch", "mode", "predicted", "measured");
+    let reports = options.job.reports();
+    if reports {
+        println!("{:<16} {:>12} {:>14} {:>14}", "us an epoch", "mode", "predicted", "measured");
+    }
     for workload in Workload::ALL {
         for mode in Mode::ALL {
             let compiled = workload.compile(ranks, mode, options.size)?;
+            let compiled = Job { mode, ..options.job.clone() }.compiled(&compiled)?;
             let predicted = compiled.predicted().0 / 1e3;
-            let measured = workload.measure(ranks, mode, options.size, options.epochs)?.as_secs_f64() * 1e6;
-            println!("{:<16} {:>12} {predicted:>14.2} {measured:>14.2}", workload.name(), mode_name(mode));
+            let measured = workload.measure(options.job.world(), mode, options.size, options.epochs)?;
+            if reports {
+                let (name, mode, measured) = (workload.name(), mode_name(mode), measured.as_secs_f64() * 1e6);
+                println!("{name:<16} {mode:>12} {predicted:>14.2} {measured:>14.2}");
+            }
         }
     }
     Ok(())
@@ -165,7 +177,9 @@ fn report(options: &Options) -> Result<()> {
 
 /// The whole example, as the command line says.
 pub fn main() -> Result<()> {
-    report(&Options::parse())
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options)
 }
 
 /// Small enough for a test.

@@ -4,7 +4,7 @@
 //! lists of indices. The superstep that fetches them is compiled ahead for all ranks at once, saved, loaded by each
 //! rank and replayed in every iteration. The result equals a serial loop's bit for bit.
 //!
-//! `cargo run --release --example sparse -- -n 4`
+//! `cargo run --release --example sparse -- -n 4`, with `--transport shm` or `tcp` as processes
 
 #![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
 
@@ -89,13 +89,17 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-fn distributed(options: &Options) -> Result<Vec<f64>> {
+/// The vector after all iterations: where rank 0 is.
+fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
     let plan = std::env::temp_dir().join(format!("fencepost-sparse-{}-{ranks}.plan", std::process::id()));
     let clock = Instant::now();
-    fetch::compile(ranks as u32, |rank| Ok(localise(rank, ranks, rows).0))?.save(&plan)?;
-    println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());
-    let parts: Result<Vec<Vec<f64>>> = fencepost::ranks(ranks).mode(options.job.mode).run(|world| {
+    let compiled = fetch::compile(ranks as u32, |rank| Ok(localise(rank, ranks, rows).0))?;
+    options.job.compiled(&compiled)?.save(&plan)?;
+    if options.job.reports() {
+        println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());
+    }
+    let parts: Result<Vec<Option<Vec<f64>>>> = options.job.world().run(|world| {
         let (needs, entries) = localise(world.rank(), ranks, rows);
         let halo: usize = needs.iter().map(|need| need.2.len()).sum();
         let mine = share(world.rank(), ranks, rows);
@@ -116,10 +120,10 @@ fn distributed(options: &Options) -> Result<Vec<f64>> {
             let each = clock.elapsed() / options.iterations.max(1) as u32;
             println!("{halo} elements from {} ranks to rank 0, {each:.1?} an iteration", needs.len());
         }
-        Ok(x[..mine.len()].to_vec())
+        Ok(world.gather(0, &x[..mine.len()])?.map(|parts| parts.concat()))
     });
     std::fs::remove_file(plan)?;
-    Ok(parts?.concat())
+    Ok(parts?.swap_remove(0))
 }
 
 /// The same in plain loops.
@@ -134,7 +138,8 @@ fn serial(options: &Options) -> Vec<f64> {
 }
 
 fn report(options: &Options) -> Result<()> {
-    let (distributed, serial) = (digest(&distributed(options)?), digest(&serial(options)));
+    let Some(distributed) = distributed(options)? else { return Ok(()) };
+    let (distributed, serial) = (digest(&distributed), digest(&serial(options)));
     assert_eq!(distributed, serial, "the distributed vector differs from the serial one");
     println!("equal to the serial vector bit for bit\ndigest {distributed}");
     Ok(())
@@ -142,7 +147,9 @@ fn report(options: &Options) -> Result<()> {
 
 /// The whole example, as the command line says.
 pub fn main() -> Result<()> {
-    report(&Options::parse())
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options)
 }
 
 /// Small enough for a test; ranks without rows, too.

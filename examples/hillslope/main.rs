@@ -4,7 +4,7 @@
 //! that superstep is described once and replayed. Whatever the ranks and the mode, the result equals that of the
 //! serial program (`serial.rs`) bit for bit.
 //!
-//! `cargo run --release --example hillslope -- -n 4`
+//! `cargo run --release --example hillslope -- -n 4`, with `--transport shm` or `tcp` as processes
 
 #![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
 
@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:
   hillslope -n 4                            the Jacksboro fault, pictures in out/hillslope
   hillslope -n 7 --mode direct --years 2e6  other ranks, another way of the bytes, another time
+  hillslope -n 4 --transport shm            four processes that share memory
   hillslope --input terrain.npy --out /tmp  a terrain of one's own, with cells of the same size")]
 struct Options {
     #[command(flatten)]
@@ -58,11 +59,11 @@ struct Outcome {
     frames: u64,
 }
 
-/// All steps on as many ranks as the job has.
-fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
-    let bar = progress::bar(steps.count);
+/// All steps on as many ranks as the job has: what they give, where rank 0 is.
+fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
+    let bar = job.reports().then(|| progress::bar(steps.count));
     let (rows, columns) = (before.rows, before.columns);
-    let parts: Vec<_> = fencepost::ranks(job.ranks()).mode(job.mode).run(|world| {
+    let mut outcomes: Vec<Option<Outcome>> = job.world().run(|world| {
         let block = Block::new(world, [rows, columns])?.halo(1)?;
         let mut heights = world.window::<f64>(block.len())?;
         let mut next = world.window::<f64>(block.len())?;
@@ -80,26 +81,40 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Outcome> {
             exchange.run(&mut heights)?;
             creep(steps, &heights, &mut next, &block);
             std::mem::swap(&mut heights, &mut next);
-            if world.rank() == 0 {
+            if let (0, Some(bar)) = (world.rank(), &bar) {
                 bar.inc(1);
             }
         }
-        let (time, frames) = (clock.elapsed(), world.meter().total().frames - frames);
-        let cells: Vec<Vec<f64>> = block.rows().map(|row| heights[row].to_vec()).collect();
-        Ok(([top, left], cells, time, frames))
+        let mut slowest = [clock.elapsed().as_nanos() as u64];
+        let mut sent = [world.meter().total().frames - frames];
+        world.allreduce(&mut slowest, Op::Max)?;
+        world.allreduce(&mut sent, Op::Sum)?;
+        let cells: Vec<f64> = block.rows().flat_map(|row| heights[row].to_vec()).collect();
+        let Some(parts) = world.gather(0, &cells)? else { return Ok(None) };
+        let heights = assemble(before, &parts)?;
+        Ok(Some(Outcome { heights, time: Duration::from_nanos(slowest[0]), frames: sent[0] }))
     })?;
-    bar.finish_and_clear();
-    let mut heights = before.clone();
-    let (mut slowest, mut sent) = (Duration::ZERO, 0);
-    for ([top, left], cells, time, frames) in parts {
-        for (row, cells) in cells.into_iter().enumerate() {
-            let to = (top + row) * columns + left;
-            heights.cells[to..to + cells.len()].copy_from_slice(&cells);
-        }
-        slowest = slowest.max(time);
-        sent += frames;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
     }
-    Ok(Outcome { heights, time: slowest, frames: sent })
+    Ok(outcomes.swap_remove(0))
+}
+
+/// The terrain of these blocks, `[rank]`.
+fn assemble(before: &Grid, parts: &[Vec<f64>]) -> Result<Grid> {
+    let mut heights = before.clone();
+    for (rank, cells) in parts.iter().enumerate() {
+        let block = Block::at(rank, parts.len(), [before.rows, before.columns])?.halo(1)?;
+        let [top, left] = block.origin();
+        let mut rest = &cells[..];
+        for (row, cells) in block.rows().enumerate() {
+            let to = (top + row) * before.columns + left;
+            let (cells, others) = rest.split_at(cells.len());
+            heights.cells[to..to + cells.len()].copy_from_slice(cells);
+            rest = others;
+        }
+    }
+    Ok(heights)
 }
 
 fn input(terrain: &Terrain) -> Result<Grid> {
@@ -126,32 +141,26 @@ fn bytes(compiled: &fencepost::Compiled) -> usize {
     puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
 }
 
-/// Runs the job beside the serial program; gives the terrain before and after, and why its bytes took their way.
-fn compare(options: &Options) -> Result<(Grid, Grid, String)> {
+/// Runs the job beside the serial program; gives the terrain before and after, and why its bytes took their way, where
+/// rank 0 is.
+fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
     let Options { job, terrain } = options;
     let before = input(terrain)?;
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
-    let name = terrain.input.file_name().unwrap_or_default().display();
-    println!("{name}: {} rows, {} columns", before.rows, before.columns);
-    println!(
-        "{} steps of {:.0} years, at most {:.0} are stable",
-        steps.count,
-        steps.years,
-        JACKSBORO.stability_bound()
-    );
-
-    let compiled = exchange::compile(job.ranks.get(), |rank| {
+    let compiled = exchange::compile(job.ranks() as u32, |rank| {
         Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(1)
     })?;
-    let compiled = compiled.in_mode(job.mode)?;
+    let compiled = job.compiled(&compiled)?;
     let explanation = compiled.explain();
-    println!("\nasked for {}; what that comes to, and why, on rank 0:", mode_name(job.mode));
-    // A headline, its cost, then a paragraph for each class of ranks.
-    println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
+    if job.reports() {
+        announce(options, &before, &steps, &explanation);
+    }
 
-    let Outcome { heights: after, time, frames } = erode(&before, &steps, job)?;
+    let Some(Outcome { heights: after, time, frames }) = erode(&before, &steps, job)? else {
+        return Ok(None);
+    };
     let count = steps.count.max(1);
-    println!("{} ranks: {:.1?} a step", job.ranks, time / count as u32);
+    println!("{} ranks: {:.1?} a step", job.ranks(), time / count as u32);
     println!("moved {} bytes a step between ranks in {} frames", bytes(&compiled), frames / count);
 
     let clock = Instant::now();
@@ -162,7 +171,22 @@ fn compare(options: &Options) -> Result<(Grid, Grid, String)> {
     assert_eq!(different, 0, "cells that differ from the serial program's");
     println!("equal to the serial program bit for bit");
 
-    Ok((before, after, explanation))
+    Ok(Some((before, after, explanation)))
+}
+
+/// Says what will be done, and which way the bytes take.
+fn announce(Options { job, terrain }: &Options, before: &Grid, steps: &Steps, explanation: &str) {
+    let name = terrain.input.file_name().unwrap_or_default().display();
+    println!("{name}: {} rows, {} columns", before.rows, before.columns);
+    println!(
+        "{} steps of {:.0} years, at most {:.0} are stable",
+        steps.count,
+        steps.years,
+        JACKSBORO.stability_bound()
+    );
+    println!("\nasked for {}; what that comes to, and why, on rank 0:", mode_name(job.mode));
+    // A headline, its cost, then a paragraph for each class of ranks.
+    println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
 }
 
 /// Writes the pictures, and what else is worth keeping.
@@ -182,7 +206,8 @@ fn keep(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()
 /// The whole job, as the command line says.
 pub fn main() -> Result<()> {
     let options = Options::parse();
-    let (before, after, explanation) = compare(&options)?;
+    options.job.start()?;
+    let Some((before, after, explanation)) = compare(&options)? else { return Ok(()) };
     keep(&before, &after, &explanation, &options.terrain.out)?;
     println!("digest {}", digest(&after.cells));
     Ok(())
@@ -192,8 +217,10 @@ pub fn main() -> Result<()> {
 pub fn check() -> Result<()> {
     let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
     let parse = |words: &[&str]| Options::try_parse_from([&["hillslope", "--years", "1e6"], words].concat());
-    let run =
-        |words: &[&str]| compare(&parse(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?);
+    let run = |words: &[&str]| {
+        let options = parse(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?;
+        compare(&options)?.ok_or_else(|| Error::new(Class::Other, "threads give all to this process"))
+    };
     let (before, expected, explanation) = run(&["-n", "1"])?;
     for ranks in ["2", "3", "4", "5", "7", "8", "16"] {
         assert_eq!(digest(&run(&["-n", ranks])?.1.cells), digest(&expected.cells), "{ranks} ranks");

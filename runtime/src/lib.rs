@@ -1,6 +1,6 @@
 //! The runtime of Fencepost: worlds, windows, epochs, transports, and the executor of verified schedules.
 //!
-//! What is deliberately absent: scheduling decisions (the planner's), processes and sockets.
+//! What is deliberately absent: scheduling decisions (the planner's).
 
 mod ahead;
 mod assertions;
@@ -18,9 +18,12 @@ pub mod fuzzing;
 #[cfg(test)]
 mod garbled;
 mod habit;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod job;
 #[doc(hidden)]
 pub mod kernel;
 mod lane;
+mod launch;
 mod log;
 mod outbox;
 mod pending;
@@ -45,6 +48,7 @@ pub use ahead::Compiled;
 pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use element::{Element, ValueAt, element_type};
+pub use launch::{Process, launch, process};
 pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use ticket::Ticket;

@@ -1,5 +1,6 @@
 //! [`run`] and [`ranks`]: enter a world.
 
+use crate::launch::{launch, process};
 use crate::registry::{Registry, new_world};
 use crate::transport::{Endpoint, Leave, SimConfig, local, sim};
 use crate::world::World;
@@ -16,6 +17,10 @@ pub enum TransportKind {
     Local,
     /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
     Sim(SimConfig),
+    /// Processes of one machine that share memory; see [`launch`](crate::launch).
+    Shm,
+    /// Processes of any machines, by connections; see [`launch`](crate::launch).
+    Tcp,
     /// Threads that reach each other's memory as processes do: for tests.
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
@@ -24,6 +29,23 @@ pub enum TransportKind {
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     TcpThreads,
+}
+
+impl std::str::FromStr for TransportKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "local" => TransportKind::Local,
+            "sim" => TransportKind::Sim(SimConfig::default()),
+            "shm" => TransportKind::Shm,
+            "tcp" => TransportKind::Tcp,
+            other => {
+                let message = format!("`{other}` is no transport: there are `local`, `sim`, `shm` and `tcp`");
+                return Err(Error::new(Class::Arg, message));
+            }
+        })
+    }
 }
 
 impl TransportKind {
@@ -40,7 +62,25 @@ impl TransportKind {
             TransportKind::TcpThreads => {
                 crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
             }
+            // Their ends are made by each process for itself.
+            TransportKind::Shm | TransportKind::Tcp => Vec::new(),
         })
+    }
+
+    /// What `FENCEPOST_TRANSPORT` says, if it says anything.
+    ///
+    /// # Errors
+    /// `ARG` for what is no transport.
+    pub fn from_environment() -> Result<Option<Self>> {
+        let Ok(text) = std::env::var("FENCEPOST_TRANSPORT") else { return Ok(None) };
+        let named =
+            |error: Error| Error::new(Class::Arg, format!("FENCEPOST_TRANSPORT: {}", error.message()));
+        text.parse().map(Some).map_err(named)
+    }
+
+    /// Whether ranks are processes.
+    pub(crate) fn is_of_processes(&self) -> bool {
+        matches!(self, TransportKind::Shm | TransportKind::Tcp)
     }
 }
 
@@ -70,11 +110,13 @@ pub fn ranks(size: usize) -> Ranks {
     }
 }
 
-/// Run `program` on every rank of a world: as many ranks as `FENCEPOST_RANKS` says, or as there are cores.
+/// Run `program` on every rank of a world: in a job of processes, the ranks of the job; else as many ranks as
+/// `FENCEPOST_RANKS` says, or as there are cores.
 ///
 /// Gives the value of each rank of this process, collected as the caller likes: `Result<()>`, `Result<Vec<_>>`.
 ///
-/// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim`,
+/// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
+/// [`launch`](crate::launch)),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]).
@@ -82,20 +124,21 @@ pub fn ranks(size: usize) -> Ranks {
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
 pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<C> {
-    let size = match std::env::var("FENCEPOST_RANKS") {
-        Ok(text) => text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
+    let asked = match std::env::var("FENCEPOST_RANKS") {
+        Ok(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
             Error::new(Class::Arg, format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"))
-        })?,
-        Err(_) => std::thread::available_parallelism().map_or(1, usize::from),
+        })?),
+        Err(_) => None,
     };
-    let transport = match std::env::var("FENCEPOST_TRANSPORT").as_deref() {
-        Err(_) | Ok("local") => TransportKind::Local,
-        Ok("sim") => TransportKind::Sim(SimConfig::default()),
-        Ok(other) => {
-            return Err(Error::new(
-                Class::Arg,
-                format!("FENCEPOST_TRANSPORT is `{other}`: it may be `local` or `sim`"),
-            ));
+    let given = TransportKind::from_environment()?;
+    // Who asks for threads gets them, wherever it was started.
+    let threads = given.as_ref().is_some_and(|transport| !transport.is_of_processes());
+    let (size, transport) = match if threads { None } else { process()? } {
+        // A launcher's word is the last one about how, and about how many unless the environment says otherwise.
+        Some(process) => (asked.unwrap_or(process.ranks), TransportKind::Tcp),
+        None => {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            (asked.unwrap_or_else(cores), given.unwrap_or_default())
         }
     };
     let mode = match std::env::var("FENCEPOST_MODE") {
@@ -143,6 +186,23 @@ enum End<R> {
     Panic(String),
 }
 
+impl<R> End<R> {
+    fn value(self, rank: usize) -> Result<R> {
+        match self {
+            End::Value(value) => Ok(value),
+            End::Error(error) => Err(error.on_rank(rank as u32)),
+            End::Panic(why) => {
+                Err(Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32))
+            }
+        }
+    }
+}
+
+/// Whether an error only says that another rank has failed.
+fn echo(error: &Error) -> bool {
+    matches!(error.class(), Class::ProcFailed) || error.message().contains("did not complete this epoch")
+}
+
 impl Ranks {
     /// How the ranks reach each other.
     pub fn transport(mut self, transport: TransportKind) -> Self {
@@ -179,7 +239,9 @@ impl Ranks {
         self
     }
 
-    /// Run `program` on every rank, a thread each.
+    /// Run `program` on every rank of this process: on each of all, a thread each; or, where the transport is one of
+    /// processes, on this one's. A process that is in no job becomes one first: see [`launch`](crate::launch). Both
+    /// transports of processes mean that of the job where there is one.
     ///
     /// # Errors
     /// As [`run`]; a rank that panicked is an error that says so. Every other rank has got one that names it.
@@ -189,6 +251,10 @@ impl Ranks {
     ) -> Result<C> {
         if self.size == 0 {
             return Err(Error::new(Class::Arg, "a world has at least one rank"));
+        }
+        if self.transport.is_of_processes() {
+            launch(self.size, &self.transport)?;
+            return self.run_as_process(program).map(|value| C::from_iter([value]));
         }
         let registry = Arc::new(Registry::default());
         let id = new_world();
@@ -216,21 +282,14 @@ impl Ranks {
         let mut values = Vec::with_capacity(ends.len());
         let mut first: Option<Error> = None;
         for (rank, end) in ends.into_iter().enumerate() {
-            let error = match end {
-                End::Value(value) => {
+            let error = match end.value(rank) {
+                Ok(value) => {
                     values.push(value);
                     continue;
                 }
-                End::Error(error) => error.on_rank(rank as u32),
-                End::Panic(why) => {
-                    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32)
-                }
+                Err(error) => error,
             };
             // What a rank did itself says more than that another missed it.
-            let echo = |error: &Error| {
-                matches!(error.class(), Class::ProcFailed)
-                    || error.message().contains("did not complete this epoch")
-            };
             if first.as_ref().is_none_or(|first| echo(first) && !echo(&error)) {
                 first = Some(error);
             }
@@ -239,6 +298,31 @@ impl Ranks {
             Some(error) => Err(error),
             None => Ok(values.into_iter().collect()),
         }
+    }
+
+    /// This process's rank of the job's next world.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    fn run_as_process<R>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
+        use crate::job::control::Ending;
+        let Some(member) = crate::job::member()? else {
+            return Err(Error::new(Class::Intern, "a process that was launched is in no job"));
+        };
+        let rank = member.job().rank as usize;
+        let endpoint = member.endpoint()?;
+        member.enter();
+        let end = self.one(new_world(), endpoint, Arc::default(), &program);
+        let value = end.value(rank);
+        member.leave(match &value {
+            Ok(_) => Ending::Finished,
+            Err(error) if echo(error) => Ending::Echo,
+            Err(_) => Ending::Failed,
+        });
+        value
+    }
+
+    #[cfg(not(all(target_os = "linux", feature = "processes")))]
+    fn run_as_process<R>(&self, _: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
+        Err(Error::new(Class::Intern, "ranks that are processes need Linux"))
     }
 
     fn one<R>(

@@ -25,7 +25,7 @@ use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
@@ -79,6 +79,8 @@ pub(crate) struct WorldCore {
     pub(crate) staged: RefCell<Staged>,
     /// Why the world has ended.
     dead: RefCell<Option<String>>,
+    /// The world that this one was split from.
+    above: RefCell<Weak<WorldCore>>,
     /// Payloads that others may still read, by whom and as which frame.
     kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
@@ -127,6 +129,7 @@ impl World {
             windows: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),
+            above: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),
@@ -384,6 +387,7 @@ impl World {
         world.core.plans.set(core.plans.get());
         world.core.explains.set(core.explains.get());
         world.core.order.set(core.order.get());
+        *world.core.above.borrow_mut() = Rc::downgrade(core);
         Ok(Some(world))
     }
 
@@ -528,6 +532,12 @@ impl WorldCore {
         self.sequence.get()
     }
 
+    /// Why this world, or one above it, has ended.
+    fn why_dead(&self) -> Option<String> {
+        let own = self.dead.borrow().clone();
+        own.or_else(|| self.above.borrow().upgrade().and_then(|above| above.why_dead()))
+    }
+
     /// Whether the world goes on.
     #[inline]
     pub(crate) fn alive(&self) -> Result<()> {
@@ -665,8 +675,11 @@ impl WorldCore {
 
 impl Drop for WorldCore {
     fn drop(&mut self) {
+        // A world that is dropped because it has ended, or the one above it has, is not left in peace: those who wait for
+        // this rank learn who is at fault.
+        let how = self.why_dead().map_or(Leave::Finished, Leave::Failed);
         let endpoint = self.endpoint.get_mut();
-        endpoint.leave(Leave::Finished);
+        endpoint.leave(how);
         for (to, frame, payload) in self.kept.get_mut().drain(..) {
             if endpoint.released(to) <= frame {
                 self.registry.keep(payload);

@@ -3,24 +3,68 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::{Error, Machine, Options};
+use fencepost_runtime::{Compiled, Process, Ranks, TransportKind, launch, process, ranks};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// How many ranks, and the way that bytes take.
+/// How many ranks, how they reach each other, and the way that bytes take.
 #[derive(Args, Clone, Debug)]
 pub struct Job {
-    /// How many ranks to run as threads
-    #[arg(short = 'n', long, value_name = "RANKS", default_value = "4")]
-    pub ranks: NonZeroU32,
+    /// How many ranks [default: those of the job that this was started in, or 4]
+    #[arg(short = 'n', long, value_name = "RANKS")]
+    pub ranks: Option<NonZeroU32>,
     /// The way that bytes take between ranks; `auto` chooses by the machine model
     #[arg(long, default_value = "auto", value_parser = modes())]
     pub mode: Mode,
+    /// How ranks reach each other: threads by `local` or `sim`, processes by `shm` or `tcp`
+    #[arg(long, env = "FENCEPOST_TRANSPORT", hide_env_values = true)]
+    pub transport: Option<TransportKind>,
 }
 
 impl Job {
-    /// How many ranks, as the runtime counts them.
+    /// Become the job of processes that was asked for, if one was: the first thing that an example does.
+    pub fn start(&self) -> Result<(), Error> {
+        if self.transport.is_none() {
+            process()?;
+        }
+        launch(self.ranks(), &self.transport())
+    }
+
+    /// How many ranks.
     pub fn ranks(&self) -> usize {
-        self.ranks.get() as usize
+        let of_job = || self.process().map_or(4, |process| process.ranks);
+        self.ranks.map_or_else(of_job, |ranks| ranks.get() as usize)
+    }
+
+    /// The world that was asked for.
+    pub fn world(&self) -> Ranks {
+        ranks(self.ranks()).transport(self.transport()).mode(self.mode)
+    }
+
+    /// Whether this process tells the user how it went: that of rank 0.
+    pub fn reports(&self) -> bool {
+        self.process().is_none_or(|process| process.rank == 0)
+    }
+
+    /// The same calls, compiled for the ranks as they reach each other here, in the mode that was asked for.
+    pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
+        let apart = matches!(self.transport(), TransportKind::Sim(_) | TransportKind::Tcp);
+        let of_threads = if apart { Placement::Apart } else { Placement::Together };
+        let placement = self.process().map_or(of_threads, |process| process.placement);
+        compiled.with(placement, &Machine::default(), &Options { mode: self.mode, ..Options::default() })
+    }
+
+    fn transport(&self) -> TransportKind {
+        // Which of the two a job of processes has is its launcher's word.
+        let of_job = || self.process().map_or(TransportKind::Local, |_| TransportKind::Tcp);
+        self.transport.clone().unwrap_or_else(of_job)
+    }
+
+    /// What this process is in a job; one that can't join says so when it starts.
+    fn process(&self) -> Option<Process> {
+        process().ok().flatten()
     }
 }
 
@@ -91,13 +135,14 @@ mod tests {
     #[test]
     fn the_defaults_are_four_ranks_auto_and_the_terrain_of_the_project() {
         let both = parse("").expect("nothing is required");
-        assert_eq!((both.job.ranks.get(), both.job.mode), (4, Mode::Auto));
+        assert_eq!((both.job.ranks(), both.job.mode, both.job.reports()), (4, Mode::Auto, true));
         assert!(both.terrain.input.is_file(), "{}", both.terrain.input.display());
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         assert!(parse("--mode fastest").expect_err("no mode").contains("aggregated"));
+        assert!(parse("--transport pigeon").expect_err("no transport").contains("`shm`"));
         assert!(parse("-n 0").expect_err("no ranks").contains("--ranks"));
         for years in ["many", "-1", "inf", "NaN"] {
             assert!(parse(&format!("--years={years}")).expect_err("no time").contains("2e6"), "{years}");

@@ -446,8 +446,18 @@ impl Core {
             self.news += 1;
             self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
         } else {
-            self.die(from, what);
+            self.doom(from, what);
         }
+    }
+
+    /// `rank` has died, as far as can be seen from here.
+    fn doom(&mut self, rank: usize, what: String) {
+        if self.settings.obituary.is_zero() {
+            return self.die(rank, what);
+        }
+        let peer = &mut self.peers[rank];
+        peer.close();
+        peer.doomed.get_or_insert((Instant::now() + self.settings.obituary, what));
     }
 
     /// A write to `to` failed: it may have said why before.
@@ -467,6 +477,7 @@ impl Core {
     pub(super) fn die(&mut self, rank: usize, what: String) {
         let Some(peer) = self.peers.get_mut(rank) else { return };
         peer.close();
+        peer.doomed = None;
         peer.died.get_or_insert(what);
         self.news += 1;
         self.channels.values_mut().for_each(|channel| channel.pairs[rank].outbound.forget());
@@ -535,7 +546,8 @@ impl Core {
         let me = self.me();
         let peer = &mut self.peers[to];
         let stands = peer.link.is_some() || peer.attempt.is_some() || peer.promised || peer.retry.is_some();
-        if to == me || stands || peer.died.is_some() || peer.heard_goodbye {
+        let gone = peer.died.is_some() || peer.doomed.is_some() || peer.heard_goodbye;
+        if to == me || stands || gone {
             return;
         }
         let opened = chance().and_then(|nonce| {
@@ -593,7 +605,7 @@ impl Core {
         peer.tries += 1;
         if error.kind() == ErrorKind::ConnectionRefused || peer.tries > TRIES {
             let address = peer.address;
-            self.die(to, format!("there is no way to it at {address}: {error}"));
+            self.doom(to, format!("there is no way to it at {address}: {error}"));
         } else {
             peer.retry = Some(Instant::now() + Duration::from_millis(10 << (2 * peer.tries)));
         }
@@ -793,6 +805,10 @@ impl Core {
         }
         for rank in 0..self.peers.len() {
             let peer = &mut self.peers[rank];
+            if let Some((_, what)) = peer.doomed.take_if(|(until, _)| *until <= now) {
+                self.die(rank, what);
+                continue;
+            }
             if peer.attempt.as_ref().is_some_and(|attempt| now - attempt.since > handshake) {
                 let address = peer.address;
                 self.die(rank, format!("nobody answered at {address} within {handshake:?}"));

@@ -36,6 +36,8 @@ pub struct Settings {
     pub beat: Duration,
     /// Who was not heard for so long has died.
     pub limit: Duration,
+    /// Who ended its connection without a goodbye is given so long until somebody else says what became of it.
+    pub obituary: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
     /// Handshakes of others at most that are under way; beyond, the oldest is given up.
@@ -49,6 +51,7 @@ impl Default for Settings {
         Self {
             beat: Duration::from_secs(1),
             limit: Duration::from_secs(10),
+            obituary: Duration::ZERO,
             handshake: Duration::from_secs(10),
             half_open: 256,
             sealed: false,

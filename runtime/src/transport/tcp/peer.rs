@@ -38,6 +38,8 @@ pub(super) struct Peer {
     pub(super) sent: usize,
     /// It has died, as this says.
     pub(super) died: Option<String>,
+    /// It seems to have died, as this says; should nobody know better until then, that is it.
+    pub(super) doomed: Option<(Instant, String)>,
     /// I look for something from it in vain.
     pub(super) missed: bool,
     pub(super) said_goodbye: bool,
@@ -100,6 +102,7 @@ impl Peer {
             out: Vec::new(),
             sent: 0,
             died: None,
+            doomed: None,
             missed: false,
             said_goodbye: false,
             heard_goodbye: false,

@@ -1,0 +1,142 @@
+//! Lists of hosts, and which ranks go where.
+
+use std::net::Ipv6Addr;
+
+/// A host as the user names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Named {
+    /// What the remote command is given.
+    pub name: String,
+    /// The address or interface that its ranks listen at, where the user said so.
+    pub address: Option<String>,
+    /// How many ranks it takes, where the user said so.
+    pub ranks: Option<u32>,
+}
+
+/// Reads `NAME`, `NAME:RANKS`, `NAME=ADDRESS` or `NAME=ADDRESS:RANKS`, several with commas between them.
+pub fn list(text: &str) -> Result<Vec<Named>, String> {
+    text.split(',').map(|word| one(word.trim())).collect()
+}
+
+fn one(word: &str) -> Result<Named, String> {
+    let bad = || format!("`{word}` is no host: write NAME, NAME:RANKS or NAME=ADDRESS:RANKS");
+    // An address of version 6 has colons of its own: alone it is whole, and brackets tell where it ends.
+    let alone = word.split_once('=').is_some_and(|(_, address)| address.parse::<Ipv6Addr>().is_ok());
+    let (rest, ranks) = match word.rsplit_once(':') {
+        _ if alone => (word, None),
+        Some((rest, count)) if !count.contains(']') => (rest, Some(number(count).ok_or_else(bad)?)),
+        _ => (word, None),
+    };
+    let (name, address) = match rest.split_once('=') {
+        Some((name, address)) => (name, Some(address.trim_matches(['[', ']']).to_owned())),
+        None => (rest, None),
+    };
+    let whole =
+        |text: &str| !text.is_empty() && !text.contains(char::is_whitespace) && !text.starts_with('-');
+    if !whole(name) || !address.as_deref().is_none_or(whole) {
+        return Err(bad());
+    }
+    Ok(Named { name: name.to_owned(), address, ranks })
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&number| number > 0)
+}
+
+/// Reads a file of hosts: a line each, as in [`list`], or `NAME slots=RANKS address=ADDRESS`; `#` begins a comment.
+pub fn file(text: &str) -> Result<Vec<Named>, String> {
+    let mut hosts = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(first) = words.next() else { continue };
+        let placed = |why: String| format!("line {}: {why}", at + 1);
+        let mut host = one(first).map_err(placed)?;
+        for word in words {
+            match word.split_once('=') {
+                Some(("slots" | "ranks", count)) => {
+                    let bad = || placed(format!("`{word}`: give a number from 1 on"));
+                    host.ranks = Some(number(count).ok_or_else(bad)?);
+                }
+                Some(("address", address)) => host.address = Some(address.to_owned()),
+                _ => return Err(placed(format!("`{word}`: after a host come `slots=` and `address=`"))),
+            }
+        }
+        hosts.push(host);
+    }
+    if hosts.is_empty() { Err("it names no host".into()) } else { Ok(hosts) }
+}
+
+/// How many ranks each host gets, in the order given: `ranks` all together, or as many as the hosts take.
+///
+/// Where no host says how many it takes, they share the ranks evenly, the first ones taking one more.
+pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
+    if let (Some(ranks), true) = (ranks, hosts.iter().all(|host| host.ranks.is_none())) {
+        let (each, more) = (ranks / hosts.len() as u32, ranks % hosts.len() as u32);
+        return Ok((0..hosts.len() as u32).map(|at| each + u32::from(at < more)).collect());
+    }
+    let room: Vec<u32> = hosts.iter().map(|host| host.ranks.unwrap_or(1)).collect();
+    let all: u64 = room.iter().map(|&ranks| u64::from(ranks)).sum();
+    let mut left = u64::from(ranks.unwrap_or(u32::MAX)).min(all) as u32;
+    if ranks.is_some_and(|ranks| u64::from(ranks) > all) {
+        return Err(format!("{} ranks do not fit on hosts that take {all}", ranks.unwrap_or_default()));
+    }
+    Ok(room
+        .into_iter()
+        .map(|room| {
+            let here = room.min(left);
+            left -= here;
+            here
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, address: Option<&str>, ranks: Option<u32>) -> Named {
+        Named { name: name.into(), address: address.map(str::to_owned), ranks }
+    }
+
+    #[test]
+    fn lists_name_hosts_addresses_and_ranks() {
+        let all = list("a,b:3, c=10.0.0.3:2 ,d=[fe80::1]:4,e=eth0,f=[::1],g=::1").expect("hosts");
+        assert_eq!(
+            all,
+            [
+                host("a", None, None),
+                host("b", None, Some(3)),
+                host("c", Some("10.0.0.3"), Some(2)),
+                host("d", Some("fe80::1"), Some(4)),
+                host("e", Some("eth0"), None),
+                host("f", Some("::1"), None),
+                host("g", Some("::1"), None),
+            ]
+        );
+        for bad in ["", "a,,b", "a:0", "a:x", "=1", "a=", "a b", "-oProxyCommand=x", "a:4294967296"] {
+            assert!(list(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn files_have_comments_and_both_ways_to_say_how_many() {
+        let all = file("# all of them\n\na slots=4\nb:2 # the small one\nc ranks=1 address=ib0\n");
+        let named = [host("a", None, Some(4)), host("b", None, Some(2)), host("c", Some("ib0"), Some(1))];
+        assert_eq!(all, Ok(named.into()));
+        for (bad, says) in [("a\nb slots=0", "line 2"), ("a cores=4", "slots="), ("# none", "no host")] {
+            assert!(file(bad).expect_err("must be refused").contains(says), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn ranks_fill_the_hosts_in_order_or_are_shared_evenly() {
+        let any = [host("a", None, None), host("b", None, None), host("c", None, None)];
+        assert_eq!(share(&any, Some(5)), Ok(vec![2, 2, 1]));
+        assert_eq!(share(&any, Some(2)), Ok(vec![1, 1, 0]));
+        assert_eq!(share(&any, None), Ok(vec![1, 1, 1]));
+        let some = [host("a", None, Some(2)), host("b", None, None), host("c", None, Some(3))];
+        assert_eq!(share(&some, None), Ok(vec![2, 1, 3]));
+        assert_eq!(share(&some, Some(4)), Ok(vec![2, 1, 1]));
+        assert!(share(&some, Some(7)).expect_err("too many").contains("take 6"));
+    }
+}

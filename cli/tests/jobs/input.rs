@@ -1,0 +1,141 @@
+//! What can't be carried out: one line that says so, and the exit code that is documented for it.
+
+use crate::launched::{rank_program, start};
+use fencepost_runtime::job::control::{HostJob, Message};
+use fencepost_runtime::job::{
+    Broken, Channel, Description, Exit, HostRanks, Limits, NOT_RUN, RELEASE, Reach,
+};
+use fencepost_runtime::security::Secret;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
+
+pub fn refusals() {
+    let ssh = "ssh -o BatchMode=yes -o StrictHostKeyChecking=no -p 1";
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["run"], 2, "PROGRAM"),
+        (&["run", "-n", "0", "true"], 2, "--ranks"),
+        (&["run", "--transport", "pigeon", "true"], 2, "`shm` or `tcp`"),
+        (&["run", "--timeout", "soon", "true"], 2, "250ms"),
+        (&["run", "--hosts", "a,,b", "true"], 2, "is no host"),
+        (&["run", "--hostfile", "/no/such/file", "true"], 2, "/no/such/file"),
+        (&["run", "-n", "3", "--hosts", "localhost:2", "true"], 2, "3 ranks do not fit"),
+        (&["run", "--hosts", "localhost,b=10.1.1.1", "true"], 2, "would listen at 127.0.0.1"),
+        (&["run", "--transport", "shm", "--hosts", "a=::1,b=::1", "true"], 2, "do not share memory"),
+        (&["run", "--env", "NO_SUCH_VARIABLE_HERE", "true"], 2, "no value"),
+        (&["man", "walk"], 2, "no subcommand `walk`"),
+        (
+            &["run", "--transport", "tcp", "--hosts", "nowhere.invalid", "true"],
+            125,
+            "unknown host `nowhere.invalid`",
+        ),
+        (
+            &["run", "--bind", "no-such", "--transport", "tcp", "true"],
+            125,
+            "neither an address nor an interface",
+        ),
+        (&["run", "--hosts", "127.0.0.1", "--remote-command", ssh, "true"], 125, "rank 0 on host 127.0.0.1"),
+        (&["run", "--hosts", "a=::1", "--remote-command", "echo hello", "true"], 125, "printed `hello a"),
+        (&["run", "--hosts", "a=::1", "--remote-command", "/no/such", "true"], 125, "`/no/such a"),
+        (
+            &["run", "-n", "2", "/no/such/program"],
+            127,
+            "rank 0 on host localhost was not started: there is no",
+        ),
+        (&["run", "-n", "2", "no-such-program"], 127, "there is no program"),
+        (&["run", "-n", "2", "/"], 126, "may not be run"),
+        (&["run", "-n", "2", "true"], 126, "rank 0 on host localhost ended without joining the job"),
+        (&["run", "-n", "2", "false"], 1, "rank 0 on host localhost exited with code 1"),
+        (&["host"], 125, "by `fencepost run`"),
+    ];
+    for (words, code, says) in cases {
+        let ended = start(FENCEPOST, words, &[]).end();
+        ended.expect(*code).says(says);
+        let ours = ended.err.lines().filter(|line| line.starts_with("fencepost: ")).count();
+        assert!(ours <= 1, "more than one line: {ended:#?}");
+    }
+    let ended = start(FENCEPOST, &["run", "true"], &[("FENCEPOST_SILENCE", "soon")]).end();
+    ended.expect(2).says("FENCEPOST_SILENCE");
+    let help = start(FENCEPOST, &["run", "--help"], &[]).end();
+    for text in ["124", "127", "Examples:", "--remote-command"] {
+        assert!(help.expect(0).out.contains(text), "{text}");
+    }
+    let show = start(FENCEPOST, &["run", "--hosts", "a=[::1]:2,b=::1", "--show", "x", "-y"], &[]).end();
+    assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
+}
+
+/// Output that is closed before it is written.
+pub fn broken_pipes() {
+    let program = rank_program();
+    let run = ["run", "-n", "2", "--tag-output", "--", &program, "rank", "well"];
+    for words in [&["man", "run"][..], &["completions", "bash"], &["--help"], &run] {
+        let (read, write) = std::io::pipe().expect("a pipe");
+        drop(read);
+        let status = Command::new(FENCEPOST).args(words).stdout(write).status().expect("it runs");
+        assert!(status.success(), "{words:?}: {status}");
+    }
+}
+
+/// A host that is told of another version, or of another program than it has.
+pub fn unlike_hosts() {
+    let program = rank_program();
+    let job = Description {
+        job: [1; 16],
+        secret: Secret::new().expect("chance"),
+        rank: 3,
+        size: 5,
+        reach: Reach::Tcp,
+        hosts: vec![HostRanks { name: "a".into(), ranks: 5 }],
+        bind: [127, 0, 0, 1].into(),
+        sealed: false,
+        limits: Limits { heartbeat: Duration::from_millis(100), silence: Duration::ZERO },
+    };
+    let asked = HostJob {
+        job,
+        ranks: 2,
+        bind: "127.0.0.1".into(),
+        release: RELEASE.into(),
+        program: program.into(),
+        digest: Some([0; 32]),
+        arguments: Vec::new(),
+        folder: "/".into(),
+        environment: Vec::new(),
+        pin: false,
+    };
+    let other = HostJob { release: "0.0.1".into(), ..asked.clone() };
+    let strange = HostJob { folder: "/no/such".into(), digest: None, ..asked.clone() };
+    for (asked, says) in
+        [(asked, "another program"), (other, "0.0.1 here"), (strange, "there is no folder /no/such")]
+    {
+        let mut host = Command::new(FENCEPOST)
+            .arg("host")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("host");
+        let (to, from) = host.stdin.take().zip(host.stdout.take()).expect("piped");
+        let mut channel = Channel::pipes(from.into(), to.into()).expect("pipes");
+        channel.send(&Message::Start(Box::new(asked))).expect("sent");
+        let mut exits = Vec::new();
+        while exits.len() < 2 {
+            match channel.receive() {
+                Ok(Some(Message::Exited { rank, exit: Exit::NotStarted { code, why } })) => {
+                    assert!(why.contains(says) && code >= NOT_RUN - 1, "{why}");
+                    exits.push(rank);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let mut fds = [PollFd::from_borrowed_fd(channel.source(), PollFlags::IN)];
+                    poll(&mut fds, None).expect("poll");
+                }
+                Err(broken) => panic!("{broken}"),
+            }
+        }
+        assert_eq!(exits, [3, 4]);
+        let said: Result<(), Broken> = channel.send(&Message::Stop);
+        said.expect("it is there");
+        assert!(host.wait().expect("it ends").success());
+    }
+}

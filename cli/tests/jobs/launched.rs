@@ -1,0 +1,175 @@
+//! [`Launched`]: a launcher that runs, and what it and its ranks say.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The transports that processes have.
+pub const BOTH: [&str; 2] = ["shm", "tcp"];
+
+static MARK: AtomicU32 = AtomicU32::new(0);
+
+/// A launcher that was started; ended at the latest when it is dropped.
+pub struct Launched {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    err: Option<ChildStderr>,
+    /// A variable that all its processes have, and no others.
+    mark: String,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    /// All lines that were not read before.
+    pub out: String,
+    pub err: String,
+}
+
+/// This program as a rank.
+pub fn rank_program() -> String {
+    std::env::current_exe().expect("this program").display().to_string()
+}
+
+/// `fencepost run`, these options, and then this program as these words.
+pub fn run(options: &[&str], rank: &[&str]) -> Launched {
+    run_with(options, rank, &[])
+}
+
+/// The same with these variables.
+pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -> Launched {
+    let program = rank_program();
+    let mut words = vec!["run"];
+    words.extend(options);
+    words.extend(["--", &program, "rank"]);
+    words.extend(rank);
+    start(env!("CARGO_BIN_EXE_fencepost"), &words, environment)
+}
+
+/// Any program.
+pub fn start(program: &str, words: &[&str], environment: &[(&str, &str)]) -> Launched {
+    let number = MARK.fetch_add(1, Ordering::Relaxed);
+    let mark = format!("FENCEPOST_TEST_MARK={}-{number}", std::process::id());
+    let (name, value) = mark.split_once('=').expect("a variable");
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Limits that only a test that hangs meets.
+    command.env("FENCEPOST_TIMEOUT", "120s").env("FENCEPOST_GRACE", "20s");
+    command.env_remove("RUST_BACKTRACE").env_remove("FENCEPOST_TRANSPORT").env(name, value);
+    command.envs(environment.iter().copied()).process_group(0);
+    let mut child = command.spawn().expect("it starts");
+    let out = BufReader::new(child.stdout.take().expect("piped"));
+    let err = child.stderr.take();
+    Launched { child, out, err, mark }
+}
+
+impl Launched {
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// The next line of output; none at its end.
+    pub fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let count = self.out.read_line(&mut line).expect("text");
+        (count > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// So many lines that begin with `word`, and what follows it in each, sorted.
+    pub fn lines(&mut self, count: usize, word: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        while lines.len() < count {
+            let line = self.line().unwrap_or_else(|| panic!("{count} lines `{word}` do not come: {lines:?}"));
+            lines.extend(line.strip_prefix(word).map(|rest| rest.trim().to_owned()));
+        }
+        lines.sort();
+        lines
+    }
+
+    pub fn kill(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it is there");
+    }
+
+    pub fn kill_group(&self, signal: Signal) {
+        kill_process_group(self.pid(), signal).expect("it is there");
+    }
+
+    /// Wait for its end.
+    pub fn end(mut self) -> Ended {
+        // Errors are read by another thread, so that nobody waits for a full pipe.
+        let mut pipe = self.err.take().expect("taken once");
+        let reader = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            pipe.read_to_end(&mut text).map(|_| text)
+        });
+        let mut out = String::new();
+        self.out.read_to_string(&mut out).expect("text");
+        let err = reader.join().expect("no panic").expect("errors can be read");
+        let status = self.child.wait().expect("it ends");
+        self.nothing_left();
+        let err = String::from_utf8_lossy(&err).into_owned();
+        Ended { code: status.code(), signal: status.signal(), out, err }
+    }
+
+    /// No process has its mark.
+    pub fn nothing_left(&self) {
+        let left: Vec<String> = processes()
+            .filter(|pid| {
+                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|&byte| byte == 0).any(|variable| variable == self.mark.as_bytes())
+            })
+            .collect();
+        assert!(left.is_empty(), "processes that are left: {left:?}");
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        // After `end` there is nobody left to be killed.
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _: rustix::io::Result<()> = kill_process_group(self.pid(), Signal::KILL);
+            let _: std::io::Result<std::process::ExitStatus> = self.child.wait();
+        }
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub fn expect(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Self {
+        assert!(self.err.contains(text), "no `{text}` in {self:#?}");
+        self
+    }
+}
+
+/// The numbers of all processes.
+pub fn processes() -> impl Iterator<Item = String> {
+    let all = std::fs::read_dir("/proc").expect("/proc");
+    let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A descriptor of a process that is not a child of this one.
+pub fn process(pid: &str) -> OwnedFd {
+    let pid = Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
+    pidfd_open(pid, PidfdFlags::empty()).expect("it is there")
+}
+
+/// Wait until a process has ended.
+pub fn await_end(process: &OwnedFd) {
+    let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let mut fds = [PollFd::new(process, PollFlags::IN)];
+    let ready = poll(&mut fds, Some(&limit)).expect("poll");
+    assert_eq!(ready, 1, "a process does not end");
+}

@@ -1,0 +1,76 @@
+//! Jobs of real processes: how they end, what survivors are told, and that nothing is left behind.
+//!
+//! This program is test and subject at once: `jobs rank ..` is what the jobs run. By default a few of each kind run;
+//! `FENCEPOST_JOBS=full` runs all: 24 kill points, four ways to die, two transports, ten times each, and 250 jobs in a row
+//! of which 50 are killed. Nothing here sleeps: whatever is waited for is a line, the end of a process, or a lock.
+
+#![expect(clippy::print_stdout, reason = "a test program of its own reports to whoever runs it")]
+
+mod ends;
+mod input;
+mod launched;
+mod leftovers;
+mod meeting;
+mod points;
+mod rank;
+mod remote;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("bad_input_is_one_line_and_its_exit_code", input::refusals),
+    ("what_nobody_reads_is_no_failure", input::broken_pipes),
+    ("a_host_compares_versions_and_programs", input::unlike_hosts),
+    ("a_job_ends_with_0_and_its_output_is_tagged", ends::well),
+    ("a_program_starts_its_own_processes", ends::by_itself),
+    ("the_lowest_rank_that_fails_gives_the_code", ends::codes),
+    ("a_size_other_than_the_jobs_is_refused_naming_both", ends::sizes),
+    ("signals_are_handed_on", ends::signals),
+    ("a_job_that_takes_too_long_ends_with_124", ends::timeout),
+    ("a_stopped_rank_that_is_continued_changes_nothing", ends::continued),
+    ("ranks_die_with_their_launcher", ends::orphans),
+    ("64_descriptors_are_enough_for_8_ranks", ends::descriptors),
+    ("starting_8_ranks_takes_a_moment", ends::start_up),
+    ("hosts_are_reached_by_the_remote_command", remote::hosts),
+    ("a_host_that_is_lost_is_named_by_all", remote::lost),
+    ("hosts_in_network_namespaces", remote::namespaces),
+    ("jobs_of_other_launchers_meet", meeting::launchers),
+    ("what_is_not_enough_to_meet_is_refused", meeting::refusals),
+    ("every_way_to_die_by_shm_is_named_on_every_survivor", points::by_shm),
+    ("every_way_to_die_by_tcp_is_named_on_every_survivor", points::by_tcp),
+    ("jobs_in_a_row_leave_nothing_behind", leftovers::jobs),
+];
+
+/// Whether everything is to be run.
+fn full() -> bool {
+    std::env::var("FENCEPOST_JOBS").is_ok_and(|value| value == "full")
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((first, rest)) = words.split_first()
+        && first == "rank"
+    {
+        return rank::main(rest);
+    }
+    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let picked = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
+    let mut failed = Vec::new();
+    for (name, test) in TESTS.iter().filter(|(name, _)| picked(name)) {
+        let clock = Instant::now();
+        let verdict = catch_unwind(AssertUnwindSafe(test)).map_or("FAILED", |()| "ok");
+        println!("test {name} ... {verdict} in {:.1?}", clock.elapsed());
+        if verdict != "ok" {
+            failed.push(*name);
+        }
+    }
+    if failed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("failed: {}", failed.join(", "));
+    ExitCode::FAILURE
+}

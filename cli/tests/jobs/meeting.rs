@@ -1,0 +1,98 @@
+//! Jobs that other launchers have started: variables say who is who, and ranks meet at an address.
+
+use crate::launched::{Launched, rank_program, start};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// A file of a secret, gone when this is dropped.
+struct SecretFile(std::path::PathBuf);
+
+impl SecretFile {
+    fn new(mode: u32, bytes: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("fencepost-secret-{}-{mode:o}", std::process::id()));
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).expect("a file");
+        file.write_all(bytes).expect("written");
+        Self(path)
+    }
+}
+
+impl Drop for SecretFile {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).expect("it is there");
+    }
+}
+
+/// A port that was free a moment ago.
+fn somewhere() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").to_string()
+}
+
+/// All ranks of a job, each with these variables; `{}` in a value is its rank.
+fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launched> {
+    let one = |rank: usize| {
+        let values: Vec<String> =
+            variables.iter().map(|(_, value)| value.replace("{}", &rank.to_string())).collect();
+        let pairs: Vec<(&str, &str)> =
+            variables.iter().zip(&values).map(|((name, _), value)| (*name, value.as_str())).collect();
+        start(&rank_program(), &[&["rank"], words].concat(), &pairs)
+    };
+    // Rank 0 last: the others wait for it.
+    (0..size).rev().map(one).collect()
+}
+
+pub fn launchers() {
+    let secret = SecretFile::new(0o600, &[7; 32]);
+    let file = secret.0.display().to_string();
+    let launchers: &[&[(&str, &str)]] = &[
+        &[("SLURM_PROCID", "{}"), ("SLURM_NTASKS", "3"), ("SLURM_STEP_ID", "0")],
+        &[("PMI_RANK", "{}"), ("PMI_SIZE", "3")],
+        &[("OMPI_COMM_WORLD_RANK", "{}"), ("OMPI_COMM_WORLD_SIZE", "3")],
+        &[("PALS_RANKID", "{}"), ("PMI_SIZE", "3")],
+        &[("FLUX_TASK_RANK", "{}"), ("FLUX_JOB_SIZE", "3")],
+    ];
+    for variables in launchers {
+        let at = somewhere();
+        let met = [("FENCEPOST_RENDEZVOUS", at.as_str()), ("FENCEPOST_SECRET_FILE", &file)];
+        let mut said: Vec<String> = Vec::new();
+        for rank in ranks(3, &[variables, &met[..]].concat(), &["well"]) {
+            said.push(rank.end().expect(0).out.clone());
+        }
+        assert_eq!(said, [1, 0, 2].map(|before| format!("before me {before}\n").repeat(2)), "{variables:?}");
+    }
+}
+
+pub fn refusals() {
+    let pmi = [("PMI_RANK", "0"), ("PMI_SIZE", "4")];
+    let one = |more: &[(&str, &str)], words: &[&str]| {
+        start(&rank_program(), &[&["rank"], words].concat(), &[&pmi, more].concat()).end()
+    };
+    let says = |ended: crate::launched::Ended, text: &str| {
+        assert!(
+            ended.code != Some(0) && (ended.out.clone() + &ended.err).contains(text),
+            "{text}: {ended:#?}"
+        );
+    };
+    says(one(&[], &["well"]), "set FENCEPOST_RENDEZVOUS to");
+    let at = somewhere();
+    let open = SecretFile::new(0o644, &[7; 32]);
+    let short = SecretFile::new(0o600, &[7; 31]);
+    for (file, text) in [(&open, "chmod 600"), (&short, "32 random bytes")] {
+        let file = file.0.display().to_string();
+        says(one(&[("FENCEPOST_RENDEZVOUS", &at), ("FENCEPOST_SECRET_FILE", &file)], &["well"]), text);
+    }
+    drop(short);
+    let secret = SecretFile::new(0o600, &[8; 32]);
+    let file = secret.0.display().to_string();
+    let met = [("FENCEPOST_RENDEZVOUS", at.as_str()), ("FENCEPOST_SECRET_FILE", &file)];
+    // Another number than the launcher's.
+    let two = [("PMI_RANK", "{}"), ("PMI_SIZE", "2")];
+    for rank in ranks(2, &[&two, &met[..]].concat(), &["ask", "3"]) {
+        let ended = rank.end();
+        assert!(
+            ended.expect(1).out.contains("asks for 3 ranks") && ended.out.contains("has 2"),
+            "{ended:#?}"
+        );
+    }
+}

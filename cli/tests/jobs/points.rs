@@ -1,0 +1,200 @@
+//! Kill points: a rank dies at a numbered place of a program that uses all there is, and every other one is told.
+
+use crate::launched::run_with;
+use crate::rank::{say, size, world};
+use fencepost::prelude::*;
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How many there are.
+const POINTS: usize = 24;
+/// At the last two nothing follows that another rank would miss it in.
+const MISSED: usize = 22;
+const RANKS: usize = 4;
+const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
+
+/// What a rank dies of, if it is the one, at the point.
+struct Fate<'a> {
+    rank: usize,
+    point: usize,
+    how: &'a str,
+}
+
+fn now() -> i64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+impl Fate<'_> {
+    fn at(&self, rank: usize, point: usize) {
+        if (rank, point) != (self.rank, self.point) {
+            return;
+        }
+        say(&format!("dies at {}", now()));
+        match self.how {
+            "kill" => kill_process(getpid(), Signal::KILL).expect("oneself"),
+            "stop" => kill_process(getpid(), Signal::STOP).expect("oneself"),
+            "exit" => std::process::exit(7),
+            _ => panic!("as it was told"),
+        }
+    }
+}
+
+#[superstep]
+fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
+    u.put(0..4).to(next, 4)?;
+    Ok(())
+}
+
+/// The program of a rank.
+pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
+    let fate = Fate { rank, point, how };
+    let size = size();
+    let me = fencepost::process().expect("it joins").expect("a rank").rank;
+    fate.at(me, 1);
+    if let Err(error) = world(size, |world| everything(world, &fate)) {
+        say(&format!("told at {} rank {me}: {error}", now()));
+        return ExitCode::FAILURE;
+    }
+    fate.at(me, 24);
+    ExitCode::SUCCESS
+}
+
+fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
+    let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
+    let at = |point| fate.at(me, point);
+    at(2);
+    let mut u = world.window::<u64>(64)?;
+    at(3);
+    let mut v = world.window::<f64>(64)?;
+    at(4);
+    world.barrier()?;
+    at(5);
+    u.put([1]).to(next, 0)?;
+    at(6);
+    u.fence()?;
+    at(7);
+    u.accumulate([1], Op::Sum).to(next, 0)?;
+    v.put(&[1.0; 64]).to(next, 0..64)?;
+    at(8);
+    world.fence((&mut u, &mut v))?;
+    at(9);
+    u.get(32..48).from(next, 0..16)?;
+    at(10);
+    u.fence()?;
+    at(11);
+    world.allreduce(&mut [me as u64], Op::Sum)?;
+    at(12);
+    world.gather(0, &[me as u64])?;
+    at(13);
+    let part = world.split(Some((me / 3) as u32), 0)?;
+    at(14);
+    if let Some(part) = &part {
+        part.barrier()?;
+        at(15);
+        let mut w = part.window::<u64>(8)?;
+        at(16);
+        w.put([2]).to((part.rank() + 1) % part.size(), 0)?;
+        w.fence()?;
+        at(17);
+    }
+    drop(part);
+    at(18);
+    let mut shift = shift::prepare(world, next)?;
+    at(19);
+    shift.run(&mut u)?;
+    at(20);
+    shift.run(&mut u)?;
+    drop(v);
+    at(21);
+    for epoch in 0..100 {
+        u.put([epoch]).to(next, 1)?;
+        u.fence()?;
+        if epoch == 50 {
+            at(22);
+        }
+    }
+    world.barrier()?;
+    at(23);
+    Ok(())
+}
+
+/// Over shared memory.
+pub fn by_shm() {
+    all("shm");
+}
+
+/// Over connections.
+pub fn by_tcp() {
+    all("tcp");
+}
+
+/// Every point and way, ten times; or some of them, once.
+fn all(transport: &str) {
+    let mut noticed = Vec::new();
+    for how in WAYS {
+        for point in 1..=POINTS {
+            let times = if crate::full() { 10 } else { usize::from(sampled(point, how)) };
+            for time in 0..times {
+                noticed.extend(one(transport, how, point, (point + time) % RANKS));
+            }
+        }
+    }
+    report(transport, noticed);
+}
+
+/// Three points a way to die, other ones for each.
+fn sampled(point: usize, how: &str) -> bool {
+    let way = WAYS.iter().position(|&way| way == how).unwrap_or_default();
+    (point + 2 * way).is_multiple_of(8)
+}
+
+/// One job; how long it took until each survivor was told, where that goes by no limit.
+fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration> {
+    let what = format!("{transport}: rank {victim} at point {point} by {how}");
+    let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "1s")];
+    let words = ["die", &victim.to_string(), &point.to_string(), how];
+    let job = run_with(&["-n", &RANKS.to_string(), "--transport", transport], &words, &quick);
+    let ended = job.end();
+    let inside = (2..=23).contains(&point);
+    let (code, named) = match how {
+        "kill" => (137, "killed by signal 9 (SIGKILL)"),
+        "stop" => (137, "no sign of life"),
+        "exit" => (7, "exited with code 7"),
+        _ if inside => (1, "panicked"),
+        _ => (101, "exited with code 101"),
+    };
+    assert_eq!(ended.code, Some(code), "{what}: {ended:#?}");
+    let told: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("told at")).collect();
+    let by_victim = |line: &str| line.split_whitespace().nth(4) == Some(&format!("{victim}:"));
+    let survivors: Vec<&&str> = told.iter().filter(|line| !by_victim(line)).collect();
+    if point <= MISSED {
+        assert_eq!(survivors.len(), RANKS - 1, "{what}: {ended:#?}");
+    }
+    for line in &survivors {
+        assert!(line.contains(&format!("rank {victim} ")) && line.contains(named), "{what}: {ended:#?}");
+    }
+    assert!(ended.err.contains(&format!("rank {victim} on host localhost")), "{what}: {ended:#?}");
+    let time = |line: &str| line.split_whitespace().nth(2).and_then(|time| time.parse::<i64>().ok());
+    let died = ended.out.lines().find(|line| line.starts_with("dies at")).and_then(time);
+    let died = died.unwrap_or_else(|| panic!("{what}: it does not say when it dies: {ended:#?}"));
+    if how == "stop" {
+        return Vec::new();
+    }
+    let later = |line: &&&str| time(line).map(|told| Duration::from_nanos((told - died).max(0) as u64));
+    survivors.iter().filter_map(later).collect()
+}
+
+fn report(transport: &str, mut noticed: Vec<Duration>) {
+    noticed.sort();
+    let at = |share: f64| noticed.get(((noticed.len() as f64 * share) as usize).min(noticed.len() - 1));
+    println!(
+        "  {transport}: {} survivors told; half within {:.1?}, 99 of 100 within {:.1?}, all within {:.1?}",
+        noticed.len(),
+        at(0.5).copied().unwrap_or_default(),
+        at(0.99).copied().unwrap_or_default(),
+        at(1.0).copied().unwrap_or_default()
+    );
+}

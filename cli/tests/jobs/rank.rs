@@ -1,0 +1,139 @@
+//! What the ranks of the tested jobs do.
+
+use fencepost::prelude::*;
+use fencepost::{TransportKind, process};
+use rustix::process::{Signal, getpid, getppid, kill_process};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// One rank's life, as these words say.
+pub fn main(words: &[String]) -> ExitCode {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["well"] => well(),
+        ["code", rank, code] => exits(number(rank), number(code) as i32),
+        ["ask", ranks] => world(number(ranks), |_| Ok(())),
+        ["spin"] => spin(),
+        ["sleepy"] => sleepy(),
+        ["windows", count] => windows(number(count)),
+        ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
+        ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),
+        _ => panic!("no such rank: {words:?}"),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn number(text: &str) -> usize {
+    text.parse().expect("a number")
+}
+
+/// One line, at once and whole.
+pub fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).expect("somebody reads");
+}
+
+/// How many ranks the job has.
+pub fn size() -> usize {
+    process().expect("it joins").expect("a rank").ranks
+}
+
+/// A world of the job.
+pub fn world<R: Send>(size: usize, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
+    let mut values: Vec<R> = fencepost::ranks(size).transport(TransportKind::Tcp).run(program)?;
+    Ok(values.remove(0))
+}
+
+/// Each rank tells the next who it is.
+fn ring(world: &World, u: &mut Window<u64>) -> Result<u64> {
+    u.put([world.rank() as u64]).to((world.rank() + 1) % world.size(), 0)?;
+    u.fence()?;
+    Ok(u[0])
+}
+
+fn well() -> Result<()> {
+    let size = size();
+    for _ in 0..2 {
+        let before = world(size, |world| {
+            let mut u = world.window::<u64>(1)?;
+            let before = ring(world, &mut u)?;
+            assert_eq!(before as usize, (world.rank() + world.size() - 1) % world.size());
+            Ok(before)
+        })?;
+        say(&format!("before me {before}"));
+    }
+    Ok(())
+}
+
+fn exits(rank: usize, code: i32) -> Result<()> {
+    world(size(), |world| {
+        let mut u = world.window::<u64>(1)?;
+        ring(world, &mut u)?;
+        if world.rank() == rank {
+            std::process::exit(code);
+        }
+        loop {
+            ring(world, &mut u)?;
+        }
+    })
+}
+
+/// Goes on until it is ended; says its number and its parent's when all have come together.
+fn spin() -> Result<()> {
+    world(size(), |world| {
+        let mut u = world.window::<u64>(1)?;
+        ring(world, &mut u)?;
+        let parent = getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+        say(&format!("spins {} {} {parent}", world.rank(), getpid().as_raw_nonzero()));
+        loop {
+            ring(world, &mut u)?;
+        }
+    })
+}
+
+/// Rank 1 stops in the middle; whoever continues it sees the job end well.
+fn sleepy() -> Result<()> {
+    world(size(), |world| {
+        let mut u = world.window::<u64>(1)?;
+        for epoch in 0..100 {
+            if (world.rank(), epoch) == (1, 50) {
+                say(&format!("stops {}", getpid().as_raw_nonzero()));
+                kill_process(getpid(), Signal::STOP).expect("oneself");
+            }
+            ring(world, &mut u)?;
+        }
+        say("done");
+        Ok(())
+    })
+}
+
+fn windows(count: usize) -> Result<()> {
+    world(size(), |world| {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(world.window::<u64>(16)?);
+        }
+        for window in &mut all {
+            ring(world, window)?;
+        }
+        let descriptors = std::fs::read_dir("/proc/self/fd")?.count();
+        say(&format!("descriptors {descriptors}"));
+        Ok(())
+    })
+}
+
+fn by_itself(ranks: usize, transport: &str) -> Result<()> {
+    let values: Vec<usize> = fencepost::ranks(ranks).transport(transport.parse()?).run(|world| {
+        let mut u = world.window::<u64>(1)?;
+        ring(world, &mut u)?;
+        Ok(world.rank())
+    })?;
+    say(&format!("values {values:?}"));
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! What a job's transports need of whoever starts it, and of each rank: [`Memory`] and [`Link`].
+
+use super::description::{Description, Limits, Reach};
+use crate::transport::{Endpoint, Fabric, Segment, Settings, ShmEnd, TcpEnd, listen};
+use fencepost_planner::{Error, Result};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The memory file that ranks of one machine share, as whoever starts them has it.
+pub(super) struct Memory(Segment);
+
+impl Memory {
+    pub(super) fn create(ranks: u32) -> std::io::Result<Self> {
+        Segment::create(ranks as usize).map(Self)
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
+
+    /// A rank has ended for good.
+    pub(super) fn strike(&self, rank: u32, how: &str) {
+        self.0.strike(rank as usize, how);
+    }
+}
+
+/// How this rank's process reaches the others.
+pub(super) enum Link {
+    Shm(Arc<Segment>),
+    Tcp(Connections),
+}
+
+/// The connections of this process: they begin when it is known where the others are.
+pub(super) struct Connections {
+    waiting: Mutex<Option<Fabric>>,
+    begun: OnceLock<Mutex<Option<Arc<Fabric>>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Get ready; for connections, also the address that this rank is reached at. `told`: whether somebody will say how
+    /// others have died.
+    pub(super) fn join(
+        job: &Description,
+        memory: Option<OwnedFd>,
+        told: bool,
+    ) -> Result<(Self, Option<SocketAddr>), String> {
+        match job.reach {
+            Reach::Shm => {
+                let memory = memory.ok_or("no memory file came with the job")?;
+                let segment = Segment::join(memory).map_err(|error| error.to_string())?;
+                Ok((Link::Shm(segment), None))
+            }
+            Reach::Tcp => {
+                let fabric =
+                    fabric(job, told).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
+                let address = fabric.address().map_err(|error| error.to_string())?;
+                let connections = Connections { waiting: Mutex::new(Some(fabric)), begun: OnceLock::new() };
+                Ok((Link::Tcp(connections), Some(address)))
+            }
+        }
+    }
+
+    /// Where all ranks listen.
+    pub(super) fn table(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
+        let Link::Tcp(connections) = self else { return Ok(()) };
+        let Some(mut fabric) = lock(&connections.waiting).take() else { return Ok(()) };
+        fabric.table(addresses)?;
+        connections.begun.get_or_init(|| Mutex::new(Some(Arc::new(fabric))));
+        Ok(())
+    }
+
+    /// A rank has ended, as this says.
+    pub(super) fn strike(&self, rank: u32, how: &str) {
+        match self {
+            // Whoever started the job has written it there before it told anybody.
+            Link::Shm(_) => {}
+            Link::Tcp(connections) => {
+                if let Some(fabric) = connections.fabric() {
+                    fabric.strike(rank as usize, how);
+                }
+            }
+        }
+    }
+
+    /// This rank's end of the job's world of this number.
+    pub(super) fn end(&self, job: &Description, world: u32) -> Result<Endpoint> {
+        let (rank, size) = (job.rank as usize, job.size as usize);
+        let end = match self {
+            Link::Shm(segment) => ShmEnd::of_job(segment, world, rank, size).map(Endpoint::Shm),
+            Link::Tcp(connections) => match connections.fabric() {
+                Some(fabric) => TcpEnd::of_job(&fabric, world, rank, size).map(Endpoint::Tcp),
+                None => Err(std::io::Error::other("the connections of this rank have ended")),
+            },
+        };
+        end.map_err(Error::from)
+    }
+
+    /// Say goodbye to the others, and wait until they have heard all that was said to them.
+    pub(super) fn part(&self) {
+        if let Link::Tcp(connections) = self
+            && let Some(fabric) = connections.begun.get()
+        {
+            let last = lock(fabric).take();
+            drop(last);
+        }
+    }
+}
+
+impl Connections {
+    fn fabric(&self) -> Option<Arc<Fabric>> {
+        lock(self.begun.get()?).clone()
+    }
+}
+
+/// So long a rank waits for the starter's word when a connection ends: it knows better how a rank died.
+const OBITUARY: Duration = Duration::from_secs(2);
+
+fn fabric(job: &Description, told: bool) -> std::io::Result<Fabric> {
+    let Limits { heartbeat, silence } = job.limits;
+    let settings = Settings {
+        beat: heartbeat,
+        // The starter finds a silent rank first, and kills it; this is for when the starter itself is cut off.
+        limit: if silence.is_zero() { Duration::from_secs(u64::from(u32::MAX)) } else { 2 * silence },
+        obituary: if told { OBITUARY } else { Duration::ZERO },
+        sealed: job.sealed,
+        ..Settings::default()
+    };
+    Fabric::new(listen(Some(job.bind))?, job.secret.clone(), job.job, job.rank as usize, settings)
+}

@@ -1,0 +1,282 @@
+//! [`Member`]: what the process of a rank is in its job: the other end of what `start` does.
+//!
+//! It joins once, when a world is first asked for. From then on a thread of its own listens to the control channel, gives
+//! signs of life, and hands on what it hears of other ranks; when whoever started the job is gone, it ends the process.
+
+use super::channel::{Broken, Channel};
+use super::control::{Ending, Message};
+use super::description::Description;
+use super::group::{VARIABLE, until};
+use super::link::Link;
+use super::rendezvous::Meeting;
+use crate::transport::Endpoint;
+use fencepost_planner::{Class, Error, Result};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Signal, getpid, kill_process};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// This process's place in its job.
+pub struct Member {
+    job: Description,
+    link: Link,
+    /// To the starter, if there is one.
+    control: Option<Control>,
+    worlds: AtomicU32,
+    /// How many worlds this rank is in.
+    inside: AtomicU32,
+    begun: Mutex<Begun>,
+    news: Condvar,
+}
+
+/// The control channel.
+struct Control {
+    channel: Mutex<Channel>,
+    /// The same socket, to wait for it with nothing locked.
+    socket: OwnedFd,
+}
+
+/// Whether the ranks know where the others are.
+enum Begun {
+    NotYet,
+    Yes,
+    /// A rank ended before that, as this says.
+    Never(String),
+}
+
+static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
+static LISTENING: OnceLock<()> = OnceLock::new();
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+unsafe extern "C" {
+    /// Of C's library, which the standard library stands on: call `last` when the process ends by itself.
+    fn atexit(last: extern "C" fn()) -> std::ffi::c_int;
+}
+
+/// What a rank does when its process ends by itself: whoever is in no world says goodbye to the others. In the middle of
+/// one, its end is a death.
+extern "C" fn part() {
+    if let Some(Ok(Some(member))) = MEMBER.get()
+        && member.inside.load(Ordering::Relaxed) == 0
+    {
+        member.link.part();
+    }
+}
+
+/// What this process is in its job; none, where it was not started as a rank. The first call joins.
+///
+/// # Errors
+/// It was started as a rank and cannot join: why.
+pub fn member() -> Result<Option<&'static Member>> {
+    let failed = |why: &String| Error::new(Class::ProcFailed, format!("this rank can't join its job: {why}"));
+    let Some(member) = MEMBER.get_or_init(join).as_ref().map_err(failed)? else { return Ok(None) };
+    LISTENING.get_or_init(|| {
+        // SAFETY: C's own function, with a function that does not unwind and lives as long as the program.
+        unsafe { atexit(part) };
+        let Some(control) = &member.control else { return };
+        let listen = std::thread::Builder::new().name("fencepost control".into());
+        if let Err(error) = listen.spawn(|| member.listen(control)) {
+            *lock(&member.begun) = Begun::Never(format!("it has no thread for its control channel: {error}"));
+        }
+    });
+    member.begin().map_err(|why| failed(&why))?;
+    Ok(Some(member))
+}
+
+/// The control channel that this process inherited, if it did. It is taken once.
+fn inherited() -> Option<OwnedFd> {
+    let value = std::env::var(VARIABLE).ok()?;
+    let (descriptor, inode) = value.split_once(':')?;
+    let (descriptor, inode): (RawFd, u64) = (descriptor.parse().ok()?, inode.parse().ok()?);
+    if descriptor < 0 {
+        return None;
+    }
+    // SAFETY: it is only asked whether it is open, and which file it is, which is allowed of any number.
+    let looked_at = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let flags = fcntl_getfd(looked_at).ok()?;
+    let is_it = rustix::fs::fstat(looked_at).is_ok_and(|stat| stat.st_ino == inode);
+    // What is closed on exec was not inherited: this process, or another part of it, has made it.
+    if !is_it || flags.contains(FdFlags::CLOEXEC) {
+        return None;
+    }
+    // SAFETY: it is the very socket that the starter has left to this program, so nothing else in it owns it; and it is
+    // taken once, since it is closed on exec from here on, and `join` runs once.
+    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;
+    Some(socket)
+}
+
+fn join() -> Result<Option<Member>, String> {
+    let Some(socket) = inherited() else { return meet() };
+    let mut channel = Channel::over(socket);
+    let job = loop {
+        match channel.receive() {
+            Ok(Some(Message::Job(job))) => break job,
+            Ok(Some(_)) => return Err("the starter said something before it said what the job is".into()),
+            Ok(None) => {
+                let mut fds = [PollFd::from_borrowed_fd(channel.source(), PollFlags::IN)];
+                let _: rustix::io::Result<usize> = poll(&mut fds, None);
+            }
+            Err(why) => return Err(format!("the starter is gone: {why}")),
+        }
+    };
+    let memory = channel.take_descriptor();
+    let joined = Link::join(&job, memory, true).and_then(|(link, address)| {
+        let socket = channel.source().try_clone_to_owned().map_err(|error| error.to_string())?;
+        Ok((link, address, socket))
+    });
+    let said = match &joined {
+        Ok(_) => channel.send(&Message::Joined(super::RELEASE.into())),
+        Err(why) => channel.send(&Message::Refused(why.clone())),
+    };
+    let (link, address, socket) = joined?;
+    let said =
+        said.and_then(|()| address.map_or(Ok(()), |address| channel.send(&Message::Listening(address))));
+    said.map_err(|why| format!("the starter is gone: {why}"))?;
+    let begun = if address.is_some() { Begun::NotYet } else { Begun::Yes };
+    Ok(Some(Member {
+        job,
+        link,
+        control: Some(Control { channel: Mutex::new(channel), socket }),
+        worlds: AtomicU32::new(0),
+        inside: AtomicU32::new(0),
+        begun: Mutex::new(begun),
+        news: Condvar::new(),
+    }))
+}
+
+/// Join a job that another launcher has started, if one has.
+fn meet() -> Result<Option<Member>, String> {
+    let Some(meeting) = Meeting::from_environment()? else { return Ok(None) };
+    let mut job = meeting.job.clone();
+    let mut link = None;
+    let table = meeting.meet(|here| {
+        job.bind = here;
+        let (mine, address) = Link::join(&job, None, false)?;
+        link = Some(mine);
+        address.ok_or_else(|| "it listens nowhere".into())
+    })?;
+    let link = link.ok_or("it listens nowhere")?;
+    link.table(&table).map_err(|error| format!("it has no connections: {error}"))?;
+    Ok(Some(Member {
+        job,
+        link,
+        control: None,
+        worlds: AtomicU32::new(0),
+        inside: AtomicU32::new(0),
+        begun: Mutex::new(Begun::Yes),
+        news: Condvar::new(),
+    }))
+}
+
+impl Member {
+    /// The job.
+    pub fn job(&self) -> &Description {
+        &self.job
+    }
+
+    /// This rank's end of the next world of the whole job.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint> {
+        self.link.end(&self.job, self.worlds.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Tell the starter that this rank is in a world.
+    pub(crate) fn enter(&self) {
+        self.inside.fetch_add(1, Ordering::Relaxed);
+        self.say(&Message::Entered);
+    }
+
+    /// Tell the starter that this rank has left a world.
+    pub(crate) fn leave(&self, how: Ending) {
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        self.say(&Message::Left(how));
+    }
+
+    fn say(&self, message: &Message) {
+        let Some(control) = &self.control else { return };
+        let mut channel = lock(&control.channel);
+        // When the starter is gone, the thread that listens ends this process.
+        let mut sent: Result<(), Broken> = channel.send(message);
+        while sent.is_ok() && channel.waiting() > 0 {
+            let mut fds = [PollFd::from_borrowed_fd(channel.sink(), PollFlags::OUT)];
+            let _: rustix::io::Result<usize> = poll(&mut fds, None);
+            sent = channel.flush();
+        }
+    }
+
+    /// Wait until every rank knows where the others are.
+    fn begin(&self) -> Result<(), String> {
+        let waits = |begun: &mut Begun| matches!(begun, Begun::NotYet);
+        let begun = self.news.wait_while(lock(&self.begun), waits).unwrap_or_else(PoisonError::into_inner);
+        match &*begun {
+            Begun::Never(how) => Err(format!("before the job had begun, {how}")),
+            Begun::NotYet | Begun::Yes => Ok(()),
+        }
+    }
+
+    fn set_begun(&self, begun: Begun) {
+        let mut now = lock(&self.begun);
+        if matches!(*now, Begun::NotYet) {
+            *now = begun;
+            self.news.notify_all();
+        }
+    }
+
+    /// The life of the thread that listens.
+    fn listen(&self, control: &Control) {
+        let every = self.job.limits.heartbeat;
+        let mut next_beat = Instant::now() + every;
+        loop {
+            let mut fds = [PollFd::new(&control.socket, PollFlags::IN)];
+            // Interrupted, it looks and waits again.
+            let _: rustix::io::Result<usize> = poll(&mut fds, until(Some(next_beat)).as_ref());
+            let now = Instant::now();
+            let mut channel = lock(&control.channel);
+            if now >= next_beat {
+                next_beat = now + every;
+                // A starter that takes nothing for a while has beats enough.
+                let sent =
+                    if channel.waiting() == 0 { channel.send(&Message::Beat) } else { channel.flush() };
+                if sent.is_err() {
+                    end(Signal::KILL);
+                }
+            }
+            loop {
+                let message = channel.receive();
+                match message {
+                    Ok(Some(message)) => self.take(message),
+                    Ok(None) => break,
+                    Err(_) => end(Signal::KILL),
+                }
+            }
+        }
+    }
+
+    fn take(&self, message: Message) {
+        match message {
+            Message::Table(addresses) if addresses.len() == self.job.size as usize => {
+                self.set_begun(match self.link.table(&addresses) {
+                    Ok(()) => Begun::Yes,
+                    Err(error) => Begun::Never(format!("it has no connections: {error}")),
+                });
+            }
+            Message::Died { rank, how } if rank < self.job.size => {
+                self.link.strike(rank, &how);
+                self.set_begun(Begun::Never(how));
+            }
+            Message::Stop => end(Signal::TERM),
+            _ => {}
+        }
+    }
+}
+
+/// End this process.
+fn end(signal: Signal) {
+    let _: rustix::io::Result<()> = kill_process(getpid(), signal);
+}
