@@ -9,7 +9,8 @@ use super::ShmEnd;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 use super::TcpEnd;
 use super::{
-    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Number, Pause, SimEnd, Transport,
+    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Number, Pause, SimEnd,
+    Transport,
 };
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.

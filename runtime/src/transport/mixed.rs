@@ -182,7 +182,8 @@ impl Transport for MixedEnd {
         let hosts: Option<Vec<u32>> =
             members.iter().map(|&member| self.seats.hosts.get(member).copied()).collect();
         let seats = Seats::new(hosts.filter(|hosts| index < hosts.len()).ok_or_else(none)?, index);
-        let near: Vec<usize> = seats.ranks.iter().filter_map(|&rank| self.seats.near[members[rank]]).collect();
+        let near: Vec<usize> =
+            seats.ranks.iter().filter_map(|&rank| self.seats.near[members[rank]]).collect();
         let seat = seats.near[index].filter(|_| near.len() == seats.ranks.len()).ok_or_else(none)?;
         let near = self.near.enter(number, &near, seat)?;
         if seats.ranks.len() == members.len() {

@@ -10,7 +10,9 @@ use super::meter::Meter;
 use super::placed::{Kept, Places};
 use super::ring::{Queues, Receiver, Sender, queues};
 use super::roll::{Dead, Roll};
-use super::{Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport};
+use super::{
+    Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport,
+};
 
 /// What the memory of a world stands on.
 pub trait Ground {

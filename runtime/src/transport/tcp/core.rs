@@ -290,7 +290,11 @@ impl Core {
         let over = self.channels.get(&number).is_some_and(|channel| {
             let silent = |rank: usize| {
                 let peer = &self.peers[rank];
-                rank == me || self.is_beside(rank) || channel.has_left(rank) || peer.died.is_some() || peer.heard_goodbye
+                rank == me
+                    || self.is_beside(rank)
+                    || channel.has_left(rank)
+                    || peer.died.is_some()
+                    || peer.heard_goodbye
             };
             channel.closed && channel.members.iter().all(|&rank| silent(rank as usize))
         });
@@ -304,7 +308,11 @@ impl Core {
         let Some(channel) = self.channels.get(&number) else { return Vec::new() };
         let listens = |to: &usize| {
             let peer = &self.peers[*to];
-            *to != self.me() && !self.is_beside(*to) && peer.died.is_none() && !peer.heard_goodbye && !channel.has_left(*to)
+            *to != self.me()
+                && !self.is_beside(*to)
+                && peer.died.is_none()
+                && !peer.heard_goodbye
+                && !channel.has_left(*to)
         };
         channel.members.iter().map(|&to| to as usize).filter(listens).collect()
     }
