@@ -326,7 +326,9 @@ impl<'c, C, S> Put<'c, C, S> {
         let Some(value) = source.one() else {
             return more(collector, kind, source, target, Place::At(at), mode, site);
         };
+        // One with a mode of its own may have to leave at once.
         if let Some(to) = target
+            && mode == Mode::Auto
             && collector.send_one(kind, value, to, at, site)
         {
             return Ok(());

@@ -102,6 +102,15 @@ impl WorldCore {
 }
 
 impl WindowCore {
+    /// Whether operations that ask for no mode of their own stay here until the fence.
+    pub(crate) fn stays(&self) -> bool {
+        match self.asked(Mode::Auto) {
+            Mode::Aggressive | Mode::Pipelined => false,
+            Mode::Auto => self.habit.borrow().chunk().is_none(),
+            Mode::Aggregated | Mode::Direct => true,
+        }
+    }
+
     /// The mode that an operation which asks for `mode` is to have.
     pub(crate) fn asked(&self, mode: Mode) -> Mode {
         match mode {

@@ -227,6 +227,7 @@ fn more_than_is_answered_is_refused_on_both_sides() {
         let often = Datatype::run(0..1).repeat(count).every(0);
         let mut description =
             [&0u32.to_le_bytes()[..], &0u32.to_le_bytes(), &1u32.to_le_bytes(), &[0; 4]].concat();
+        description.extend(u64::MAX.to_le_bytes()); // more than one element
         often.encode(&mut description);
         let mut frame = vec![0; 24];
         frame[8..16].copy_from_slice(&(description.len() as u64).to_le_bytes());

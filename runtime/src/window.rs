@@ -152,6 +152,7 @@ impl<T: Element> Window<T> {
     /// others read what an epoch writes, what is direct is staged by its reader.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.mode.set(mode);
+        self.core.allow(self.core.short.get());
     }
 
     /// These elements of this window, as the source of a put or the destination of a get of another window.
@@ -280,9 +281,10 @@ impl WindowCore {
     /// Let small operations go the short way, or not.
     pub(crate) fn allow(&self, short: bool) {
         self.short.set(short);
+        let stays = self.stays();
         for (lane, peer) in self.lanes.iter().zip(&self.peers) {
             // What may leave early goes the long way, and what is to be explained.
-            let open = short && !peer.base.is_null() && !self.world.explains.get();
+            let open = short && (stays || !peer.base.is_null()) && !self.world.explains.get();
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             lane.lead(peer.base, below);
         }

@@ -50,12 +50,47 @@ pub(super) struct Bound {
 pub(super) enum Step {
     Expose(usize),
     Reclaim(usize),
-    Pack { from: Where, count: usize, size: usize, buffer: usize, at: usize },
-    Combine { from: Where, into: Datatype, op: Op, element: ElementType, buffer: usize, at: usize },
-    Send { buffer: usize, at: usize, bytes: usize },
+    Pack {
+        from: Where,
+        count: usize,
+        size: usize,
+        buffer: usize,
+        at: usize,
+    },
+    Combine {
+        from: Where,
+        into: Datatype,
+        op: Op,
+        element: ElementType,
+        buffer: usize,
+        at: usize,
+    },
+    Send {
+        buffer: usize,
+        at: usize,
+        bytes: usize,
+    },
+    /// The same, from where it lies: bytes of this rank's part of a window.
+    Lend {
+        window: usize,
+        first: usize,
+        buffer: usize,
+        bytes: usize,
+    },
     Await(usize, Frame),
-    Copy { from: Where, to: Where, op: Option<Op>, element: ElementType },
-    Unpack { peer: usize, at: usize, to: Where, op: Option<Op>, element: ElementType },
+    Copy {
+        from: Where,
+        to: Where,
+        op: Option<Op>,
+        element: ElementType,
+    },
+    Unpack {
+        peer: usize,
+        at: usize,
+        to: Where,
+        op: Option<Op>,
+        element: ElementType,
+    },
     Release(usize),
     Done(usize),
 }
@@ -91,6 +126,10 @@ impl Executable {
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
         let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
+        let steps = unpacked(steps, |buffer: usize| {
+            let peer = buffers[buffer].peer;
+            peer != rank && !world.endpoint.borrow().reaches(peer)
+        });
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
@@ -205,6 +244,40 @@ impl Executable {
             read.then_some(bound.memory)
         })
     }
+}
+
+/// A run of elements that is all of a frame needs no packing where the frame is copied as it is posted, which is where
+/// its peer does not reach this rank's memory: it is sent from where it lies. Packing and sending are one step then.
+fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
+    let mut all: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let lent = match (all.last(), &step) {
+            (
+                Some(Step::Pack {
+                    from: Where::Window(_, window, datatype),
+                    count,
+                    size,
+                    buffer,
+                    at: packed,
+                }),
+                Step::Send { buffer: sent, at, bytes },
+            ) if buffer == sent && packed == at && count * size == *bytes && copied(*buffer) => {
+                let run = datatype.as_run().and_then(|run| usize::try_from(run.start).ok());
+                run.map(|first| Step::Lend {
+                    window: *window,
+                    first: first * size,
+                    buffer: *buffer,
+                    bytes: *bytes,
+                })
+            }
+            _ => None,
+        };
+        match lent {
+            Some(lent) => *all.last_mut().expect("a step that packs") = lent,
+            None => all.push(step),
+        }
+    }
+    all
 }
 
 /// Turns a program's words into places.

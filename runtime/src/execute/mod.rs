@@ -138,6 +138,16 @@ impl Executable {
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
+                Step::Lend { window, first, buffer, bytes } => {
+                    let bound = &mut self.buffers[*buffer];
+                    // SAFETY: as for packing; and the payload is copied as it is posted.
+                    let payload = unsafe { windows[*window].region.base().add(*first) };
+                    // SAFETY: as many elements lie there.
+                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
+                    let copy = (self.runs % bound.copies as u64) as usize;
+                    bound.last[copy] = Some(world.posted(bound.peer));
+                    world.count_sent(*bytes, 0);
+                }
                 Step::Await(peer, frame) => {
                     let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
                     let (said, word_kept) = (arrival.header, !without(Wait::Word));

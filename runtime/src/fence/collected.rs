@@ -27,6 +27,7 @@ impl WindowCore {
     /// The epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
         self.habit.borrow_mut().begins(std::ptr::from_ref(site).addr());
+        self.allow(self.short.get()); // what may leave early now, and what not
     }
 
     /// Keep how much the epoch that has ended sent to ranks whose memory is not reached.

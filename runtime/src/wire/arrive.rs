@@ -1,6 +1,6 @@
 //! Frames that come: checked before they are believed, kept until they are applied.
 
-use super::describe::{Description, Parts, parts, read_description};
+use super::describe::{Description, FAR, Parts, parts, read_description};
 use super::{Arrived, Described, SLOTS, Wire, emptied};
 use crate::fence::{Call, Items, Lent, Operands, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
@@ -133,13 +133,12 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
         inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
     });
-    let gets = description.gets.iter().all(inside)
-        && description
-            .gets
-            .iter()
-            .try_fold(0usize, |sum, get| {
-                get.size().checked_mul(size).and_then(|bytes| sum.checked_add(bytes))
-            })
+    let ones = description.gets.len() - description.far.len();
+    let elements = description.far.iter().try_fold(ones, |sum, get| sum.checked_add(get.size()));
+    let gets = description.gets.iter().all(|&get| get == FAR || get < len as u64)
+        && description.far.iter().all(inside)
+        && elements
+            .and_then(|elements| elements.checked_mul(size))
             .is_some_and(|bytes| bytes <= most_answered(len, size));
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }

@@ -13,12 +13,17 @@ use fencepost_planner::{Class, Error, Result};
 /// ```
 pub(super) const HEAD: usize = 24;
 
+/// Among gets: more than one element.
+pub(super) const FAR: u64 = u64::MAX;
+
 /// Operations without their elements.
 #[derive(Default)]
 pub(super) struct Description {
     pub(super) heads: Vec<u64>,
     pub(super) wide: Vec<Wide>,
-    pub(super) gets: Vec<Datatype>,
+    /// What gets ask for: one element, this one; or the next of `far`, as [`FAR`] says.
+    pub(super) gets: Vec<u64>,
+    pub(super) far: Vec<Datatype>,
 }
 
 /// Begin a frame: room for its head, and the description of what is in the outbox; that of `gets` gets is to follow.
@@ -29,7 +34,7 @@ pub(super) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     frame.extend_from_slice(&(outbox.wide.len() as u32).to_le_bytes());
     frame.extend_from_slice(&(gets as u32).to_le_bytes());
     frame.extend_from_slice(&[0; 4]);
-    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.head.to_le_bytes()));
+    words(frame, outbox.records.iter().map(|record| record.head));
     for wide in &outbox.wide {
         let WideSource::Bytes(at) = wide.source else {
             return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
@@ -46,9 +51,18 @@ pub(super) fn fill(frame: &mut Vec<u8>, outbox: &Outbox) -> usize {
     let described = frame.len() - HEAD;
     frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
     frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
-    outbox.records.iter().for_each(|record| frame.extend_from_slice(&record.value.to_le_bytes()));
+    words(frame, outbox.records.iter().map(|record| record.value));
     frame.extend_from_slice(&outbox.bytes);
     described
+}
+
+/// Append words, with room made once.
+pub(super) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
+    let at = frame.len();
+    frame.resize(at + 8 * words.len(), 0);
+    for (bytes, word) in frame[at..].chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
 }
 
 /// A frame, taken apart.
@@ -94,9 +108,13 @@ pub(super) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Opti
             mode: Mode::Auto,
         });
     }
+    let (gets, mut bytes) = bytes.split_at_checked(gets.checked_mul(8)?)?;
     into.gets.clear();
-    for _ in 0..gets {
-        into.gets.push(Datatype::decode(&mut bytes).ok()?);
+    into.gets
+        .extend(gets.chunks_exact(8).map(|get| u64::from_le_bytes(get.try_into().expect("chunks of eight"))));
+    into.far.clear();
+    for _ in into.gets.iter().filter(|&&get| get == FAR) {
+        into.far.push(Datatype::decode(&mut bytes).ok()?);
     }
     bytes.is_empty().then_some(())
 }

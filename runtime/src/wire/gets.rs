@@ -1,11 +1,13 @@
 //! Gets between ranks that only exchange messages: the target answers from M.
 
 use super::Described;
+use super::describe::FAR;
 use crate::fence::{header, kind, wait};
 use crate::kernel;
 use crate::transport::{Endpoint, Lost, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
 
 /// Answer the gets of ranks that do not reach this rank's memory, from M.
 pub(crate) fn answer(
@@ -22,15 +24,28 @@ pub(crate) fn answer(
             let mut asked = false;
             for arrived in &wire.arrived[to] {
                 let Described::Slot(slot) = arrived.described else { continue };
-                for get in &wire.got[to].slots[slot].1.gets {
-                    asked = true;
+                let description = &wire.got[to].slots[slot].1;
+                let ones = description.gets.len() - description.far.len();
+                let far = description.far.iter().map(Datatype::size).sum::<usize>();
+                if wire.frame.try_reserve((ones + far) * size).is_err() {
+                    return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
+                }
+                asked |= !description.gets.is_empty();
+                let mut far = description.far.iter();
+                for &get in &description.gets {
                     let at = wire.frame.len();
-                    if wire.frame.try_reserve(get.size() * size).is_err() {
-                        return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
+                    if get != FAR {
+                        // SAFETY: an element of this rank's window, checked when it came; nobody writes to it yet.
+                        let element = unsafe {
+                            std::slice::from_raw_parts(window.region.base().add(get as usize * size), size)
+                        };
+                        wire.frame.extend_from_slice(element);
+                    } else if let Some(get) = far.next() {
+                        wire.frame.resize(at + get.size() * size, 0);
+                        let to = wire.frame[at..].as_mut_ptr();
+                        // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
+                        unsafe { kernel::pack(window.region.base(), get, size, to) };
                     }
-                    wire.frame.resize(at + get.size() * size, 0);
-                    // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
-                    unsafe { kernel::pack(window.region.base(), get, size, wire.frame[at..].as_mut_ptr()) };
                 }
             }
             if asked {

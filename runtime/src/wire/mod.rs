@@ -17,10 +17,11 @@ pub(crate) use trial::{forget_all, trial};
 use crate::early;
 use crate::fence::{Call, header, kind};
 use crate::outbox::Outbox;
+use crate::pending::ONE;
 use crate::transport::{Endpoint, Record, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
-use describe::{Description, HEAD, describe, fill};
+use describe::{Description, FAR, HEAD, describe, fill};
 use fencepost_planner::{Class, Error, Result};
 
 /// How many descriptions each pair remembers for a window.
@@ -171,7 +172,10 @@ pub(crate) fn send(
     }
     let frame = &mut wire.frame;
     describe(frame, outbox, gets().count())?;
-    gets().for_each(|get| pending.remote(get).encode(frame));
+    for get in gets() {
+        frame.extend_from_slice(&if get.wide == ONE { get.at } else { FAR }.to_le_bytes());
+    }
+    gets().filter(|get| get.wide != ONE).for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
 
     // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.

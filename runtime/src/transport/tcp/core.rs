@@ -37,6 +37,8 @@ pub(super) struct Core {
     pub(super) founded: u32,
     /// Counts what has come that somebody may wait for.
     pub(super) news: u64,
+    /// Counts the looks that found something.
+    heard: u64,
     /// Counts the calls of the rank itself.
     pub(super) calls: u64,
     /// The rank sleeps, and reads for itself when it wakes.
@@ -83,6 +85,7 @@ impl Core {
             channels: BTreeMap::new(),
             founded: 0,
             news: 0,
+            heard: 0,
             calls: 0,
             asleep: false,
             closing: false,
@@ -129,7 +132,11 @@ impl Core {
         if fits {
             channel.tidings(number, to, &mut peer.out);
             Pen(&mut peer.out, number).frame_head(header, payload.len());
-            wrote = peer.write_with(payload);
+            wrote = if peer.writes_in_place(payload.len()) {
+                self.write(to, payload)
+            } else {
+                peer.pack(payload)
+            };
         } else {
             let mut frame = Vec::with_capacity(super::channel::cost(payload.len()) as usize);
             Pen(&mut frame, number).frame(header, payload);
@@ -141,6 +148,30 @@ impl Core {
             Ok(()) => self.soil(to),
             Err(error) => self.broke(to, &error.to_string()),
         }
+    }
+
+    /// Write a payload from where it lies. As long as something goes in either direction, go on; copy what is left.
+    fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<()> {
+        let mut rest = payload;
+        let mut said = Vec::new();
+        loop {
+            let wrote = self.peers[to].write_in_place(rest)?;
+            rest = &rest[wrote..];
+            // Nothing else may be written while a payload is in the middle, so what a look would say is kept.
+            if rest.is_empty() || self.peers[to].unsent() || self.peers[to].link.is_none() {
+                break;
+            }
+            let before = self.heard;
+            self.look(to);
+            said = std::mem::take(&mut self.peers[to].out);
+            if wrote == 0 && self.heard == before || !said.is_empty() || self.peers[to].link.is_none() {
+                break;
+            }
+        }
+        let out = &mut self.peers[to].out;
+        out.extend_from_slice(rest);
+        out.extend_from_slice(&said);
+        Ok(())
     }
 
     /// Publish: a letter to each member.
@@ -290,21 +321,20 @@ impl Core {
         }
     }
 
-    /// Tell everybody what else they should know: releases, and, if so, in which superstep I am.
-    pub(super) fn pay_all(&mut self, announce: bool) {
-        let numbers: Vec<u64> = self.channels.keys().copied().collect();
-        for number in numbers {
+    fn numbers(&self) -> Vec<u64> {
+        self.channels.keys().copied().collect()
+    }
+
+    /// Tell everybody what else they should know: releases, and in which superstep I am.
+    pub(super) fn pay_all(&mut self) {
+        for number in self.numbers() {
             for to in self.members(number) {
                 if self.peers[to].link.is_none() {
                     continue;
                 }
                 let Some(channel) = self.channels.get_mut(&number) else { break };
                 let before = self.peers[to].out.len();
-                if announce {
-                    channel.tidings(number, to, &mut self.peers[to].out);
-                } else {
-                    channel.pairs[to].inbound.tell(number, &mut self.peers[to].out);
-                }
+                channel.tidings(number, to, &mut self.peers[to].out);
                 if self.peers[to].out.len() > before {
                     self.send(to);
                 }
@@ -325,7 +355,10 @@ impl Core {
             }
         });
         self.peers[from].link = Some(link);
-        self.peers[from].heard |= matches!(looked, Looked::Something);
+        if matches!(looked, Looked::Something) {
+            self.peers[from].heard = true;
+            self.heard += 1;
+        }
         self.scratch = scratch;
         match (looked, wrong) {
             (Looked::Garbled(what), _) => self.garbled(from, what),
@@ -396,8 +429,7 @@ impl Core {
 
     /// What `from` sent is nothing that a rank would send.
     fn garbled(&mut self, from: usize, what: String) {
-        let numbers: Vec<u64> = self.channels.keys().copied().collect();
-        for number in numbers {
+        for number in self.numbers() {
             let channel = &self.channels[&number];
             let rank = channel.members.iter().position(|&member| member as usize == from);
             if let Some(rank) = rank.filter(|_| !channel.has_left(from)) {
@@ -412,8 +444,7 @@ impl Core {
         if self.peers[from].heard_goodbye {
             self.peers[from].close();
             self.news += 1;
-            let numbers: Vec<u64> = self.channels.keys().copied().collect();
-            numbers.into_iter().for_each(|number| self.forget_if_over(number));
+            self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
         } else {
             self.doom(from, what);
         }
@@ -450,8 +481,7 @@ impl Core {
         peer.died.get_or_insert(what);
         self.news += 1;
         self.channels.values_mut().for_each(|channel| channel.pairs[rank].outbound.forget());
-        let numbers: Vec<u64> = self.channels.keys().copied().collect();
-        numbers.into_iter().for_each(|number| self.forget_if_over(number));
+        self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
     }
 
     /// Why nothing more comes from member `index` of a world, rank `from` of the job, if it can't.
@@ -748,11 +778,14 @@ impl Core {
         self.tidy();
     }
 
-    /// Open connections to those from whom something is awaited.
-    pub(super) fn need_missed(&mut self) {
+    /// Before sleeping: those from whom something is awaited must be reached, and may themselves wait for credit.
+    pub(super) fn face_missed(&mut self) {
         for rank in 0..self.peers.len() {
             if std::mem::take(&mut self.peers[rank].missed) {
                 self.need(rank);
+                for number in self.numbers() {
+                    self.tell_releases(number, rank);
+                }
             }
         }
     }

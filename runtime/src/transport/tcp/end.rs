@@ -48,7 +48,8 @@ impl TcpEnd {
     }
 
     fn new(fabric: &Arc<Fabric>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
-        {
+        // Ranks at one address share its cores.
+        let near = {
             let mut core = fabric.shared().lock();
             let (me, ranks) = (core.identity.rank, core.peers.len());
             let here = members.get(rank) == Some(&me) && members.iter().all(|&to| (to as usize) < ranks);
@@ -57,7 +58,9 @@ impl TcpEnd {
                 return Err(io::Error::other("a world that this rank can't enter, or has entered"));
             }
             channel.members.clone_from(&members);
-        }
+            let host = |rank: u32| core.peers[rank as usize].address.ip();
+            members.iter().filter(|&&to| host(to) == host(me)).count()
+        };
         Ok(Self {
             rank,
             number,
@@ -67,7 +70,7 @@ impl TcpEnd {
             letter: Letter::default(),
             seen: 0,
             touching: false,
-            rhythm: Rhythm::of(members.len()),
+            rhythm: Rhythm::of(near),
             meter: Meter::default(),
             members,
             fabric: fabric.clone(),

@@ -75,13 +75,12 @@ impl Shared {
         let mut core = self.lock();
         core.calls += 1;
         core.tidy();
-        core.need_missed();
+        core.face_missed();
         if core.news != *seen {
             *seen = core.news;
             return;
         }
         core.pay();
-        core.pay_all(false);
         let sources = core.sources();
         if core.news != *seen {
             *seen = core.news;
@@ -197,7 +196,7 @@ fn serve(shared: &Shared) {
             timed = now;
             let news = core.news;
             core.times(now);
-            core.pay_all(true);
+            core.pay_all();
             if core.asleep && core.news != news {
                 shared.rank.ring();
             }
@@ -214,7 +213,7 @@ fn serve(shared: &Shared) {
         if !alone {
             alone = true;
             core.serve_all();
-            core.pay_all(true);
+            core.pay_all();
         }
         let sources = core.sources();
         drop(core);

@@ -16,6 +16,10 @@ const RECORD: usize = 16 << 10;
 /// Bytes of items that wait for the next write, at most; beyond, what is posted is written at once.
 pub(super) const PACKED: usize = 32 << 10;
 
+/// Bytes that are read beside a big payload, and how big it is.
+const BESIDE: usize = 512;
+const BIG: usize = 16 << 10;
+
 /// Bytes that one look reads at most, so that nobody is looked at for ever.
 const LOOK: usize = 16 << 20;
 
@@ -53,6 +57,8 @@ pub(super) struct Link {
     pub(super) stream: Arc<TcpStream>,
     sealed: Option<Sealed>,
     decoder: Decoder,
+    /// The last frame had a big payload.
+    big: bool,
 }
 
 /// Records with tags, on their way.
@@ -112,7 +118,7 @@ impl Peer {
     pub(super) fn open(&mut self, stream: Arc<TcpStream>, session: &Session, sealed: bool, now: Instant) {
         let sealed =
             sealed.then(|| Sealed { seals: session.seals(), out: Vec::new(), sent: 0, got: Vec::new() });
-        self.link = Some(Box::new(Link { stream, sealed, decoder: Decoder::default() }));
+        self.link = Some(Box::new(Link { stream, sealed, decoder: Decoder::default(), big: false }));
         (self.attempt, self.promised, self.retry, self.heard_at, self.spoke_at) =
             (None, false, None, now, now);
     }
@@ -173,16 +179,26 @@ impl Peer {
         Ok(())
     }
 
-    /// Write what waits and then this payload, without packing it first where that can be.
+    /// Whether a payload of so many bytes is better written from where it lies than packed first.
+    pub(super) fn writes_in_place(&self, bytes: usize) -> bool {
+        bytes > PACKED / 4 && self.link.as_ref().is_some_and(|link| link.sealed.is_none())
+    }
+
+    /// Pack a payload, and write what waits if it is enough.
     ///
     /// # Errors
     /// The connection has ended.
-    pub(super) fn write_with(&mut self, payload: &[u8]) -> io::Result<()> {
-        let direct = self.link.as_ref().filter(|link| link.sealed.is_none() && payload.len() > PACKED / 4);
-        let Some(link) = direct else {
-            self.out.extend_from_slice(payload);
-            return if self.out.len() - self.sent > PACKED { self.flush() } else { Ok(()) };
-        };
+    pub(super) fn pack(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.out.extend_from_slice(payload);
+        if self.out.len() - self.sent > PACKED { self.flush() } else { Ok(()) }
+    }
+
+    /// Write what waits and then of this payload what goes; gives how many of its bytes.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub(super) fn write_in_place(&mut self, payload: &[u8]) -> io::Result<usize> {
+        let Some(link) = &self.link else { return Ok(0) };
         let head = &self.out[self.sent..];
         let pieces = [io::IoSlice::new(head), io::IoSlice::new(payload)];
         let mut nothing = rustix::net::SendAncillaryBuffer::default();
@@ -197,14 +213,12 @@ impl Peer {
         self.spoke |= wrote > 0;
         if wrote < head.len() {
             self.sent += wrote;
-            self.out.extend_from_slice(payload);
-        } else {
-            let rest = &payload[wrote - head.len()..];
-            self.out.clear();
-            self.sent = 0;
-            self.out.extend_from_slice(rest);
+            return Ok(0);
         }
-        Ok(())
+        let of_payload = wrote - head.len();
+        self.out.clear();
+        self.sent = 0;
+        Ok(of_payload)
     }
 
     /// Say a thing that belongs to no world.
@@ -218,6 +232,8 @@ impl Link {
     pub(super) fn look(&mut self, scratch: &mut [u8], mut take: impl FnMut(u64, Item)) -> Looked {
         let mut looked = 0;
         loop {
+            // Where big payloads come, little is read beside them, so that they are read to where they stay.
+            let scratch = if self.big { &mut scratch[..BESIDE] } else { &mut *scratch };
             let room = if self.sealed.is_none() { self.decoder.room() } else { &mut [] };
             let (in_place, offered) = (room.len(), room.len() + scratch.len());
             let read = if in_place == 0 {
@@ -244,6 +260,10 @@ impl Link {
             };
             if let Err(what) = fed {
                 return Looked::Garbled(what);
+            }
+            if self.sealed.is_none() {
+                let big = self.decoder.room().len() >= BIG;
+                self.big = big || self.big && (in_place > 0 || n < offered);
             }
             if n < offered || looked > LOOK {
                 break;
