@@ -510,7 +510,17 @@ impl Core {
             return Some(Loss::Died(what.clone()));
         }
         let silent = peer.heard_goodbye && !channel.has_left(from);
-        silent.then(|| Loss::Left(Leave::Failed("it ended without having been in this world".into())))
+        silent.then(|| {
+            // What it said when it left another world is why it did not come into this one.
+            let said = self.channels.values().find_map(|channel| match channel.leaving(from) {
+                Some(Loss::Left(Leave::Failed(why) | Leave::Panicked(why))) => Some(why),
+                _ => None,
+            });
+            let why = said.map(|why| format!("it ended without having been in this world: {why}"));
+            Loss::Left(Leave::Failed(
+                why.unwrap_or_else(|| "it ended without having been in this world".into()),
+            ))
+        })
     }
 
     /// Whether there is nobody at the other end who would read what is posted.
