@@ -235,7 +235,12 @@ impl Core {
     pub(super) fn settle(&mut self, number: u64) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let exchange = channel.exchange;
-        for to in self.members(number) {
+        for i in 0..channel.members.len() {
+            let Some(channel) = self.channels.get(&number) else { return };
+            let to = channel.members[i] as usize;
+            if !self.listens(channel, to) {
+                continue;
+            }
             let Some(channel) = self.channels.get_mut(&number) else { return };
             channel.tidings(number, to, &mut self.peers[to].out);
             Pen(&mut self.peers[to].out, number).settle(exchange);
@@ -306,15 +311,18 @@ impl Core {
     /// The other members of a world that can still be told something.
     fn members(&self, number: u64) -> Vec<usize> {
         let Some(channel) = self.channels.get(&number) else { return Vec::new() };
-        let listens = |to: &usize| {
-            let peer = &self.peers[*to];
-            *to != self.me()
-                && !self.is_beside(*to)
-                && peer.died.is_none()
-                && !peer.heard_goodbye
-                && !channel.has_left(*to)
-        };
-        channel.members.iter().map(|&to| to as usize).filter(listens).collect()
+        let members = channel.members.iter().map(|&to| to as usize);
+        members.filter(|&to| self.listens(channel, to)).collect()
+    }
+
+    /// Whether `to` can still be told something in this world.
+    fn listens(&self, channel: &Channel, to: usize) -> bool {
+        let peer = &self.peers[to];
+        to != self.me()
+            && !self.is_beside(to)
+            && peer.died.is_none()
+            && !peer.heard_goodbye
+            && !channel.has_left(to)
     }
 
     fn tell_members(&mut self, number: u64) {
@@ -841,8 +849,11 @@ impl Core {
         for rank in 0..self.peers.len() {
             if std::mem::take(&mut self.peers[rank].missed) {
                 self.need(rank);
-                for number in self.numbers() {
+                let mut from = 0;
+                while let Some((&number, _)) = self.channels.range(from..).next() {
                     self.tell_releases(number, rank);
+                    let Some(next) = number.checked_add(1) else { break };
+                    from = next;
                 }
             }
         }
