@@ -677,7 +677,11 @@ impl Drop for WorldCore {
     fn drop(&mut self) {
         // A world that is dropped because it has ended, or the one above it has, is not left in peace: those who wait for
         // this rank learn who is at fault.
-        let how = self.why_dead().map_or(Leave::Finished, Leave::Failed);
+        let how = match self.why_dead() {
+            Some(why) => Leave::Failed(why),
+            None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),
+            None => Leave::Finished,
+        };
         let endpoint = self.endpoint.get_mut();
         endpoint.leave(how);
         for (to, frame, payload) in self.kept.get_mut().drain(..) {

@@ -488,7 +488,14 @@ impl Core {
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
         let how = channel.gone(from).or_else(|| self.dead(channel, from))?;
-        Some(Lost { rank: index, how })
+        // One that never came into this world, and did not die, did not come because of one that did.
+        let absent = !channel.has_left(from) && self.peers[from].died.is_none();
+        let died = |&member: &u32| self.peers[member as usize].died.clone();
+        let fault = channel.members.iter().enumerate().find_map(|(rank, member)| Some((rank, died(member)?)));
+        Some(match fault {
+            Some((rank, what)) if absent => Lost { rank, how: Loss::Died(what) },
+            _ => Lost { rank: index, how },
+        })
     }
 
     /// What became of `from`, as far as is known, even if not all that it sent has come.
@@ -503,7 +510,17 @@ impl Core {
             return Some(Loss::Died(what.clone()));
         }
         let silent = peer.heard_goodbye && !channel.has_left(from);
-        silent.then(|| Loss::Left(Leave::Failed("it ended without having been in this world".into())))
+        silent.then(|| {
+            // What it said when it left another world is why it did not come into this one.
+            let said = self.channels.values().find_map(|channel| match channel.leaving(from) {
+                Some(Loss::Left(Leave::Failed(why) | Leave::Panicked(why))) => Some(why),
+                _ => None,
+            });
+            let why = said.map(|why| format!("it ended without having been in this world: {why}"));
+            Loss::Left(Leave::Failed(
+                why.unwrap_or_else(|| "it ended without having been in this world".into()),
+            ))
+        })
     }
 
     /// Whether there is nobody at the other end who would read what is posted.
