@@ -8,10 +8,17 @@ use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(3), sim(4)]
-        .into_iter()
-        .map(|t| ranks(size).transport(t))
-        .collect()
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(3),
+        sim(4),
+    ]
+    .into_iter()
+    .map(|t| ranks(size).transport(t))
+    .collect()
 }
 
 /// Each rank shifts its elements to the right.
