@@ -69,7 +69,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 assert_eq!(w[0], epoch as u64);
             }
             if epoch % 1_000 == 0 {
-                let part = world.split(Some(0), me as u32)?.expect("all are members");
+                let part = world.split(Some(0), me as i64)?.expect("all are members");
                 part.barrier()?;
                 shift::prepare(&part, next, 64)?.run(&mut u)?;
             }
