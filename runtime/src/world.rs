@@ -613,12 +613,12 @@ impl WorldCore {
         self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
     }
 
-    /// Length and element type of this rank's part of a window that lives.
     /// Whether this rank has the window, or is in the call that makes it.
     pub(crate) fn has_window(&self, window: u32) -> bool {
         self.windows.borrow().contains_key(&window)
     }
 
+    /// Length and element type of this rank's part of a window that lives.
     pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
         self.windows.borrow().get(&key.window).copied()
     }
