@@ -71,7 +71,8 @@ fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &R
             let either = |now: &[u64], old: &[u64], new: &[u64]| {
                 now.iter().zip(old.iter().zip(new)).all(|(now, (old, new))| now == old || now == new)
             };
-            let puts = [0..4, 5..LEN].into_iter().all(|at| either(&u[at.clone()], &old_u[at.clone()], &new_u[at]));
+            let puts =
+                [0..4, 5..LEN].into_iter().all(|at| either(&u[at.clone()], &old_u[at.clone()], &new_u[at]));
             // Of a sum, some may have come and some not.
             let sum = (old_u[4]..=new_u[4]).contains(&u[4]);
             let v = either(v, &old.v[rank], &new.v[rank]);

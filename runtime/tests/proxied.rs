@@ -218,10 +218,12 @@ fn a_direction_that_goes_silent_is_noticed_by_the_beats_that_do_not_come() {
     let mut counts = Counts::default();
     for (way, length) in [[0, 1], [1, 0]].into_iter().zip(lengths) {
         let step = (length / 8).max(1) as usize;
-        let each = |at| move || {
-            let mut counts = Counts::default();
-            count(&mut counts, settings, &Plan::new(way, at, Harm::HalfOpen));
-            counts
+        let each = |at| {
+            move || {
+                let mut counts = Counts::default();
+                count(&mut counts, settings, &Plan::new(way, at, Harm::HalfOpen));
+                counts
+            }
         };
         // The worlds wait side by side.
         let worlds: Vec<_> = (0..length).step_by(step).map(|at| thread::spawn(each(at))).collect();
