@@ -639,7 +639,8 @@ fn records_with_tags_carry_all_that_others_do_and_a_changed_one_ends_the_world()
     let mut record = fuzz::recorded(1).remove(0);
     let tag = session.seals()[0].tag(&record);
     record[16] ^= 1;
-    stream.write_all(&(record.len() as u32).to_le_bytes()).unwrap();
+    let len = record.len() as u32;
+    stream.write_all(&[len.to_le_bytes(), (!len).to_le_bytes()].concat()).unwrap();
     stream.write_all(&record).unwrap();
     stream.write_all(&tag).unwrap();
     let lost = poll(&mut two[0], 1).unwrap_err();

@@ -639,7 +639,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             Traffic {
                 size,
                 posts,
-                config: SimConfig { seed, max_delay, short_reads, link_bytes, lose: None },
+                config: SimConfig { seed, max_delay, short_reads, link_bytes, lose: None, fault: None },
                 real,
             }
         })

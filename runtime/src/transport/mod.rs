@@ -23,6 +23,7 @@
 
 mod bell;
 mod endpoint;
+mod fault;
 pub(crate) mod letters;
 mod local;
 mod memory;
@@ -48,6 +49,7 @@ use std::{fmt, io};
 
 pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
+pub use fault::{Fault, Mishap};
 pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};

@@ -4,11 +4,12 @@
 //! time. What does not fit waits with the sender, and follows whenever it calls anything. The reader's looks are the clock:
 //! bytes on a link show after some looks for them, in pieces that split heads and payloads anywhere, so pairs overtake one
 //! another. Delays and pieces are drawn from a generator for each link, by look; a rank can be cut off at a chosen event,
-//! mostly in the middle of an item. What the links decide is reproduced by the seed as far as the threads themselves are.
+//! mostly in the middle of an item, and any one item can meet with a [fault](Fault). What the links decide is reproduced by the seed as far as the threads themselves are.
 
 use std::collections::VecDeque;
 
 use super::bell::{Bells, Pause};
+use super::fault::{Fault, Inlet, Mishap, Outlet};
 use super::meter::Meter;
 use super::roll::Roll;
 use super::wire::{Body, Decoder, Item, Pen};
@@ -28,6 +29,8 @@ pub struct SimConfig {
     pub link_bytes: usize,
     /// A rank that is cut off.
     pub lose: Option<Lose>,
+    /// What happens to one item on its way.
+    pub fault: Option<Fault>,
     /// What tests change.
     #[cfg(test)]
     pub(crate) altered: Altered,
@@ -99,6 +102,7 @@ impl Default for SimConfig {
             short_reads: true,
             link_bytes: 1 << 16,
             lose: None,
+            fault: None,
             #[cfg(test)]
             altered: Altered::default(),
             #[cfg(test)]
@@ -120,6 +124,18 @@ struct Link {
     bytes: VecDeque<u8>,
     /// The sender has more than there was room for when it last tried.
     starved: bool,
+    /// Under a fault: items that the sender has said, lost ones too; whether it is heard no more; and looks for which
+    /// nothing moves.
+    said: u64,
+    mute: bool,
+    hold: u32,
+}
+
+impl Link {
+    /// Whether what would come next, after so many items, was lost.
+    fn owes(&self, opened: u64) -> bool {
+        self.bytes.is_empty() && !self.starved && (self.mute || self.said > opened)
+    }
 }
 
 /// What has come from one rank.
@@ -129,6 +145,7 @@ struct Inbound {
     delay: Option<u32>,
     /// It was looked at since the last `idle`.
     looked: bool,
+    inlet: Inlet,
     decoder: Decoder,
     frames: VecDeque<(Header, Body)>,
     /// The last two letters, by exchange.
@@ -147,6 +164,7 @@ struct Inbound {
 struct Outbound {
     /// What did not fit on the link.
     waiting: VecDeque<u8>,
+    outlet: Outlet,
     posted: u64,
     /// How many of its frames I have released, ever.
     releases: u64,
@@ -159,6 +177,9 @@ pub struct SimEnd {
     exchange: u64,
     unread: usize,
     events: u64,
+    /// Items said to others.
+    points: u64,
+    crashed: bool,
     inbound: Vec<Inbound>,
     outbound: Vec<Outbound>,
     random: Random,
@@ -180,6 +201,8 @@ pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
         exchange: 0,
         unread: 0,
         events: 0,
+        points: 0,
+        crashed: false,
         inbound: (0..size).map(|from| Inbound::new(Random::new(seed, from * size + rank))).collect(),
         outbound: (0..size).map(|_| Outbound::default()).collect(),
         random: Random::new(!seed, rank),
@@ -190,10 +213,10 @@ pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
 }
 
 /// A sequence of numbers that a seed decides: splitmix64.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64, stream: usize) -> Self {
+    pub(super) fn new(seed: u64, stream: usize) -> Self {
         let mut random = Self(seed);
         Self(random.next() ^ Self(stream as u64).next())
     }
@@ -207,7 +230,7 @@ impl Random {
     }
 
     /// Below `bound`, which is not 0; near enough to evenly.
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }
@@ -237,6 +260,7 @@ impl Inbound {
             random,
             delay: None,
             looked: false,
+            inlet: Inlet::default(),
             decoder: Decoder::default(),
             frames: VecDeque::new(),
             letters: [Letter::default(); 2],
@@ -263,29 +287,41 @@ impl Inbound {
     }
 
     /// Read the first `n` bytes of the link.
-    fn take(&mut self, bytes: &mut VecDeque<u8>, n: usize, altered: Altered) -> Result<(), String> {
+    fn take(&mut self, bytes: &mut VecDeque<u8>, n: usize, config: &SimConfig) -> Result<(), String> {
         let (front, back) = bytes.as_slices();
         let (front, back) = (&front[..n.min(front.len())], &back[..n.saturating_sub(front.len())]);
-        let mut wrong = None;
-        let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
         for piece in [front, back] {
-            let fed = decoder.feed(piece, |_, item| match item {
-                Item::Frame(header, body) => frames.push_back((header, body)),
-                Item::Letter(letter, _) => {
-                    *arrived += 1;
-                    letters[slot(*arrived, altered)] = letter;
-                    if *arrived > *read + 2 {
-                        wrong = Some("it sent a letter too early".to_owned());
-                    }
-                }
-                Item::Settle(exchange) => *settled = exchange,
-                Item::Release { frames, .. } => *released = frames,
-                // Whatever else ranks have to say, threads say by their roll.
-                _ => wrong = Some("it sent what no simulated rank sends".to_owned()),
-            });
-            fed.map_err(|garbled| garbled.to_string())?;
+            if config.fault.is_none() {
+                self.feed(piece, config.altered())?;
+                continue;
+            }
+            self.inlet.take(piece);
+            while let Some(item) = self.inlet.open()? {
+                self.feed(&item, config.altered())?;
+            }
         }
         bytes.drain(..n);
+        Ok(())
+    }
+
+    fn feed(&mut self, piece: &[u8], altered: Altered) -> Result<(), String> {
+        let mut wrong = None;
+        let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
+        let fed = decoder.feed(piece, |_, item| match item {
+            Item::Frame(header, body) => frames.push_back((header, body)),
+            Item::Letter(letter, _) => {
+                *arrived += 1;
+                letters[slot(*arrived, altered)] = letter;
+                if *arrived > *read + 2 {
+                    wrong = Some("it sent a letter too early".to_owned());
+                }
+            }
+            Item::Settle(exchange) => *settled = exchange,
+            Item::Release { frames, .. } => *released = frames,
+            // Whatever else ranks have to say, threads say by their roll.
+            _ => wrong = Some("it sent what no simulated rank sends".to_owned()),
+        });
+        fed.map_err(|garbled| garbled.to_string())?;
         wrong.map_or(Ok(()), Err)
     }
 }
@@ -304,8 +340,19 @@ impl SimEnd {
         inbound.looked = true;
         let mut link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
         let available = link.bytes.len();
-        let n = if all { available } else { inbound.piece(available, &self.shared.config) };
-        let taken = inbound.take(&mut link.bytes, n, self.shared.config.altered());
+        let late = !all && link.hold > 0;
+        link.hold = link.hold.saturating_sub(1);
+        let n = match available {
+            _ if late => 0,
+            n if all => n,
+            n => inbound.piece(n, &self.shared.config),
+        };
+        let mut taken = inbound.take(&mut link.bytes, n, &self.shared.config);
+        if self.shared.config.fault.is_some()
+            && let Some(what) = inbound.inlet.looked(link.owes(inbound.inlet.opened))
+        {
+            taken = taken.and(Err(what));
+        }
         let starved = n > 0 && link.starved; // until the sender says otherwise: `drained` reads it
         drop(link);
         if let Err(what) = taken {
@@ -324,10 +371,28 @@ impl SimEnd {
         if found(self) { Ok(true) } else { Err(lost) }
     }
 
+    /// Say an item to `to`: under a seal, and with what happens to it, where there is a fault.
+    fn say(&mut self, to: usize, write: impl FnOnce(&mut Pen<'_, VecDeque<u8>>)) {
+        let Outbound { waiting, outlet, .. } = &mut self.outbound[to];
+        let Some(fault) = &self.shared.config.fault else { return write(&mut Pen(waiting, 0)) };
+        let mut mishap = None;
+        if to != self.rank {
+            mishap = fault.at(self.rank, self.points);
+            self.points += 1;
+        }
+        self.crashed |= mishap == Some(Mishap::Crash);
+        if !self.crashed {
+            let mut item = VecDeque::new();
+            write(&mut Pen(&mut item, 0));
+            outlet.say(item.make_contiguous(), mishap, &mut self.random, waiting);
+        }
+    }
+
     /// Put on the link to `to` what fits, or all.
     fn flush(&mut self, to: usize, all: bool) {
-        let waiting = &mut self.outbound[to].waiting;
-        if waiting.is_empty() {
+        let Outbound { waiting, outlet, .. } = &mut self.outbound[to];
+        let news = std::mem::take(&mut outlet.news);
+        if waiting.is_empty() && !news {
             return;
         }
         if self.shared.roll.gone(to) {
@@ -339,8 +404,10 @@ impl SimEnd {
         let n = if all { waiting.len() } else { waiting.len().min(room) };
         link.bytes.extend(waiting.drain(..n));
         link.starved = !waiting.is_empty();
+        (link.said, link.mute) = (outlet.said, outlet.mute);
+        link.hold += std::mem::take(&mut outlet.hold);
         drop(link);
-        if n > 0 && to != self.rank {
+        if (n > 0 || news) && to != self.rank {
             self.shared.bells.ring([to]);
         }
     }
@@ -348,16 +415,13 @@ impl SimEnd {
     /// An event has happened: flush, or be cut off.
     fn event(&mut self, targets: impl Iterator<Item = usize>) -> Result<(), Lost> {
         self.events += 1;
-        match self.shared.config.lose {
-            Some(Lose { rank, after }) if rank == self.rank && self.events > after => {
-                self.cut_off();
-                Err(Lost { rank, how: Loss::Cut })
-            }
-            _ => {
-                targets.for_each(|to| self.flush(to, false));
-                Ok(())
-            }
+        let lose = |Lose { rank, after }| rank == self.rank && self.events > after;
+        if self.crashed || self.shared.config.lose.is_some_and(lose) {
+            self.cut_off();
+            return Err(Lost { rank: self.rank, how: Loss::Cut });
         }
+        targets.for_each(|to| self.flush(to, false));
+        Ok(())
     }
 
     /// Some of what waits still goes out; nothing afterwards.
@@ -386,10 +450,18 @@ impl SimEnd {
         self.exchange != 0 && self.inbound[from].arrived >= self.exchange
     }
 
+    /// Whether something of `from` was lost that would come next.
+    fn owed(&self, link: &Link, from: usize) -> bool {
+        self.shared.config.fault.is_some() && link.owes(self.inbound[from].inlet.opened)
+    }
+
     /// Whether looking again may show something, or let something out, with nobody ringing.
     fn busy(&self) -> bool {
         let size = self.size();
-        let comes = |from: usize| !lock(&self.shared.links[from * size + self.rank]).bytes.is_empty();
+        let comes = |from: usize| {
+            let link = lock(&self.shared.links[from * size + self.rank]);
+            !link.bytes.is_empty() || self.owed(&link, from)
+        };
         self.outbound.iter().any(|outbound| !outbound.waiting.is_empty())
             || (0..size).any(|from| self.inbound[from].looked && comes(from))
     }
@@ -418,9 +490,11 @@ impl Transport for SimEnd {
         assert!(self.unread == 0 || skips, "a letter of the exchange before was not read");
         self.exchange += 1;
         self.unread = self.size();
-        for outbound in &mut self.outbound {
-            outbound.draft.word = word;
-            Pen(&mut outbound.waiting, 0).letter(&outbound.draft, outbound.posted);
+        for to in 0..self.size() {
+            let Outbound { draft, posted, .. } = &mut self.outbound[to];
+            draft.word = word;
+            let (letter, posted) = (*draft, *posted);
+            self.say(to, |pen| pen.letter(&letter, posted));
         }
         self.event(0..self.size())?;
         self.meter.exchanges += 1;
@@ -444,9 +518,8 @@ impl Transport for SimEnd {
 
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
-        for outbound in &mut self.outbound {
-            Pen(&mut outbound.waiting, 0).settle(self.exchange);
-        }
+        let exchange = self.exchange;
+        (0..self.size()).for_each(|to| self.say(to, |pen| pen.settle(exchange)));
         self.event(0..self.size())?;
         self.meter.settles += 1;
         Ok(())
@@ -476,9 +549,8 @@ impl Transport for SimEnd {
         let (header, bytes) = &self.shared.config.tampered([self.rank, to], header, bytes);
         #[cfg(test)]
         let (header, bytes) = (*header, &bytes[..]);
-        let outbound = &mut self.outbound[to];
-        Pen(&mut outbound.waiting, 0).frame(header, bytes);
-        outbound.posted += 1;
+        self.say(to, |pen| pen.frame(header, bytes));
+        self.outbound[to].posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
         Ok(())
@@ -511,8 +583,11 @@ impl Transport for SimEnd {
         let outbound = &mut self.outbound[from];
         outbound.releases += 1;
         if self.may_send(from).is_ok() {
-            let outbound = &mut self.outbound[from];
-            Pen(&mut outbound.waiting, 0).release(outbound.releases, 0);
+            let releases = self.outbound[from].releases;
+            self.say(from, |pen| pen.release(releases, 0));
+            if self.crashed {
+                return self.cut_off();
+            }
             self.flush(from, false);
         }
     }
@@ -573,7 +648,7 @@ impl Transport for SimEnd {
     fn drained(&mut self, from: usize) -> bool {
         let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
         let inbound = &self.inbound[from];
-        link.bytes.is_empty() && !link.starved && inbound.frames.is_empty()
+        link.bytes.is_empty() && !link.starved && inbound.frames.is_empty() && !self.owed(&link, from)
     }
 
     fn meter(&self) -> &Meter {

@@ -13,6 +13,10 @@ use crate::security::{Opener, Seal, Session};
 /// Bytes at most of one record that carries a tag.
 const RECORD: usize = 16 << 10;
 
+/// Bytes of its length: the length, and its complement. The tag comes last, and who believed a length that was spoilt on
+/// the way would wait for it until beats have filled the record.
+const LENGTH: usize = 8;
+
 /// Bytes of items that wait for the next write, at most; beyond, what is posted is written at once.
 pub(super) const PACKED: usize = 32 << 10;
 
@@ -148,7 +152,9 @@ impl Peer {
             None => (&mut self.out, &mut self.sent),
             Some(sealed) => {
                 for record in self.out[self.sent..].chunks(RECORD) {
-                    sealed.out.extend_from_slice(&(record.len() as u32).to_le_bytes());
+                    let len = record.len() as u32;
+                    sealed.out.extend_from_slice(&len.to_le_bytes());
+                    sealed.out.extend_from_slice(&(!len).to_le_bytes());
                     sealed.out.extend_from_slice(record);
                     sealed.out.extend_from_slice(&sealed.seals[0].tag(record));
                 }
@@ -287,9 +293,10 @@ impl Sealed {
     ) -> Result<(), String> {
         self.got.extend_from_slice(bytes);
         let mut at = 0;
-        while let Some((head, rest)) = self.got[at..].split_first_chunk::<4>() {
-            let len = u32::from_le_bytes(*head) as usize;
-            if len == 0 || len > RECORD {
+        while let Some((head, rest)) = self.got[at..].split_first_chunk::<LENGTH>() {
+            let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+            let len = half(0) as usize;
+            if len == 0 || len > RECORD || half(0) != !half(4) {
                 return Err(format!("it sent a record whose length can't be {len} bytes"));
             }
             let Some((record, rest)) = rest.split_at_checked(len) else { break };
@@ -298,7 +305,7 @@ impl Sealed {
                 return Err("it sent a record with a wrong tag".into());
             }
             decoder.feed(record, &mut take).map_err(|garbled| garbled.to_string())?;
-            at += 4 + len + Seal::TAG;
+            at += LENGTH + len + Seal::TAG;
         }
         self.got.drain(..at);
         Ok(())

@@ -1,0 +1,158 @@
+//! A proxy between two ranks' sockets, which does one harm at one byte of one direction.
+//!
+//! Bytes are counted for each direction, over all connections between the two ranks, handshakes included.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What is done at the byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Harm {
+    /// Both directions of the connection end.
+    Break,
+    /// Nothing that follows comes, and no end either; the other direction goes on.
+    HalfOpen,
+    /// It and all that follows is late.
+    Delay,
+    /// One of its bits is turned.
+    Corrupt,
+    /// The same, and the connection breaks once its sender has nothing more to say for a while.
+    CorruptThenBreak,
+    /// What was read together with it, from it on, comes twice.
+    Duplicate,
+}
+
+/// One harm, from one rank to another.
+pub struct Plan {
+    pub way: [usize; 2],
+    pub at: u64,
+    pub harm: Harm,
+    /// Bytes so far, `[lower to higher rank, back]`, for the pair of the way.
+    pub passed: [AtomicU64; 2],
+    pub happened: AtomicBool,
+}
+
+impl Plan {
+    pub fn new(way: [usize; 2], at: u64, harm: Harm) -> Arc<Self> {
+        Arc::new(Self { way, at, harm, passed: Default::default(), happened: AtomicBool::new(false) })
+    }
+}
+
+/// Stands before `target`, for connections that `from` opens to `to`.
+pub struct Proxy {
+    pub address: SocketAddr,
+    closing: Arc<AtomicBool>,
+    listens: Option<thread::JoinHandle<()>>,
+}
+
+impl Proxy {
+    pub fn new(from: usize, to: usize, target: SocketAddr, plan: Arc<Plan>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let closing = Arc::new(AtomicBool::new(false));
+        let seen = closing.clone();
+        let listens = thread::spawn(move || {
+            let (streams, mut pumps) = (Mutex::new(Vec::new()), Vec::new());
+            while let Ok((near, _)) = listener.accept() {
+                if seen.load(Ordering::SeqCst) {
+                    break;
+                }
+                let Ok(far) = TcpStream::connect(target) else { continue };
+                for (source, sink, way) in [(&near, &far, [from, to]), (&far, &near, [to, from])] {
+                    let (source, sink) = (source.try_clone().unwrap(), sink.try_clone().unwrap());
+                    source.set_nodelay(true).unwrap();
+                    let plan = plan.clone();
+                    pumps.push(thread::spawn(move || pump(source, sink, way, &plan)));
+                }
+                streams.lock().unwrap().extend([near, far]);
+            }
+            for stream in streams.lock().unwrap().iter() {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            pumps.into_iter().for_each(|pump| pump.join().unwrap());
+        });
+        Self { address, closing, listens: Some(listens) }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address); // so that it looks
+        if let Some(listens) = self.listens.take() {
+            let _ = listens.join();
+        }
+    }
+}
+
+/// Carry bytes until one of the two ends.
+fn pump(mut source: TcpStream, mut sink: TcpStream, way: [usize; 2], plan: &Plan) {
+    let (mut buffer, mut breaks, mut swallows) = (vec![0; 1 << 14], false, false);
+    let passed = &plan.passed[usize::from(way[0] > way[1])];
+    let harmed = way == plan.way;
+    let of_pair = harmed || way == [plan.way[1], plan.way[0]];
+    loop {
+        let n = match source.read(&mut buffer) {
+            Ok(1..) if swallows => continue,
+            Ok(n @ 1..) => n,
+            Err(error) if breaks && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                let _ = source.shutdown(Shutdown::Both);
+                let _ = sink.shutdown(Shutdown::Both);
+                return;
+            }
+            Ok(_) | Err(_) if swallows => return,
+            Ok(_) | Err(_) => {
+                let _ = sink.shutdown(Shutdown::Write);
+                return;
+            }
+        };
+        let bytes = &mut buffer[..n];
+        let before = if of_pair { passed.fetch_add(n as u64, Ordering::SeqCst) } else { 0 };
+        let here = harmed
+            && (before..before + n as u64).contains(&plan.at)
+            && !plan.happened.swap(true, Ordering::SeqCst);
+        if !here {
+            if sink.write_all(bytes).is_err() {
+                let _ = source.shutdown(Shutdown::Read);
+            }
+            continue;
+        }
+        let at = (plan.at - before) as usize;
+        match plan.harm {
+            Harm::Break => {
+                let _ = sink.write_all(&bytes[..at]);
+                let _ = source.shutdown(Shutdown::Both);
+                let _ = sink.shutdown(Shutdown::Both);
+                return;
+            }
+            Harm::HalfOpen => {
+                let _ = sink.write_all(&bytes[..at]);
+                swallows = true;
+            }
+            Harm::Delay => {
+                let _ = sink.write_all(&bytes[..at]);
+                let until = Instant::now() + Duration::from_millis(20); // the lateness itself
+                while let Some(rest) = until.checked_duration_since(Instant::now()) {
+                    thread::park_timeout(rest);
+                }
+                let _ = sink.write_all(&bytes[at..]);
+            }
+            Harm::Corrupt | Harm::CorruptThenBreak => {
+                bytes[at] ^= 1 << (plan.at % 8);
+                let _ = sink.write_all(bytes);
+                if plan.harm == Harm::CorruptThenBreak {
+                    breaks = true;
+                    source.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+                }
+            }
+            Harm::Duplicate => {
+                let _ = sink.write_all(bytes);
+                let _ = sink.write_all(&bytes[at..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Everything that can happen to any one item on its way: a fixed program of dynamic, replayed and prepared epochs is run
+//! with every kind of fault at every point at which a rank says something to another, from several seeds.
+//!
+//! Whatever happens: nobody waits for ever; an epoch that ends well has left what it should; one that ends in an error
+//! names a rank, and has left windows as they were, or says that they are mixed, and then each element is old or new.
+//! Nothing here goes by time: a rank is given up after so many looks.
+
+use fencepost::transport::{Fault, Mishap, SimConfig};
+use fencepost::{Error, Op, Result, State, TransportKind, Window, World, ranks, superstep};
+use std::sync::Mutex;
+
+const SIZE: usize = 3;
+const EPOCHS: u64 = 3;
+const LEN: usize = 300;
+/// Items that a rank says at most from where on nobody need notice that one is lost: those of the last barrier, and what
+/// releases the frames before it.
+const TAIL: u64 = 12;
+
+#[superstep]
+fn turn(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    let (right, left) = ((u.rank() + 1) % u.size(), (u.rank() + u.size() - 1) % u.size());
+    u.put(v.section(2..4)).to(right, 5..7)?;
+    v.get(4..6).from(left, 2..4)?;
+    Ok(())
+}
+
+/// What all windows should hold.
+#[derive(Clone)]
+struct Model {
+    u: Vec<Vec<u64>>,
+    v: Vec<Vec<u64>>,
+}
+
+impl Model {
+    fn new() -> Self {
+        Self { u: vec![vec![0; LEN]; SIZE], v: vec![vec![0; 6]; SIZE] }
+    }
+
+    fn dynamic(&mut self, epoch: u64) {
+        let old = self.clone();
+        for rank in 0..SIZE {
+            let (right, left) = ((rank + 1) % SIZE, (rank + 2) % SIZE);
+            self.u[right][..4].fill(100 * epoch + rank as u64);
+            self.u[left][8..].fill(1000 * epoch + rank as u64 + 1);
+            self.u.iter_mut().for_each(|u| u[4] += rank as u64 + 1);
+            self.v[rank][..2].copy_from_slice(&old.v[right][2..4]);
+            self.v[right][2..4].fill(10 * epoch + rank as u64 + 1);
+        }
+    }
+
+    fn turn(&mut self) {
+        let old = self.clone();
+        for rank in 0..SIZE {
+            let (right, left) = ((rank + 1) % SIZE, (rank + 2) % SIZE);
+            self.u[right][5..7].copy_from_slice(&old.v[rank][2..4]);
+            self.v[rank][4..6].copy_from_slice(&old.v[left][2..4]);
+        }
+    }
+}
+
+/// Compare what an epoch has left with what it may leave.
+fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &Result<()>) {
+    let holds = |model: &Model| u == model.u[rank] && v == model.v[rank];
+    match result {
+        Ok(()) => assert!(holds(new), "rank {rank}: an epoch that ended well left something else"),
+        Err(error) if error.state() == State::Unchanged => {
+            assert!(holds(old), "rank {rank}: changed, though it says unchanged: {error}");
+        }
+        Err(error) => {
+            let (old_u, new_u) = (&old.u[rank], &new.u[rank]);
+            let either = |now: &[u64], old: &[u64], new: &[u64]| {
+                now.iter().zip(old.iter().zip(new)).all(|(now, (old, new))| now == old || now == new)
+            };
+            let puts =
+                [0..4, 5..LEN].into_iter().all(|at| either(&u[at.clone()], &old_u[at.clone()], &new_u[at]));
+            // Of a sum, some may have come and some not.
+            let sum = (old_u[4]..=new_u[4]).contains(&u[4]);
+            let v = either(v, &old.v[rank], &new.v[rank]);
+            assert!(puts && sum && v, "rank {rank}: neither old nor new: {error}");
+        }
+    }
+}
+
+fn program(world: &World) -> Result<()> {
+    let rank = world.rank();
+    let (right, left) = ((rank + 1) % SIZE, (rank + 2) % SIZE);
+    let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u64>(6)?);
+    let mut prepared = turn::prepare(world)?;
+    let mut model = Model::new();
+    for epoch in 0..EPOCHS {
+        let old = model.clone();
+        model.dynamic(epoch);
+        u.put(&[100 * epoch + rank as u64; 4]).to(right, 0..4)?;
+        u.put(&[1000 * epoch + rank as u64 + 1; LEN - 8]).to(left, 8..LEN)?;
+        (0..SIZE).try_for_each(|to| u.accumulate([rank as u64 + 1], Op::Sum).to(to, 4))?;
+        v.get(0..2).from(right, 2..4)?;
+        v.put(&[10 * epoch + rank as u64 + 1; 2]).to(right, 2..4)?;
+        let result = world.fence((&mut u, &mut v));
+        judge(&u, &v, &old, &model, rank, &result);
+        result?;
+        let old = model.clone();
+        model.turn();
+        let result = prepared.run(&mut u, &mut v);
+        judge(&u, &v, &old, &model, rank, &result);
+        result?;
+    }
+    world.barrier()
+}
+
+/// What an error says.
+#[derive(Debug)]
+struct Said {
+    rank: Option<u32>,
+    state: State,
+    text: String,
+}
+
+impl Said {
+    fn new(error: &Error) -> Self {
+        Self { rank: error.rank(), state: error.state(), text: error.to_string() }
+    }
+}
+
+/// What each rank's program said, by rank.
+fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
+    let said = Mutex::new(Vec::new());
+    let ended = ranks(SIZE).transport(TransportKind::Sim(config)).run::<(), ()>(|world| {
+        let result = program(world);
+        let failed = result.as_ref().err().map(Said::new);
+        said.lock().unwrap().push((world.rank(), failed));
+        result
+    });
+    let mut said = said.into_inner().unwrap();
+    assert_eq!(said.len(), SIZE, "a rank panicked: {ended:?}");
+    said.sort_by_key(|(rank, _)| *rank);
+    said.into_iter().map(|(_, failed)| failed).collect()
+}
+
+/// Runs, those in which somebody was told, and errors that say mixed.
+#[derive(Clone, Copy, Default, Debug)]
+struct Counts {
+    points: u64,
+    runs: u64,
+    told: u64,
+    mixed: u64,
+}
+
+fn every_point(mishap: Mishap) -> Counts {
+    let mut counts = Counts::default();
+    for (seed, rank) in (0..3).flat_map(|seed| (0..SIZE).map(move |rank| (seed, rank))) {
+        let mut unnoticed = Vec::new();
+        for point in 0.. {
+            let fault = Fault::new(rank, point, mishap);
+            let config = SimConfig {
+                seed: seed + 10 * point,
+                fault: Some(fault.clone()),
+                link_bytes: if seed == 0 { 1 << 16 } else { 500 },
+                ..SimConfig::default()
+            };
+            let what = format!("{mishap:?} of item {point} of rank {rank}, seed {}", config.seed);
+            let said = outcomes(config);
+            if !fault.happened() {
+                assert!(said.iter().all(Option::is_none), "{what}: nothing happened, but {said:?}");
+                unnoticed.retain(|&at| at + TAIL < point);
+                let loud = mishap == Mishap::Delay;
+                assert!(loud || unnoticed.is_empty(), "{what}: nobody was told at {unnoticed:?}");
+                counts.points = counts.points.max(point);
+                break;
+            }
+            counts.runs += 1;
+            let errors: Vec<&Said> = said.iter().flatten().collect();
+            if errors.is_empty() {
+                unnoticed.push(point);
+                continue;
+            }
+            assert_ne!(mishap, Mishap::Delay, "{what}: late is not lost: {errors:?}");
+            counts.told += 1;
+            counts.mixed += errors.iter().filter(|error| error.state == State::Mixed).count() as u64;
+            assert!(errors.iter().all(|error| error.rank.is_some()), "{what}: {errors:?}");
+            let faulty = format!("rank {rank}");
+            assert!(errors.iter().any(|error| error.text.contains(&faulty)), "{what}: {errors:?}");
+            // Who was done before may have ended well; but not in the middle of the program.
+            if said.iter().any(Option::is_none) {
+                unnoticed.push(point);
+            }
+        }
+    }
+    counts
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "says how many points and runs there were")]
+fn any_one_fault_at_any_point_ends_in_errors_that_name_a_rank_or_in_the_right_bits() {
+    for mishap in Mishap::ALL {
+        let counts = every_point(mishap);
+        println!("{mishap:?}: {counts:?}");
+        assert!(counts.points > 40, "the program says less than it should");
+        assert!(mishap == Mishap::Delay || counts.told * 4 > counts.runs * 3, "{mishap:?}: {counts:?}");
+    }
+}
