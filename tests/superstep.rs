@@ -49,11 +49,12 @@ fn swap_halves(u: &mut Window<i32>, v: &mut Window<i32>, half: usize) -> Result<
     Ok(())
 }
 
-fn transports() -> [TransportKind; 4] {
+fn transports() -> [TransportKind; 5] {
     [
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
         TransportKind::Sim(Default::default()),
     ]
 }

@@ -128,7 +128,7 @@ pub(crate) fn agree(
 
 /// Where this world's ranks share memory.
 pub(crate) fn placement(world: &WorldCore) -> Placement {
-    if world.reaches_all { Placement::Together } else { Placement::Apart }
+    world.placement
 }
 
 /// What is left to the world when it plans.

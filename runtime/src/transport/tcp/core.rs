@@ -43,6 +43,12 @@ pub(super) struct Core {
     pub(super) calls: u64,
     /// The rank sleeps, and reads for itself when it wakes.
     pub(super) asleep: bool,
+    /// The rank sleeps elsewhere, and had seen so much: whoever finds more wakes it.
+    pub(super) minded: Option<u64>,
+    /// What wakes it there.
+    waker: Option<Box<dyn Fn() + Send>>,
+    /// Which ranks are reached otherwise, this one too: nothing is said to them here. Empty where all are spoken to.
+    beside: Vec<bool>,
     /// The rank has left for good.
     pub(super) closing: bool,
     /// To whom something was written that has not been tried to send.
@@ -88,6 +94,9 @@ impl Core {
             heard: 0,
             calls: 0,
             asleep: false,
+            minded: None,
+            waker: None,
+            beside: Vec::new(),
             closing: false,
             dirty: Vec::new(),
             owing: Vec::new(),
@@ -100,6 +109,27 @@ impl Core {
     pub(super) fn table(&mut self, addresses: &[SocketAddr], now: Instant) {
         self.identity.size = addresses.len() as u32;
         self.peers = addresses.iter().map(|address| Peer::new(*address, now)).collect();
+    }
+
+    /// These ranks are reached otherwise, and so this wakes the one of this process where it waits for them.
+    pub(super) fn set_beside(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>) {
+        self.beside = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
+        self.waker = Some(waker);
+    }
+
+    /// Whether nothing is said to `rank` here.
+    #[inline]
+    pub(super) fn is_beside(&self, rank: usize) -> bool {
+        self.beside.get(rank).is_some_and(|&beside| beside)
+    }
+
+    /// Wake the rank where it sleeps elsewhere, if there is something that it has not seen.
+    pub(super) fn rouse(&self) {
+        if let (Some(seen), Some(waker)) = (self.minded, &self.waker)
+            && seen != self.news
+        {
+            waker();
+        }
     }
 
     fn me(&self) -> usize {
@@ -181,6 +211,9 @@ impl Core {
         channel.exchange += 1;
         for (i, letter) in letters.iter().enumerate() {
             let to = channel.members[i] as usize;
+            if self.beside.get(to).is_some_and(|&beside| beside) {
+                continue;
+            }
             let frames = channel.pairs[to].outbound.posted;
             if to == me {
                 // It can't be too early: the caller has read all letters before.
@@ -257,7 +290,11 @@ impl Core {
         let over = self.channels.get(&number).is_some_and(|channel| {
             let silent = |rank: usize| {
                 let peer = &self.peers[rank];
-                rank == me || channel.has_left(rank) || peer.died.is_some() || peer.heard_goodbye
+                rank == me
+                    || self.is_beside(rank)
+                    || channel.has_left(rank)
+                    || peer.died.is_some()
+                    || peer.heard_goodbye
             };
             channel.closed && channel.members.iter().all(|&rank| silent(rank as usize))
         });
@@ -271,7 +308,11 @@ impl Core {
         let Some(channel) = self.channels.get(&number) else { return Vec::new() };
         let listens = |to: &usize| {
             let peer = &self.peers[*to];
-            *to != self.me() && peer.died.is_none() && !peer.heard_goodbye && !channel.has_left(*to)
+            *to != self.me()
+                && !self.is_beside(*to)
+                && peer.died.is_none()
+                && !peer.heard_goodbye
+                && !channel.has_left(*to)
         };
         channel.members.iter().map(|&to| to as usize).filter(listens).collect()
     }
@@ -280,7 +321,7 @@ impl Core {
         for i in 0..self.channels.get(&number).map_or(0, |channel| channel.members.len()) {
             let Some(channel) = self.channels.get(&number) else { return };
             let to = channel.members[i] as usize;
-            if to != self.me() && self.peers[to].unsent() {
+            if to != self.me() && !self.is_beside(to) && self.peers[to].unsent() {
                 self.send(to);
             }
         }
