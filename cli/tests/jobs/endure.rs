@@ -54,7 +54,7 @@ fn shift(u: &mut Window<u64>, next: usize, to: usize) -> Result<()> {
 
 /// The program of a rank: so many epochs, and what it holds after a tenth of them and after all.
 pub fn rank(transport: &str, epochs: usize) -> Result<()> {
-    fencepost::ranks(RANKS).transport(transport.parse()?).run(|world| {
+    let _: Vec<()> = fencepost::ranks(RANKS).transport(transport.parse()?).run(|world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
         let mut u = world.window::<u64>(128)?;
         let mut v = world.window::<u64>(1 << 14)?;
@@ -68,10 +68,11 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 w.fence()?;
                 assert_eq!(w[0], epoch as u64);
             }
-            if epoch % 1_000 == 0 {
+            if epoch % 200 == 0 {
                 let part = world.split(Some(0), me as i64)?.expect("all are members");
                 part.barrier()?;
-                shift::prepare(&part, next, 64)?.run(&mut u)?;
+                let mut w = part.window::<u64>(128)?;
+                shift::prepare(&part, next, 64)?.run(&mut w)?;
             }
             if [epochs / 10, epochs].contains(&epoch) {
                 // One after the other, as threads share what they look at.
