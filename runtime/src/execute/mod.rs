@@ -263,7 +263,7 @@ fn wait_for<'w, R>(
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);
         let elsewhere = at != word && at >> 32 >= word >> 32;
-        if let Some(found) = look(endpoint)? {
+        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }
         if elsewhere && endpoint.drained(peer) && !without(Wait::Word) {

@@ -95,7 +95,7 @@ pub(crate) fn wait<'w, R>(
         if lasts {
             watch.woke(endpoint);
         }
-        if let Some(found) = look(endpoint)? {
+        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }
         if lasts {

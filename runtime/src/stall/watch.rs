@@ -3,7 +3,7 @@
 use super::{Stall, Stalls};
 use crate::fence::Call;
 use crate::transport::waiting::Waiting;
-use crate::transport::{Cause, Endpoint, Transport};
+use crate::transport::{Cause, Endpoint, Loss, Lost, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::Class;
@@ -122,6 +122,17 @@ impl<'a> Watch<'a> {
             self.world.board.end(Class::RmaSync);
             endpoint.end(Cause { rank: peer, what });
         }
+    }
+
+    /// What the wait ends with, if it ends with this: others of a ring may have been quicker, and left.
+    #[cold]
+    pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
+        let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
+        let Some(ring) = ends.and_then(|lasting| lasting.ring.as_deref()) else { return lost };
+        let what = words(ring);
+        self.world.board.end(Class::RmaSync);
+        endpoint.end(Cause { rank: self.peer, what: what.clone() });
+        Lost { rank: self.peer, how: Loss::Ended(what) }
     }
 
     fn report(&self, endpoint: &mut Endpoint, waited: Duration) {

@@ -29,7 +29,7 @@ const TEXT: usize = 48;
 
 /// What one rank writes down of its wait; only that rank writes here.
 #[repr(C)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The number of the wait that it is in; 0 while it is in none.
     wait: AtomicU64,
     /// The number that it used last.
@@ -54,7 +54,7 @@ impl Entry {
 
 /// The entries of all ranks of a job, as the ranks of one of its worlds know them.
 #[derive(Clone)]
-pub(crate) struct Waits {
+pub struct Waits {
     entries: Placed<Line<Entry>>,
     /// Which rank of the job each rank of the world is.
     of: Arc<[u32]>,
