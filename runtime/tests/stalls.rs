@@ -91,7 +91,7 @@ fn gone() -> Error {
 /// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others for ever. Gives
 /// the lines of the two fences.
 fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
-    let lines = [line!() + 5, line!() + 6];
+    let lines = [line!() + 5, line!() + 8];
     let go = || {
         let other = world.split(Some(0), 0)?.ok_or_else(gone)?;
         let (mut u, mut v) = (world.window::<u8>(1)?, other.window::<u8>(1)?);
