@@ -4,11 +4,12 @@ use fencepost::transport::{Lose, SimConfig};
 use fencepost::{Class, Element, Error, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
 use std::sync::Mutex;
 
-fn transports() -> [TransportKind; 4] {
+fn transports() -> [TransportKind; 5] {
     [
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
         TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() }),
     ]
 }

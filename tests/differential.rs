@@ -82,6 +82,9 @@ fn agrees(raw: &RawProgram, seed: u64) -> Result<(), TestCaseError> {
     if seed.is_multiple_of(8) {
         transports.push((TransportKind::TcpThreads, [Placement::Apart; 2], true));
     }
+    if seed % 8 == 4 {
+        transports.push((TransportKind::MixedThreads(2), [others[1], others[0]], true));
+    }
     for (transport, placements, sim) in transports {
         let ways = ways(&program, placements, seed, sim)?;
         let found = play(&program, &transport, &ways)
@@ -118,7 +121,7 @@ fn every_program_does_what_the_reference_does() {
         agrees(&raw, seed)
     });
     println!(
-        "{} epochs, each on local and sim, an eighth on TCP, dynamic, replayed and prepared in every mode",
+        "{} epochs, each on local and sim, an eighth on TCP and another on both, dynamic, replayed and prepared in every mode",
         epochs.get()
     );
     if let Err(error) = result {

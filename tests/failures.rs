@@ -6,10 +6,17 @@ use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(1), sim(2)]
-        .into_iter()
-        .map(|t| ranks(size).transport(t))
-        .collect()
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(1),
+        sim(2),
+    ]
+    .into_iter()
+    .map(|t| ranks(size).transport(t))
+    .collect()
 }
 
 /// Run `program` and give back what each rank's fences said, `[rank]`.

@@ -8,10 +8,17 @@ use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(3), sim(4)]
-        .into_iter()
-        .map(|t| ranks(size).transport(t))
-        .collect()
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(3),
+        sim(4),
+    ]
+    .into_iter()
+    .map(|t| ranks(size).transport(t))
+    .collect()
 }
 
 /// Each rank shifts its elements to the right.
@@ -324,4 +331,41 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// A rank that is done with a fence ends the world while others still read each other's memory in it: whoever is read gets its
+/// error when that is over, and what it then stores is seen by nobody.
+#[test]
+fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
+    const LEN: usize = 1 << 10;
+    // The same elements over and over: there is time to end the world in.
+    let often = |first: usize| Datatype::run(first..first + LEN).repeat(1 << 13).every(0);
+    for world in [TransportKind::Local, TransportKind::ShmThreads].map(|kind| ranks(3).transport(kind)) {
+        for _ in 0..20 {
+            let result: Result<()> = world.run(|world| {
+                let mut u = world.window::<u64>(2 * LEN)?;
+                let (mut a, mut b) = (world.window::<u64>(8)?, world.window::<u64>(8)?);
+                let mut prepared = matched::prepare(world, &[1, 2], 0)?;
+                if world.rank() == 0 {
+                    u.get(often(0)).mode(Mode::Direct).from(1, often(LEN))?;
+                }
+                let fenced = u.fence();
+                match world.rank() {
+                    0 => assert!(u[..LEN].iter().all(|&element| element == 0)),
+                    1 => {
+                        u.fill(7);
+                        let put = u.put(&[7; 64]).to(0, 0);
+                        assert_eq!(put.is_err(), fenced.is_err(), "nothing is collected any more");
+                    }
+                    _ => {
+                        let run = prepared.run(&mut a, &mut b, &[1, 2, 3], 0);
+                        run.expect_err("another call than planned");
+                    }
+                }
+                fenced
+            });
+            let panicked = result.err().filter(|error| error.to_string().contains("panicked"));
+            assert!(panicked.is_none(), "{panicked:?}");
+        }
+    }
 }

@@ -364,3 +364,21 @@ fn run_reads_its_environment_strictly() {
         assert!(said.contains("error") && said.contains("`on` or `off`"), "{said}");
     }
 }
+
+/// What is staged for gets of single elements is of one epoch: the next may have gets that are copied straight.
+#[test]
+fn gets_of_single_elements_leave_nothing_to_the_epoch_after_them() -> Result<()> {
+    ranks(2).run::<(), ()>(|world| {
+        let (me, peer) = (world.rank() as u64, 1 - world.rank());
+        let mut u = world.window::<u64>(16)?;
+        (0..16).for_each(|at| u[at] = 100 * me + at as u64);
+        u.get(0..1).from(peer, 9)?;
+        u.fence()?;
+        assert_eq!(u[0], 100 * peer as u64 + 9);
+        u.get(4..8).from(peer, 8)?;
+        u.fence()?;
+        assert_eq!(u[4..8], [8, 9, 10, 11].map(|at| 100 * peer as u64 + at));
+        assert_eq!(u[0], 100 * peer as u64 + 9);
+        Ok(())
+    })
+}

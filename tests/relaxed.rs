@@ -74,7 +74,13 @@ fn every_relaxed_epoch_leaves_what_the_reference_allows() {
 #[test]
 fn ranks_that_differ_in_order_are_told_so_and_nothing_is_applied() -> Result<()> {
     let sim = TransportKind::Sim(SimConfig::default());
-    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim] {
+    for transport in [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim,
+    ] {
         ranks(3).transport(transport).run::<(), ()>(|world| {
             let mut u = world.window::<f64>(1)?;
             if world.rank() == 1 {

@@ -15,8 +15,15 @@ fn sim(seed: u64) -> TransportKind {
 }
 
 /// `local`, and `sim` with two seeds.
-fn transports() -> [TransportKind; 5] {
-    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(1), sim(2)]
+fn transports() -> [TransportKind; 6] {
+    [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(1),
+        sim(2),
+    ]
 }
 
 /// A generator of numbers, the same on every rank.
@@ -83,6 +90,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
         for mode in Mode::ALL {
             let placement = match transport {
                 TransportKind::Sim(_) | TransportKind::TcpThreads => Placement::Apart,
+                TransportKind::MixedThreads(each) => Placement::Hosts { ranks_each: each as u32 },
                 _ => Placement::Together,
             };
             let options = Options { mode, ..Options::default() };
@@ -314,7 +322,12 @@ const DIFFERENT: [Differing; 6] = [
 #[test]
 fn ranks_in_different_supersteps_are_all_told_of_both() {
     const RANKS: usize = 3;
-    let reached = [TransportKind::Local, TransportKind::Local, TransportKind::ShmThreads];
+    let reached = [
+        TransportKind::Local,
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::MixedThreads(2),
+    ];
     let seeds = (0..8).map(sim).chain(reached);
     for (transport, (what, of_one, of_others, both)) in
         seeds.flat_map(|transport| DIFFERENT.map(|differing| (transport.clone(), differing)))

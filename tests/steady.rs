@@ -126,7 +126,13 @@ impl Everything {
 #[test]
 fn an_unchanged_dynamic_epoch_does_not_allocate() {
     const EPOCHS: u64 = 400;
-    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(3)] {
+    for transport in [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(3),
+    ] {
         let counts: Vec<[u64; 3]> = ranks(3)
             .transport(transport.clone())
             .run(|world| {
@@ -348,7 +354,13 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
 #[test]
 fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
     const EPOCHS: u64 = 400;
-    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(4)] {
+    for transport in [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(4),
+    ] {
         let counts: Vec<u64> = ranks(4)
             .transport(transport.clone())
             .check(false)
@@ -374,7 +386,13 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
 #[test]
 fn a_prepared_superstep_does_not_allocate() {
     const RUNS: u64 = 400;
-    for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads, sim(2)] {
+    for transport in [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+        sim(2),
+    ] {
         for (what, program) in
             [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
         {

@@ -49,11 +49,12 @@ fn swap_halves(u: &mut Window<i32>, v: &mut Window<i32>, half: usize) -> Result<
     Ok(())
 }
 
-fn transports() -> [TransportKind; 4] {
+fn transports() -> [TransportKind; 5] {
     [
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
         TransportKind::Sim(Default::default()),
     ]
 }
@@ -543,7 +544,7 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
             Ok(prepared.conflicts())
         })
         .unwrap();
-    assert!(prepared.iter().all(|other| *other == conflicts));
+    prepared.iter().for_each(|other| assert_eq!(*other, conflicts));
     assert!(
         exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap().conflicts().is_empty()
     );

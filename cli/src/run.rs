@@ -23,7 +23,7 @@ pub struct Run {
     /// A file of hosts, a line each: NAME, then perhaps slots=RANKS and address=ADDRESS
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hostfile: Option<PathBuf>,
-    /// How ranks reach each other: shm or tcp [default: shm on one host, else tcp between hosts]
+    /// How ranks reach each other: shm or tcp [default: shm within a host, tcp between hosts]
     #[arg(long, value_name = "TRANSPORT", env = "FENCEPOST_TRANSPORT", value_parser = reach, hide_env_values = true)]
     transport: Option<Reach>,
     /// The address or interface to listen at [default: loopback; on hosts, the address of the host's name]
@@ -121,7 +121,12 @@ impl Run {
             self.program.split_first().ok_or_else(|| "a program is missing".to_owned())?;
         let hosts = self.placed()?;
         let several = hosts.len() > 1;
-        let reach = self.transport.unwrap_or(if several { Reach::Tcp } else { Reach::Shm });
+        let chosen = match (several, hosts.iter().any(|host| host.ranks > 1)) {
+            (false, _) => Reach::Shm,
+            (true, true) => Reach::Mixed,
+            (true, false) => Reach::Tcp,
+        };
+        let reach = self.transport.unwrap_or(chosen);
         if several && reach == Reach::Shm {
             let why = format!("{} hosts do not share memory: leave --transport shm out", hosts.len());
             return Err(why.into());
@@ -258,7 +263,7 @@ fn show(start: &Start) -> String {
     for host in &start.hosts {
         let last = first + host.ranks - 1;
         text += &format!("ranks {first} to {last} on {}", host.name);
-        if start.reach == Reach::Tcp {
+        if start.reach != Reach::Shm {
             text += &format!(", listening at {}", host.bind);
         }
         if !host.remote.is_empty() {

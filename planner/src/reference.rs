@@ -321,6 +321,24 @@ fn check_section(
     }
 }
 
+/// IEEE 754-2019 on one type: NaN wins and is then the canonical one, and -0 is less than +0.
+macro_rules! float {
+    ($float:ty, $nan:literal, $op:expr, $target:expr, $value:expr) => {{
+        let (a, b) = (<$float>::from_ne_bytes(array($target)), <$float>::from_ne_bytes(array($value)));
+        let (first, second) = if a == b && a.is_sign_negative() || a < b { (a, b) } else { (b, a) };
+        let c = match $op {
+            Op::Sum => a + b,
+            Op::Prod => a * b,
+            Op::Min | Op::Max if a.is_nan() || b.is_nan() => <$float>::NAN,
+            Op::Min => first,
+            Op::Max => second,
+            _ => panic!("{} is not defined for {}", $op, stringify!($float)),
+        };
+        let bits = if c.is_nan() { $nan } else { c.to_bits() };
+        $target.copy_from_slice(&bits.to_ne_bytes());
+    }};
+}
+
 /// Apply `value` to `target`: by `op`, or as a move of bits. Both are one element of type `element`, and `op` takes it.
 ///
 /// # Panics
@@ -331,84 +349,8 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
         (Some(op @ (Op::MinLoc | Op::MaxLoc)), ElementKind::ValueAt(what, at)) => {
             locate(op, what, at, target, value);
         }
-        (Some(op), ElementKind::Scalar(Scalar::F32)) => {
-            let (a, b) = (f32::from_ne_bytes(array(target)), f32::from_ne_bytes(array(value)));
-            let c = match op {
-                Op::Sum => a + b,
-                Op::Prod => a * b,
-                _ if a.is_nan() || b.is_nan() => f32::NAN,
-                Op::Min if a == b => {
-                    if a.is_sign_negative() {
-                        a
-                    } else {
-                        b
-                    }
-                }
-                Op::Max if a == b => {
-                    if a.is_sign_negative() {
-                        b
-                    } else {
-                        a
-                    }
-                }
-                Op::Min => {
-                    if a < b {
-                        a
-                    } else {
-                        b
-                    }
-                }
-                Op::Max => {
-                    if a > b {
-                        a
-                    } else {
-                        b
-                    }
-                }
-                _ => panic!("{op} is not defined for F32"),
-            };
-            let bits = if c.is_nan() { 0x7fc0_0000 } else { c.to_bits() };
-            target.copy_from_slice(&bits.to_ne_bytes());
-        }
-        (Some(op), ElementKind::Scalar(Scalar::F64)) => {
-            let (a, b) = (f64::from_ne_bytes(array(target)), f64::from_ne_bytes(array(value)));
-            let c = match op {
-                Op::Sum => a + b,
-                Op::Prod => a * b,
-                _ if a.is_nan() || b.is_nan() => f64::NAN,
-                Op::Min if a == b => {
-                    if a.is_sign_negative() {
-                        a
-                    } else {
-                        b
-                    }
-                }
-                Op::Max if a == b => {
-                    if a.is_sign_negative() {
-                        b
-                    } else {
-                        a
-                    }
-                }
-                Op::Min => {
-                    if a < b {
-                        a
-                    } else {
-                        b
-                    }
-                }
-                Op::Max => {
-                    if a > b {
-                        a
-                    } else {
-                        b
-                    }
-                }
-                _ => panic!("{op} is not defined for F64"),
-            };
-            let bits = if c.is_nan() { 0x7ff8_0000_0000_0000 } else { c.to_bits() };
-            target.copy_from_slice(&bits.to_ne_bytes());
-        }
+        (Some(op), ElementKind::Scalar(Scalar::F32)) => float!(f32, 0x7fc0_0000, op, target, value),
+        (Some(op), ElementKind::Scalar(Scalar::F64)) => float!(f64, 0x7ff8_0000_0000_0000, op, target, value),
         (Some(op), ElementKind::Scalar(scalar)) => {
             // Wide enough that nothing overflows but PROD, whose low bits are right all the same.
             let (a, b) = (integer(scalar, target), integer(scalar, value));

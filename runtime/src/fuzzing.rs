@@ -46,6 +46,19 @@ thread_local! {
     static TARGET: RefCell<Option<Target>> = RefCell::new(Target::new());
 }
 
+/// Messages of a job's control channel, one after another.
+///
+/// Gives how many there are before one that is refused, or not whole.
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub fn control(mut data: &[u8]) -> usize {
+    let mut count = 0;
+    while let Ok(Some((message, length))) = crate::job::control::first(data) {
+        assert_eq!(message.to_frame(), data[..length], "what is read is what was written");
+        (count, data) = (count + 1, &data[length..]);
+    }
+    count
+}
+
 /// Operations of dynamic epochs, as they come from another rank. The first byte says for which window, then each frame
 /// is one that left early or one that ends an epoch, by the lowest bit of a byte, and two bytes of length, before its bytes.
 ///

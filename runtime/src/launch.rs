@@ -28,6 +28,7 @@ pub fn process() -> Result<Option<Process>> {
         let placement = match job.reach {
             crate::job::Reach::Shm => Placement::Together,
             crate::job::Reach::Tcp => Placement::Apart,
+            crate::job::Reach::Mixed => crate::placement::of_hosts(job.host_of_each()),
         };
         return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize, placement }));
     }

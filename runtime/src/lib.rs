@@ -27,6 +27,7 @@ mod launch;
 mod log;
 mod outbox;
 mod pending;
+mod placement;
 mod prepared;
 mod record;
 mod region;

@@ -112,6 +112,7 @@ impl Pending {
     pub(crate) fn clear(&mut self) {
         self.gets.clear();
         self.wide.clear();
+        self.words.clear();
         self.asks.clear();
     }
 }

@@ -7,13 +7,15 @@ use crate::transport::Transport;
 use crate::window::WindowCore;
 use crate::world::{Held, WorldCore};
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify};
 use fencepost_planner::{Class, Error, Options, Result};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,14 +30,24 @@ pub(crate) struct Ready {
     landings: RefCell<Vec<(OperationId, Landing, usize)>>,
 }
 
-/// The patterns that a schedule's programs say they are for.
+/// The patterns that a schedule's programs say they are for: each once, though several programs may be for it.
 pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
+    let mut classes: Table<ClassId, Pattern> = Table::new();
+    let mut known: HashMap<&Pattern, ClassId> = HashMap::new();
+    let pattern_of: Table<ClassId, ClassId> = schedule
+        .classes
+        .values()
+        .map(|program| {
+            let new = || classes.push(program.pattern.clone());
+            *known.entry(&program.pattern).or_insert_with(new)
+        })
+        .collect();
     Patterns {
         name: schedule.name.clone(),
         windows: schedule.windows.clone(),
         shape: schedule.shape.clone(),
-        classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
-        class_of: schedule.class_of.clone(),
+        classes,
+        class_of: schedule.class_of.iter().map(|&class| pattern_of[class]).collect(),
         order: schedule.order,
     }
 }
@@ -116,7 +128,7 @@ pub(crate) fn agree(
 
 /// Where this world's ranks share memory.
 pub(crate) fn placement(world: &WorldCore) -> Placement {
-    if world.reaches_all { Placement::Together } else { Placement::Apart }
+    world.placement
 }
 
 /// What is left to the world when it plans.

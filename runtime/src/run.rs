@@ -31,6 +31,10 @@ pub enum TransportKind {
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     TcpThreads,
+    /// Threads of as many made-up hosts, of this many ranks each; the last may have fewer: for tests.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[doc(hidden)]
+    MixedThreads(usize),
 }
 
 impl std::str::FromStr for TransportKind {
@@ -63,6 +67,12 @@ impl TransportKind {
             #[cfg(all(target_os = "linux", feature = "processes"))]
             TransportKind::TcpThreads => {
                 crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
+            }
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            TransportKind::MixedThreads(each) => {
+                let each = (*each).max(1);
+                let hosts: Vec<usize> = (0..size).step_by(each).map(|at| each.min(size - at)).collect();
+                crate::transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
             }
             // Their ends are made by each process for itself.
             TransportKind::Shm | TransportKind::Tcp => Vec::new(),

@@ -278,8 +278,9 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
-    /// Let small operations go the short way, or not.
+    /// Let small operations go the short way, or not; and nothing be collected, once the world has ended.
     pub(crate) fn allow(&self, short: bool) {
+        let short = short && self.world.alive().is_ok();
         self.short.set(short);
         let stays = self.stays();
         for (lane, peer) in self.lanes.iter().zip(&self.peers) {
@@ -464,6 +465,7 @@ impl WindowCore {
         landing: Option<Landing>,
         site: &'static Location<'static>,
     ) -> Result<()> {
+        self.world.alive()?;
         if self.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";

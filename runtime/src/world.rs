@@ -16,12 +16,13 @@ use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
 use crate::stall::Stalls;
 use crate::superstep::Supersteps;
-use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
+use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Number, Transport};
 use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
+use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ pub(crate) struct WorldCore {
     pub(crate) size: usize,
     /// Whether this rank reaches everybody's memory.
     pub(crate) reaches_all: bool,
+    /// Who reaches whose memory, for the planner.
+    pub(crate) placement: Placement,
     /// Whether all ranks are threads of this process that read one another's values.
     pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
@@ -118,11 +121,13 @@ impl World {
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
+        let placement = crate::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
         let core = WorldCore {
             id,
             rank,
             size,
             reaches_all,
+            placement,
             shares_all,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size),
@@ -353,12 +358,21 @@ impl World {
         }
         members.sort_unstable();
         let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
-        // The first member lays the new world out, and says where: as a number that the transport gave, or else in the
-        // registry.
+        // The first member lays the new world out, and the first on each host its part of it; they say where: as numbers
+        // that the transport gave, or else in the registry.
         let mut founded = vec![FOUNDED_HERE];
-        if members.first() == Some(&core.rank) {
+        let first = |host: usize| {
+            let endpoint = core.endpoint.borrow();
+            members.iter().copied().find(|&member| endpoint.host(member) == host)
+        };
+        let host = core.endpoint.borrow().host(core.rank);
+        let leads = members.first() == Some(&core.rank);
+        if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
             match core.endpoint.borrow_mut().found(&members) {
-                Ok(Some(number)) => founded = [&[FOUNDED], &number.to_le_bytes()[..]].concat(),
+                Ok(Some(Number { world, part })) => {
+                    founded = [&[FOUNDED], &world.to_le_bytes()[..], &part.to_le_bytes()[..]].concat();
+                }
+                Ok(None) if !leads => {}
                 Ok(None) => {
                     let ends = core.kind.ends(members.len())?;
                     core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
@@ -368,24 +382,33 @@ impl World {
         }
         let all = core.meet(&call, |_| founded.clone())?;
         let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
-        let (id, endpoint) = match all[members[0]].split_first() {
-            Some((&FOUNDED, number)) => {
-                let number = number
-                    .try_into()
-                    .map(u64::from_le_bytes)
-                    .map_err(|_| call.error(core, Class::Intern, "a new world's number is not one"))?;
+        let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
+        if let Some(&founder) = members.iter().find(refused) {
+            let why = String::from_utf8_lossy(all[founder].get(1..).unwrap_or_default()).into_owned();
+            let message = format!("rank {founder} could not lay out a new world: {why}");
+            return Err(call.error(core, Class::Size, message));
+        }
+        let number = |founder: usize| match all[founder].split_first() {
+            Some((&FOUNDED, numbers)) => {
+                let number = numbers.first_chunk().zip(numbers.last_chunk());
+                let number = number.filter(|_| numbers.len() == 16).map(|(world, part)| Number {
+                    world: u64::from_le_bytes(*world),
+                    part: u64::from_le_bytes(*part),
+                });
+                let bug = || call.error(core, Class::Intern, "a new world's number is not one");
+                number.map(Some).ok_or_else(bug)
+            }
+            _ => Ok(None),
+        };
+        let leader = first(host).unwrap_or(members[0]);
+        let (id, endpoint) = match (number(members[0])?, number(leader)?) {
+            (Some(Number { world, .. }), Some(Number { part, .. })) => {
+                let number = Number { world, part };
                 (new_world(), core.endpoint.borrow_mut().enter(number, &members, index)?)
             }
-            Some((&FOUNDED_HERE, _)) => {
-                core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
-                    call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
-                })?
-            }
-            refused => {
-                let why = String::from_utf8_lossy(refused.map_or(&[], |(_, why)| why)).into_owned();
-                let message = format!("rank {} could not lay out a new world: {why}", members[0]);
-                return Err(call.error(core, Class::Size, message));
-            }
+            _ => core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
+                call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
+            })?,
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
@@ -597,12 +620,12 @@ impl WorldCore {
         self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
     }
 
-    /// Length and element type of this rank's part of a window that lives.
     /// Whether this rank has the window, or is in the call that makes it.
     pub(crate) fn has_window(&self, window: u32) -> bool {
         self.windows.borrow().contains_key(&window)
     }
 
+    /// Length and element type of this rank's part of a window that lives.
     pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
         self.windows.borrow().get(&key.window).copied()
     }
@@ -684,7 +707,11 @@ impl Drop for WorldCore {
     fn drop(&mut self) {
         // A world that is dropped because it has ended, or the one above it has, is not left in peace: those who wait for
         // this rank learn who is at fault.
-        let how = self.why_dead().map_or(Leave::Finished, Leave::Failed);
+        let how = match self.why_dead() {
+            Some(why) => Leave::Failed(why),
+            None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),
+            None => Leave::Finished,
+        };
         let endpoint = self.endpoint.get_mut();
         endpoint.leave(how);
         for (to, frame, payload) in self.kept.get_mut().drain(..) {

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fencepost_runtime::transport::{
-    Endpoint, Frame, Header, Leave, Loss, Lost, Pause, Segment, ShmEnd, Transport,
+    Endpoint, Frame, Header, Leave, Loss, Lost, Number, Pause, Segment, ShmEnd, Transport,
 };
 
 const PART: &str = "FENCEPOST_TEST_PART";
@@ -127,20 +127,23 @@ fn split(end: &mut Endpoint) {
     let members: Vec<usize> = (0..size).filter(|rank| rank % 2 == me % 2).rev().collect();
     let index = members.iter().position(|&rank| rank == me).unwrap();
     for round in 0..40u64 {
-        let mut number = None;
-        if index == 0 {
-            number = end.found(&members).unwrap();
+        let number = if index == 0 {
+            let Number { world, part } = end.found(&members).unwrap().unwrap();
+            let bytes = [world.to_le_bytes(), part.to_le_bytes()];
             for &to in &members[1..] {
                 // SAFETY: it lies on the heap, so it is copied.
-                unsafe { end.post(to, Header::default(), number.unwrap().to_le_bytes().as_ptr(), 8) }
-                    .unwrap();
+                unsafe { end.post(to, Header::default(), bytes.as_ptr().cast(), 16) }.unwrap();
             }
+            Number { world, part }
         } else {
             let frame = wait(end, |end| end.poll(members[0])).unwrap();
-            number = number.or_else(|| Some(u64::from_le_bytes(bytes(&frame).try_into().unwrap())));
+            let bytes = bytes(&frame);
+            let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+            let number = Number { world: word(0), part: word(8) };
             end.release(members[0]);
-        }
-        let mut part = end.enter(number.unwrap(), &members, index).unwrap();
+            number
+        };
+        let mut part = end.enter(number, &members, index).unwrap();
         assert_eq!((part.rank(), part.size()), (index, members.len()));
         for e in 0..3 {
             part.publish(round).unwrap();

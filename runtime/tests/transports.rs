@@ -7,7 +7,7 @@ use std::thread;
 
 use fencepost_runtime::transport::{
     Cause, Endpoint, Frame, Header, Leave, Letter, Lose, Loss, Lost, Pause, Record, SimConfig, Transport,
-    local, shm, sim, tcp,
+    local, mixed, shm, sim, tcp,
 };
 use proptest::prelude::*;
 
@@ -28,6 +28,11 @@ fn sockets(size: usize) -> Vec<Endpoint> {
     tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
 }
 
+/// Ends of a world of hosts with so many ranks each.
+fn hosts(hosts: &[usize]) -> Vec<Endpoint> {
+    mixed(hosts).unwrap().into_iter().map(Endpoint::Mixed).collect()
+}
+
 /// Every transport, with a name for messages.
 fn transports(size: usize) -> Vec<(String, Vec<Endpoint>)> {
     let mut worlds = vec![("local".to_owned(), threads(size)), ("shm".to_owned(), processes(size))];
@@ -37,6 +42,12 @@ fn transports(size: usize) -> Vec<(String, Vec<Endpoint>)> {
     configs.push(SimConfig { seed: 9, max_delay: 40, link_bytes: 100, ..SimConfig::default() });
     worlds.extend(configs.into_iter().map(|config| (format!("{config:?}"), simulated(size, config))));
     worlds.push(("tcp".to_owned(), sockets(size)));
+    let half = size / 2;
+    for ranks in [vec![size], vec![size - half, half], vec![1; size]] {
+        if ranks.iter().all(|&ranks| ranks > 0) {
+            worlds.push((format!("mixed {ranks:?}"), hosts(&ranks)));
+        }
+    }
     worlds
 }
 
@@ -212,7 +223,9 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multipl
         run(ends, |end| {
             let peer = 1 - end.rank();
             let mut payload = [1u8; 100];
-            assert_eq!(end.reaches(peer), name == "local" || name == "shm");
+            let near = ["local", "shm", "mixed [2]"].contains(&&name[..]);
+            assert_eq!(end.reaches(peer), near);
+            assert_eq!(end.host(0) == end.host(1), near);
             assert_eq!(end.shares(peer), name == "local");
             if end.shares(peer) {
                 return;
@@ -641,6 +654,7 @@ proptest! {
         let ends = match real {
             0 => threads(size),
             1 => processes(size),
+            2 if size > 1 => hosts(&[size - size / 2, size / 2]),
             _ => simulated(size, config),
         };
         run(ends, |end| {

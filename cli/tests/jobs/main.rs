@@ -1,12 +1,14 @@
 //! Jobs of real processes: how they end, what survivors are told, and that nothing is left behind.
 //!
 //! This program is test and subject at once: `jobs rank ..` is what the jobs run. By default a few of each kind run;
-//! `FENCEPOST_JOBS=full` runs all: 24 kill points, four ways to die, two transports, ten times each, and 250 jobs in a row
-//! of which 50 are killed. Nothing here sleeps: whatever is waited for is a line, the end of a process, or a lock.
+//! `FENCEPOST_JOBS=full` runs all: 24 kill points, four ways to die, two transports, ten times each; 250 jobs in a row
+//! of which 50 are killed; 100,000 epochs on each transport. Nothing here sleeps: whatever is waited for is a line, the
+//! end of a process, or a lock.
 
 #![expect(clippy::print_stdout, reason = "a test program of its own reports to whoever runs it")]
 
 mod ends;
+mod endure;
 mod input;
 mod launched;
 mod leftovers;
@@ -43,6 +45,10 @@ const TESTS: &[Test] = &[
     ("every_way_to_die_by_shm_is_named_on_every_survivor", points::by_shm),
     ("every_way_to_die_by_tcp_is_named_on_every_survivor", points::by_tcp),
     ("jobs_in_a_row_leave_nothing_behind", leftovers::jobs),
+    ("many_epochs_by_local_leave_memory_and_descriptors_as_they_were", endure::by_local),
+    ("many_epochs_by_sim_leave_memory_and_descriptors_as_they_were", endure::by_sim),
+    ("many_epochs_by_shm_leave_memory_and_descriptors_as_they_were", endure::by_shm),
+    ("many_epochs_by_tcp_leave_memory_and_descriptors_as_they_were", endure::by_tcp),
 ];
 
 /// Whether everything is to be run.

@@ -17,6 +17,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["sleepy"] => sleepy(),
         ["windows", count] => windows(number(count)),
         ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
+        ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),
         _ => panic!("no such rank: {words:?}"),
     };

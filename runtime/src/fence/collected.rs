@@ -48,6 +48,11 @@ impl WindowCore {
 
     /// Forget what is pending.
     pub(crate) fn discard(&self) {
+        if self.world.alive().is_err() {
+            // Others may be reading what was collected for the fence that the world ended in, and there is no other fence.
+            self.allow(false);
+            return self.pending(Pending::clear);
+        }
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);

@@ -15,6 +15,9 @@
 //! 7. outboxes and letters exist twice and are used in turn: a rank that fills a set again has seen the letter that each
 //!    reader sent after it had finished with it (W4, W5).
 //!
+//! The letters may be in, and the world be ended by a rank that is further on: then nobody begins to touch memory of
+//! others, and who is touched still waits until that is over; what was collected stays as it is, since others may read it.
+//!
 //! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every letter: nothing is
 //! applied anywhere, the ranks explain themselves to each other, and the world goes on.
 
@@ -254,7 +257,8 @@ impl Fence<'_> {
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
         let reads = self.reads(&all);
         let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
-        let borrowed = match self.take_in(word, &all, staged, reads) {
+        let borrowed = self.touch(reads).and_then(|()| self.take_in(word, &all, staged, reads));
+        let borrowed = match borrowed {
             Ok(borrowed) => borrowed,
             Err(error) => {
                 // Others may still read this rank's memory.

@@ -14,7 +14,7 @@ use crate::kernel;
 use crate::outbox::{Head, WIDE, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE};
 use crate::stall::{Awaited, Watch};
-use crate::transport::Transport;
+use crate::transport::{Cause, Loss, Lost, Pause, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
@@ -157,12 +157,30 @@ impl Fence<'_> {
         staged
     }
 
+    /// This rank begins to read memory of others, if there is anything to be read.
+    ///
+    /// # Errors
+    /// The world was ended: nobody waits for those who read any more.
+    pub(super) fn touch(&mut self, reads: Reads) -> Result<()> {
+        if !reads.reads || self.endpoint.touching(true) {
+            return Ok(());
+        }
+        let rank = self.world.rank;
+        let unsaid = || Lost { rank, how: Loss::Ended("nobody said why".into()) };
+        let lost = self.endpoint.lost(rank).unwrap_or_else(unsaid);
+        Err(self.world.lost(&lost, self.call).leaving(State::Mixed))
+    }
+
     /// This rank has read what it wanted; wait until those who read its memory have, too. One that is lost reads no more.
     pub(super) fn settle(&mut self, reads: Reads) -> Result<()> {
         if without(Wait::Leaving) {
             return Ok(());
         }
-        let mut lost = if reads.reads { self.endpoint.settle().err() } else { None };
+        let mut lost = None;
+        if reads.reads {
+            self.endpoint.touching(false);
+            lost = self.endpoint.settle().err();
+        }
         for other in (0..self.world.size).filter(|&other| reads.read && other != self.world.rank) {
             let asks =
                 self.endpoint.read(other).ok().flatten().is_some_and(|letter| letter.flags & READS != 0);
@@ -174,6 +192,14 @@ impl Fence<'_> {
             if let Err(gone) =
                 wait(self.endpoint, watch, |endpoint| Ok(endpoint.settled(other)?.then_some(())))
             {
+                if let Loss::Ended(what) = &gone.how {
+                    // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
+                    self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
+                    let mut pause = Pause::new();
+                    while self.endpoint.is_touching(other) {
+                        self.endpoint.idle(&mut pause);
+                    }
+                }
                 lost.get_or_insert(gone);
             }
         }

@@ -367,6 +367,13 @@ mod tests {
     }
 
     #[test]
+    fn messages_follow_each_other() {
+        let all: Vec<u8> = one_of_each().iter().flat_map(Message::to_frame).collect();
+        assert_eq!(crate::fuzzing::control(&all), one_of_each().len());
+        assert_eq!(crate::fuzzing::control(&all[..all.len() - 1]), one_of_each().len() - 1);
+    }
+
+    #[test]
     fn part_of_a_frame_is_awaited_and_never_read() {
         for frame in one_of_each().iter().map(Message::to_frame) {
             for cut in 0..frame.len() {

@@ -86,7 +86,7 @@ impl Course {
     }
 
     fn tell_table(&mut self, orders: &mut Vec<Order>) {
-        if self.reach != Reach::Tcp || self.table_told {
+        if self.reach == Reach::Shm || self.table_told {
             return;
         }
         let table: Option<Vec<SocketAddr>> = self.parts.iter().map(|part| part.address).collect();

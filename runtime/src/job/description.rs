@@ -13,6 +13,8 @@ pub enum Reach {
     Shm,
     /// By connections.
     Tcp,
+    /// By a memory file on each host, and by connections between hosts.
+    Mixed,
 }
 
 impl Reach {
@@ -21,6 +23,7 @@ impl Reach {
         match self {
             Reach::Shm => "shm",
             Reach::Tcp => "tcp",
+            Reach::Mixed => "mixed",
         }
     }
 }
@@ -86,6 +89,11 @@ impl Description {
         (0, "localhost")
     }
 
+    /// The host of each rank, as its place among the hosts.
+    pub(crate) fn host_of_each(&self) -> impl Iterator<Item = u32> {
+        (0_u32..).zip(&self.hosts).flat_map(|(at, host)| (0..host.ranks).map(move |_| at))
+    }
+
     pub(super) fn write(&self, out: &mut Out) {
         out.0.extend(self.job);
         out.0.extend(self.secret.as_bytes());
@@ -108,6 +116,7 @@ impl Description {
         let reach = match bytes.u8()? {
             0 => Reach::Shm,
             1 => Reach::Tcp,
+            2 => Reach::Mixed,
             _ => return Err(Malformed("a transport of no known kind")),
         };
         let hosts = bytes.list(8, |bytes| Ok(HostRanks { name: bytes.text()?, ranks: bytes.u32()? }))?;

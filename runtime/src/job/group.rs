@@ -64,7 +64,8 @@ pub(super) enum Ready {
 pub(super) struct Group {
     children: Vec<Child>,
     limits: Limits,
-    memory: Option<Memory>,
+    /// Of each host that this machine is.
+    memory: Vec<Memory>,
 }
 
 struct Child {
@@ -97,8 +98,8 @@ fn not_started(program: &Program, error: &io::Error) -> Exit {
 }
 
 impl Group {
-    /// No ranks yet; `memory` is what they will share.
-    pub(super) fn new(limits: Limits, memory: Option<Memory>) -> Self {
+    /// No ranks yet; `memory` is what those of a host will share.
+    pub(super) fn new(limits: Limits, memory: Vec<Memory>) -> Self {
         Self { children: Vec::new(), limits, memory }
     }
 
@@ -118,7 +119,7 @@ impl Group {
 
     fn spawn(&mut self, program: &Program, job: &Message, rank: u32, seat: usize) -> io::Result<()> {
         let (mut channel, theirs) = Channel::pair()?;
-        let said = match &self.memory {
+        let said = match self.memory.iter().find(|memory| memory.holds(rank)) {
             Some(memory) => channel.give(job, memory.descriptor()),
             None => channel.send(job),
         };
@@ -274,7 +275,7 @@ impl Group {
         let child = self.children.swap_remove(at);
         drop(child);
         // The memory says so before anybody is told: nobody who knows finds it alive there.
-        if let Some(memory) = &self.memory {
+        if let Some(memory) = self.memory.iter().find(|memory| memory.holds(rank)) {
             memory.strike(rank, &exit.of(rank));
         }
         events.push(Event::Exited(rank, exit));

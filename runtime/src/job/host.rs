@@ -59,8 +59,14 @@ fn serve() -> Result<(), String> {
     };
     let limits = asked.job.limits;
     let now = Instant::now();
-    let mut serving =
-        Serving { channel, group: Group::new(limits, None), signals, asked, heard: now, next_beat: now };
+    let mut serving = Serving {
+        channel,
+        group: Group::new(limits, Vec::new()),
+        signals,
+        asked,
+        heard: now,
+        next_beat: now,
+    };
     if let Err((rank, exit)) = serving.start() {
         for rank in rank..serving.asked.job.rank + serving.asked.ranks {
             serving.send(&Message::Exited { rank, exit: exit.clone() })?;
@@ -88,9 +94,10 @@ impl Serving {
         }
         let mut job = asked.job.clone();
         job.bind = super::bind::address(&asked.bind).map_err(failed)?;
-        if job.reach == Reach::Shm {
-            let memory = Memory::create(asked.ranks).map_err(|error| failed(error.to_string()))?;
-            self.group = Group::new(job.limits, Some(memory));
+        if job.reach != Reach::Tcp {
+            let memory =
+                Memory::create(first..first + asked.ranks).map_err(|error| failed(error.to_string()))?;
+            self.group = Group::new(job.limits, vec![memory]);
         }
         let program = Program {
             path,

@@ -1,35 +1,46 @@
 //! What a job's transports need of whoever starts it, and of each rank: [`Memory`] and [`Link`].
 
 use super::description::{Description, Limits, Reach};
-use crate::transport::{Endpoint, Fabric, Segment, Settings, ShmEnd, TcpEnd, listen};
-use fencepost_planner::{Error, Result};
+use crate::transport::{Endpoint, Fabric, MixedEnd, Segment, Settings, ShmEnd, TcpEnd, listen};
+use fencepost_planner::{Class, Error, Result};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The memory file that ranks of one machine share, as whoever starts them has it.
-pub(super) struct Memory(Segment);
+/// The memory file that ranks of one host share, as whoever starts them has it.
+pub(super) struct Memory {
+    segment: Segment,
+    ranks: Range<u32>,
+}
 
 impl Memory {
-    pub(super) fn create(ranks: u32) -> std::io::Result<Self> {
-        Segment::create(ranks as usize).map(Self)
+    /// For these ranks.
+    pub(super) fn create(ranks: Range<u32>) -> std::io::Result<Self> {
+        Ok(Self { segment: Segment::create(ranks.len())?, ranks })
+    }
+
+    pub(super) fn holds(&self, rank: u32) -> bool {
+        self.ranks.contains(&rank)
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.0.fd()
+        self.segment.fd()
     }
 
-    /// A rank has ended for good.
+    /// One of its ranks has ended for good.
     pub(super) fn strike(&self, rank: u32, how: &str) {
-        self.0.strike(rank as usize, how);
+        self.segment.strike((rank - self.ranks.start) as usize, how);
     }
 }
 
 /// How this rank's process reaches the others.
-pub(super) enum Link {
-    Shm(Arc<Segment>),
-    Tcp(Connections),
+pub(super) struct Link {
+    /// Those of its host, or all.
+    memory: Option<Arc<Segment>>,
+    /// Those of other hosts, or all.
+    connections: Option<Connections>,
 }
 
 /// The connections of this process: they begin when it is known where the others are.
@@ -50,62 +61,61 @@ impl Link {
         memory: Option<OwnedFd>,
         told: bool,
     ) -> Result<(Self, Option<SocketAddr>), String> {
-        match job.reach {
-            Reach::Shm => {
-                let memory = memory.ok_or("no memory file came with the job")?;
-                let segment = Segment::join(memory).map_err(|error| error.to_string())?;
-                Ok((Link::Shm(segment), None))
-            }
-            Reach::Tcp => {
-                let fabric =
-                    fabric(job, told).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
-                let address = fabric.address().map_err(|error| error.to_string())?;
-                let connections = Connections { waiting: Mutex::new(Some(fabric)), begun: OnceLock::new() };
-                Ok((Link::Tcp(connections), Some(address)))
-            }
+        let mut link = Self { memory: None, connections: None };
+        if job.reach != Reach::Tcp {
+            let memory = memory.ok_or("no memory file came with the job")?;
+            link.memory = Some(Segment::join(memory).map_err(|error| error.to_string())?);
         }
+        if job.reach == Reach::Shm {
+            return Ok((link, None));
+        }
+        let fabric =
+            fabric(job, told).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
+        let address = fabric.address().map_err(|error| error.to_string())?;
+        link.connections = Some(Connections { waiting: Mutex::new(Some(fabric)), begun: OnceLock::new() });
+        Ok((link, Some(address)))
     }
 
     /// Where all ranks listen.
     pub(super) fn table(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
-        let Link::Tcp(connections) = self else { return Ok(()) };
+        let Some(connections) = &self.connections else { return Ok(()) };
         let Some(mut fabric) = lock(&connections.waiting).take() else { return Ok(()) };
         fabric.table(addresses)?;
         connections.begun.get_or_init(|| Mutex::new(Some(Arc::new(fabric))));
         Ok(())
     }
 
-    /// A rank has ended, as this says.
+    /// A rank has ended, as this says. In the memory it is written already, by whoever has started it.
     pub(super) fn strike(&self, rank: u32, how: &str) {
-        match self {
-            // Whoever started the job has written it there before it told anybody.
-            Link::Shm(_) => {}
-            Link::Tcp(connections) => {
-                if let Some(fabric) = connections.fabric() {
-                    fabric.strike(rank as usize, how);
-                }
-            }
+        if let Some(fabric) = self.connections.as_ref().and_then(Connections::fabric) {
+            fabric.strike(rank as usize, how);
         }
     }
 
     /// This rank's end of the job's world of this number.
     pub(super) fn end(&self, job: &Description, world: u32) -> Result<Endpoint> {
         let (rank, size) = (job.rank as usize, job.size as usize);
-        let end = match self {
-            Link::Shm(segment) => ShmEnd::of_job(segment, world, rank, size).map(Endpoint::Shm),
-            Link::Tcp(connections) => match connections.fabric() {
-                Some(fabric) => TcpEnd::of_job(&fabric, world, rank, size).map(Endpoint::Tcp),
-                None => Err(std::io::Error::other("the connections of this rank have ended")),
-            },
+        let Some(connections) = &self.connections else {
+            let Some(segment) = &self.memory else {
+                return Err(Error::new(Class::Intern, "a rank that reaches nobody"));
+            };
+            return Ok(Endpoint::Shm(ShmEnd::of_job(segment, world, rank, size)?));
         };
-        end.map_err(Error::from)
+        let Some(fabric) = connections.fabric() else {
+            return Err(std::io::Error::other("the connections of this rank have ended").into());
+        };
+        Ok(match &self.memory {
+            Some(segment) => {
+                let hosts: Vec<u32> = job.host_of_each().collect();
+                Endpoint::Mixed(MixedEnd::of_job(segment, &fabric, &hosts, world, rank)?)
+            }
+            None => Endpoint::Tcp(TcpEnd::of_job(&fabric, world, rank, size)?),
+        })
     }
 
     /// Say goodbye to the others, and wait until they have heard all that was said to them.
     pub(super) fn part(&self) {
-        if let Link::Tcp(connections) = self
-            && let Some(fabric) = connections.begun.get()
-        {
+        if let Some(fabric) = self.connections.as_ref().and_then(|connections| connections.begun.get()) {
             let last = lock(fabric).take();
             drop(last);
         }

@@ -170,10 +170,15 @@ impl Running {
     fn new(start: &Start) -> io::Result<Self> {
         let here = start.hosts.iter().filter(|host| host.remote.is_empty()).map(|host| host.ranks).sum();
         room_for(here, start.tag_output, start.hosts.len())?;
-        let memory = match start.reach {
-            Reach::Shm => Some(Memory::create(here)?),
-            Reach::Tcp => None,
-        };
+        let mut memory = Vec::new();
+        let mut end = 0;
+        for host in &start.hosts {
+            let ranks = end..end + host.ranks;
+            end = ranks.end;
+            if host.remote.is_empty() && start.reach != Reach::Tcp {
+                memory.push(Memory::create(ranks)?);
+            }
+        }
         let now = Instant::now();
         let timeout = start.timeout.map(|time| now + time);
         Ok(Self {

@@ -30,7 +30,18 @@ impl Pause {
     pub fn lasts(&mut self) -> bool {
         std::mem::take(&mut self.long)
     }
+
+    /// Whether a look at what takes longer is due.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[inline]
+    pub(super) fn rounds(&self) -> bool {
+        self.step % ROUND == ROUND - 1
+    }
 }
+
+/// Looks between which a waiting rank looks at all connections, not only the one it waits for.
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub(super) const ROUND: u32 = 32;
 
 /// How a rank waits where it does the sleeping itself.
 #[cfg(all(target_os = "linux", feature = "processes"))]
@@ -115,6 +126,14 @@ impl Bells {
     #[inline]
     pub(super) fn ring_others(&self, rank: usize) {
         self.ring((0..rank).chain(rank + 1..self.of.len()));
+    }
+
+    /// Whether the next step of a wait of `rank` sleeps, unless somebody rings before.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[inline]
+    pub(super) fn sleeps_next(&self, rank: usize, pause: &Pause) -> bool {
+        pause.step > self.spins + YIELDS
+            && self.bells[self.of[rank] as usize].0.state.load(Ordering::Relaxed) == ANNOUNCED
     }
 
     /// One step of a wait of `rank`; the caller looks between any two.

@@ -3,11 +3,14 @@
 use std::io;
 
 #[cfg(all(target_os = "linux", feature = "processes"))]
+use super::MixedEnd;
+#[cfg(all(target_os = "linux", feature = "processes"))]
 use super::ShmEnd;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 use super::TcpEnd;
 use super::{
-    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Pause, SimEnd, Transport,
+    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Number, Pause, SimEnd,
+    Transport,
 };
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
@@ -23,6 +26,9 @@ pub enum Endpoint {
     /// Ranks that exchange bytes over TCP.
     #[cfg(all(target_os = "linux", feature = "processes"))]
     Tcp(TcpEnd),
+    /// Ranks that share memory with those of their host, and exchange bytes over TCP with the others.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    Mixed(MixedEnd),
 }
 
 macro_rules! each {
@@ -34,6 +40,8 @@ macro_rules! each {
             Endpoint::Sim($name) => $call,
             #[cfg(all(target_os = "linux", feature = "processes"))]
             Endpoint::Tcp($name) => $call,
+            #[cfg(all(target_os = "linux", feature = "processes"))]
+            Endpoint::Mixed($name) => $call,
         }
     };
 }
@@ -59,11 +67,15 @@ impl Transport for Endpoint {
         each!(self, end => end.shares(peer))
     }
 
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+    fn host(&self, peer: usize) -> usize {
+        each!(self, end => end.host(peer))
+    }
+
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
         each!(self, end => end.found(members))
     }
 
-    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
         each!(self, end => end.enter(number, members, index))
     }
 

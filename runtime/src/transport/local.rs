@@ -6,7 +6,7 @@ use super::bell::Bells;
 use super::placed::{Heap, Kept, Places};
 use super::roll::Roll;
 use super::shared::{Common, Ground, SharedEnd};
-use super::{Bytes, Done, Endpoint, Memory};
+use super::{Bytes, Done, Endpoint, Memory, Number};
 use crate::sync::{Arc, Mutex, lock};
 
 /// One rank's end of a world of threads.
@@ -61,11 +61,11 @@ impl Ground for Threads {
         lock(&self.left).extend(kept.into_iter().map(|kept| (never(), kept)));
     }
 
-    fn found(&mut self, _: &[usize]) -> io::Result<Option<u64>> {
+    fn found(&mut self, _: &[usize]) -> io::Result<Option<Number>> {
         Ok(None) // whoever made the threads has the ends
     }
 
-    fn enter(&mut self, _: u64, _: &[usize], _: usize) -> io::Result<Endpoint> {
+    fn enter(&mut self, _: Number, _: &[usize], _: usize) -> io::Result<Endpoint> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -27,6 +27,8 @@ pub(crate) mod letters;
 mod local;
 mod memory;
 mod meter;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+mod mixed;
 pub(crate) mod placed;
 mod ring;
 mod roll;
@@ -50,6 +52,8 @@ pub use endpoint::Endpoint;
 pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory};
 pub use meter::{Count, Meter};
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub use mixed::{MixedEnd, mixed};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
 #[cfg(test)]
@@ -112,6 +116,15 @@ pub struct Frame {
     pub payload: *const u8,
     /// How many bytes.
     pub len: usize,
+}
+
+/// What a world that was laid out is known by to those who enter it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Number {
+    /// The world's number, by its first member.
+    pub world: u64,
+    /// That of the part of it whose ranks have one [`host`](Transport::host), by the first member there.
+    pub part: u64,
 }
 
 /// How a rank leaves its world.
@@ -190,22 +203,28 @@ pub trait Transport {
         self.reaches(peer)
     }
 
-    /// Lay out a new world of these ranks of mine, in their order in it. One of them does it, and hands the number to
-    /// the others; each then calls [`enter`](Self::enter). `None` where worlds are laid out by whoever started the
-    /// ranks, as threads of one process.
+    /// Where `peer` is: ranks reach one another if they have the same number here. Without more, all do or nobody does.
+    fn host(&self, peer: usize) -> usize {
+        if self.reaches(peer) { 0 } else { peer }
+    }
+
+    /// Lay out a new world of these ranks of mine, in their order in it. The first of them does it, and the first of each
+    /// [`host`](Self::host); they hand their numbers to the others, and each then calls [`enter`](Self::enter). `None`
+    /// where worlds are laid out by whoever started the ranks, as threads of one process.
     ///
     /// # Errors
     /// There is no room for it.
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
         let _ = members;
         Ok(None)
     }
 
-    /// My end of the world that [`found`](Self::found) gave this number to; I am `members[index]`. Once for each world.
+    /// My end of the world that [`found`](Self::found) gave this number to: that of the world by its first member, that of
+    /// my part by the first member on my host. I am `members[index]`. Once for each world.
     ///
     /// # Errors
     /// The number is none that was given out, or there is no room.
-    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
         let _ = (number, members, index);
         Err(io::ErrorKind::Unsupported.into())
     }

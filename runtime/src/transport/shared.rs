@@ -11,7 +11,9 @@ use super::placed::{Kept, Places};
 use super::ring::{Queues, Receiver, Sender, queues};
 use super::roll::{Dead, Roll};
 use super::waiting::Waits;
-use super::{Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Transport};
+use super::{
+    Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport,
+};
 
 /// What the memory of a world stands on.
 pub trait Ground {
@@ -52,10 +54,10 @@ pub trait Ground {
     }
 
     /// See [`Transport::found`].
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>>;
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>>;
 
     /// See [`Transport::enter`].
-    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint>;
+    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
 }
 
 /// What the ranks of one world share.
@@ -79,6 +81,8 @@ impl Common {
 /// One rank's end of a world whose ranks reach one another's memory.
 pub struct SharedEnd<G: Ground> {
     rank: usize,
+    /// This rank, as the causes that it gives name it.
+    called: usize,
     desk: Desk,
     /// To each rank.
     senders: Vec<Sender>,
@@ -96,6 +100,7 @@ impl<G: Ground> SharedEnd<G> {
         let queues = || common.queues.clone();
         Self {
             rank,
+            called: rank,
             desk: Desk::new(rank, size, common.matrix.clone()),
             senders: (0..size).map(|to| Sender::new(queues(), rank * size + to)).collect(),
             receivers: (0..size).map(|from| Receiver::new(queues(), from * size + rank)).collect(),
@@ -109,8 +114,37 @@ impl<G: Ground> SharedEnd<G> {
     /// There is no room for what I would send: the world ends.
     #[cold]
     fn no_room(&mut self, error: &io::Error) -> Lost {
-        self.end(Cause { rank: self.rank, what: error.to_string() });
-        self.roll.lost(self.rank).unwrap_or(Lost { rank: self.rank, how: Loss::Ended(error.to_string()) })
+        let rank = self.called;
+        self.end(Cause { rank, what: error.to_string() });
+        self.roll.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(error.to_string()) })
+    }
+
+    /// Name this rank so in causes: where this world is a part of another.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    pub(super) fn called(mut self, rank: usize) -> Self {
+        self.called = rank;
+        self
+    }
+
+    /// Whether the world was ended.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[inline]
+    pub(super) fn ended(&self) -> bool {
+        self.roll.ended()
+    }
+
+    /// Whether the next step of this wait sleeps, unless somebody rings before.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    #[inline]
+    pub(super) fn sleeps_next(&self, pause: &Pause) -> bool {
+        self.bells.sleeps_next(self.rank, pause)
+    }
+
+    /// What wakes this rank, called by any thread after it stored what the rank may wait for.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    pub(super) fn waker(&self) -> Box<dyn Fn() + Send> {
+        let (bells, rank) = (self.bells.clone(), self.rank);
+        Box::new(move || bells.ring([rank]))
     }
 
     /// Whether I may send to `to`.
@@ -159,11 +193,11 @@ impl<G: Ground> Transport for SharedEnd<G> {
         G::SHARES
     }
 
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
         self.ground.found(members)
     }
 
-    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
         self.ground.enter(number, members, index)
     }
 

@@ -143,7 +143,6 @@ impl State {
                 self.clean.give(offset, bytes);
             } else {
                 self.dirty.give(offset, bytes);
-                return;
             }
         }
     }

@@ -21,7 +21,7 @@ use super::placed::{Kept, Places};
 use super::roll::Roll;
 use super::shared::{Common, Ground, SharedEnd};
 use super::waiting::Waits;
-use super::{Bytes, Done, Endpoint, Memory};
+use super::{Bytes, Done, Endpoint, Memory, Number};
 use arena::Pieces;
 pub(super) use arena::{Arena, Piece};
 use block::Block;
@@ -187,16 +187,16 @@ impl Ground for Processes {
         Some(Waits::over(self.segment.waits().clone()))
     }
 
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<u64>> {
+    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
         let members = self.of_job(members)?;
         let me = self.members[self.rank] as usize;
         let (address, kept, common) = lay_out(&self.segment, me, &members)?;
         self.segment.keep(Box::new(move || common.roll.all_swept()), vec![kept]);
-        Ok(Some(address))
+        Ok(Some(Number { world: address, part: address }))
     }
 
-    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
         let members = self.of_job(members)?;
-        end(&self.segment, number, index, members).map(Endpoint::Shm)
+        end(&self.segment, number.part, index, members).map(Endpoint::Shm)
     }
 }

@@ -43,6 +43,12 @@ pub(super) struct Core {
     pub(super) calls: u64,
     /// The rank sleeps, and reads for itself when it wakes.
     pub(super) asleep: bool,
+    /// The rank sleeps elsewhere, and had seen so much: whoever finds more wakes it.
+    pub(super) minded: Option<u64>,
+    /// What wakes it there.
+    waker: Option<Box<dyn Fn() + Send>>,
+    /// Which ranks are reached otherwise, this one too: nothing is said to them here. Empty where all are spoken to.
+    beside: Vec<bool>,
     /// The rank has left for good.
     pub(super) closing: bool,
     /// To whom something was written that has not been tried to send.
@@ -88,6 +94,9 @@ impl Core {
             heard: 0,
             calls: 0,
             asleep: false,
+            minded: None,
+            waker: None,
+            beside: Vec::new(),
             closing: false,
             dirty: Vec::new(),
             owing: Vec::new(),
@@ -100,6 +109,27 @@ impl Core {
     pub(super) fn table(&mut self, addresses: &[SocketAddr], now: Instant) {
         self.identity.size = addresses.len() as u32;
         self.peers = addresses.iter().map(|address| Peer::new(*address, now)).collect();
+    }
+
+    /// These ranks are reached otherwise, and so this wakes the one of this process where it waits for them.
+    pub(super) fn set_beside(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>) {
+        self.beside = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
+        self.waker = Some(waker);
+    }
+
+    /// Whether nothing is said to `rank` here.
+    #[inline]
+    pub(super) fn is_beside(&self, rank: usize) -> bool {
+        self.beside.get(rank).is_some_and(|&beside| beside)
+    }
+
+    /// Wake the rank where it sleeps elsewhere, if there is something that it has not seen.
+    pub(super) fn rouse(&self) {
+        if let (Some(seen), Some(waker)) = (self.minded, &self.waker)
+            && seen != self.news
+        {
+            waker();
+        }
     }
 
     fn me(&self) -> usize {
@@ -181,6 +211,9 @@ impl Core {
         channel.exchange += 1;
         for (i, letter) in letters.iter().enumerate() {
             let to = channel.members[i] as usize;
+            if self.beside.get(to).is_some_and(|&beside| beside) {
+                continue;
+            }
             let frames = channel.pairs[to].outbound.posted;
             if to == me {
                 // It can't be too early: the caller has read all letters before.
@@ -257,7 +290,11 @@ impl Core {
         let over = self.channels.get(&number).is_some_and(|channel| {
             let silent = |rank: usize| {
                 let peer = &self.peers[rank];
-                rank == me || channel.has_left(rank) || peer.died.is_some() || peer.heard_goodbye
+                rank == me
+                    || self.is_beside(rank)
+                    || channel.has_left(rank)
+                    || peer.died.is_some()
+                    || peer.heard_goodbye
             };
             channel.closed && channel.members.iter().all(|&rank| silent(rank as usize))
         });
@@ -271,7 +308,11 @@ impl Core {
         let Some(channel) = self.channels.get(&number) else { return Vec::new() };
         let listens = |to: &usize| {
             let peer = &self.peers[*to];
-            *to != self.me() && peer.died.is_none() && !peer.heard_goodbye && !channel.has_left(*to)
+            *to != self.me()
+                && !self.is_beside(*to)
+                && peer.died.is_none()
+                && !peer.heard_goodbye
+                && !channel.has_left(*to)
         };
         channel.members.iter().map(|&to| to as usize).filter(listens).collect()
     }
@@ -280,7 +321,7 @@ impl Core {
         for i in 0..self.channels.get(&number).map_or(0, |channel| channel.members.len()) {
             let Some(channel) = self.channels.get(&number) else { return };
             let to = channel.members[i] as usize;
-            if to != self.me() && self.peers[to].unsent() {
+            if to != self.me() && !self.is_beside(to) && self.peers[to].unsent() {
                 self.send(to);
             }
         }
@@ -488,7 +529,14 @@ impl Core {
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
         let how = channel.gone(from).or_else(|| self.dead(channel, from))?;
-        Some(Lost { rank: index, how })
+        // One that never came into this world, and did not die, did not come because of one that did.
+        let absent = !channel.has_left(from) && self.peers[from].died.is_none();
+        let died = |&member: &u32| self.peers[member as usize].died.clone();
+        let fault = channel.members.iter().enumerate().find_map(|(rank, member)| Some((rank, died(member)?)));
+        Some(match fault {
+            Some((rank, what)) if absent => Lost { rank, how: Loss::Died(what) },
+            _ => Lost { rank: index, how },
+        })
     }
 
     /// What became of `from`, as far as is known, even if not all that it sent has come.
@@ -503,7 +551,17 @@ impl Core {
             return Some(Loss::Died(what.clone()));
         }
         let silent = peer.heard_goodbye && !channel.has_left(from);
-        silent.then(|| Loss::Left(Leave::Failed("it ended without having been in this world".into())))
+        silent.then(|| {
+            // What it said when it left another world is why it did not come into this one.
+            let said = self.channels.values().find_map(|channel| match channel.leaving(from) {
+                Some(Loss::Left(Leave::Failed(why) | Leave::Panicked(why))) => Some(why),
+                _ => None,
+            });
+            let why = said.map(|why| format!("it ended without having been in this world: {why}"));
+            Loss::Left(Leave::Failed(
+                why.unwrap_or_else(|| "it ended without having been in this world".into()),
+            ))
+        })
     }
 
     /// Whether there is nobody at the other end who would read what is posted.

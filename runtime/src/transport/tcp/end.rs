@@ -3,15 +3,12 @@
 use std::io;
 use std::sync::{Arc, MutexGuard};
 
-use super::super::bell::{Pause, Rhythm};
+use super::super::bell::{Pause, ROUND, Rhythm};
 use super::super::meter::Meter;
-use super::super::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Transport};
+use super::super::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Number, Transport};
 use super::core::Core;
 use super::fabric::{Fabric, Shared};
 use crate::sync::{spin_loop, yield_now};
-
-/// Looks between which a waiting rank looks at all connections, not only the one it waits for.
-const ROUND: u32 = 32;
 
 /// One rank's end of a world over TCP.
 pub struct TcpEnd {
@@ -22,6 +19,8 @@ pub struct TcpEnd {
     number: u64,
     exchange: u64,
     unread: usize,
+    /// Members that are spoken to here.
+    far: usize,
     drafts: Vec<Letter>,
     /// The letter that was read last.
     letter: Letter,
@@ -49,7 +48,7 @@ impl TcpEnd {
 
     fn new(fabric: &Arc<Fabric>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
         // Ranks at one address share its cores.
-        let near = {
+        let (near, far) = {
             let mut core = fabric.shared().lock();
             let (me, ranks) = (core.identity.rank, core.peers.len());
             let here = members.get(rank) == Some(&me) && members.iter().all(|&to| (to as usize) < ranks);
@@ -59,13 +58,15 @@ impl TcpEnd {
             }
             channel.members.clone_from(&members);
             let host = |rank: u32| core.peers[rank as usize].address.ip();
-            members.iter().filter(|&&to| host(to) == host(me)).count()
+            let near = members.iter().filter(|&&to| host(to) == host(me)).count();
+            (near, members.iter().filter(|&&to| !core.is_beside(to as usize)).count())
         };
         Ok(Self {
             rank,
             number,
             exchange: 0,
             unread: 0,
+            far,
             drafts: vec![Letter::default(); members.len()],
             letter: Letter::default(),
             seen: 0,
@@ -93,6 +94,27 @@ impl TcpEnd {
 
     fn me(&self, core: &Core) -> Option<Lost> {
         core.channels.get(&self.number)?.mine(self.rank)
+    }
+
+    /// Look at all that has come; why the world has ended, if it has.
+    pub(in crate::transport) fn serve(&mut self) -> Option<Cause> {
+        let mut core = self.core();
+        core.serve_all();
+        core.channels.get(&self.number)?.ended.clone()
+    }
+
+    /// Fall asleep elsewhere, while the fabric's thread serves and wakes this rank when something comes; not if something
+    /// has come since the last time, which is what this gives. To be followed by [`wake`](Self::wake).
+    pub(in crate::transport) fn hand_over(&mut self) -> bool {
+        let mut seen = self.seen;
+        let handed = self.shared().hand_over(&mut seen);
+        self.seen = seen;
+        handed
+    }
+
+    /// Awake again.
+    pub(in crate::transport) fn wake(&mut self) {
+        self.core().minded = None;
     }
 
     /// Whether I may send.
@@ -146,18 +168,19 @@ impl Transport for TcpEnd {
         false
     }
 
-    fn found(&mut self, _members: &[usize]) -> io::Result<Option<u64>> {
+    fn found(&mut self, _members: &[usize]) -> io::Result<Option<Number>> {
         let mut core = self.core();
         core.founded += 1;
-        Ok(Some(u64::from(core.identity.rank + 1) << 32 | u64::from(core.founded)))
+        let world = u64::from(core.identity.rank + 1) << 32 | u64::from(core.founded);
+        Ok(Some(Number { world, part: world }))
     }
 
-    fn enter(&mut self, number: u64, members: &[usize], index: usize) -> io::Result<Endpoint> {
+    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
         let of = |&rank: &usize| self.members.get(rank).copied();
         let members: Option<Vec<u32>> = members.iter().map(of).collect();
         let members =
             members.ok_or_else(|| io::Error::other("a world of ranks that this one does not have"))?;
-        Self::new(&self.fabric, number, members, index).map(Endpoint::Tcp)
+        Self::new(&self.fabric, number.world, members, index).map(Endpoint::Tcp)
     }
 
     #[inline]
@@ -169,7 +192,7 @@ impl Transport for TcpEnd {
         self.may_send(&self.core(), self.rank)?;
         assert!(self.unread == 0, "a letter of the exchange before was not read");
         self.exchange += 1;
-        self.unread = self.size();
+        self.unread = self.far;
         self.drafts.iter_mut().for_each(|draft| draft.word = word);
         self.core().publish(self.number, &self.drafts);
         self.meter.exchanges += 1;

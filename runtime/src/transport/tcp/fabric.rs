@@ -6,7 +6,9 @@
 //! owed go by time, and are the thread's in any case.
 //!
 //! Nobody reads in the other's stead unnoticed: the rank says under the lock that it falls asleep, and only if nothing
-//! has come since it last looked; while it sleeps the thread reads nothing, and wakes it for whatever else there is.
+//! has come since it last looked; while it sleeps the thread reads nothing, and wakes it for whatever else there is. A rank
+//! that also waits for others, which share memory with it, sleeps where those can wake it: then the thread reads at once,
+//! and wakes it there.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -70,22 +72,35 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleep until something has come, unless something has since `seen`; at most a second.
-    pub(super) fn sleep(&self, seen: &mut u64) {
+    /// Tidy up before sleeping; none, if something has come since `seen`.
+    fn calm(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
         core.calls += 1;
         core.tidy();
         core.face_missed();
+        if core.news == *seen {
+            core.pay(); // which may come upon something
+        }
         if core.news != *seen {
             *seen = core.news;
-            return;
+            return None;
         }
-        core.pay();
+        Some(core)
+    }
+
+    /// The rank falls asleep elsewhere, unless something has come since `seen`: gives whether it may.
+    pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
+        let Some(mut core) = self.calm(seen) else { return false };
+        core.minded = Some(core.news);
+        drop(core);
+        self.server.ring();
+        true
+    }
+
+    /// Sleep until something has come, unless something has since `seen`; at most a second.
+    pub(super) fn sleep(&self, seen: &mut u64) {
+        let Some(mut core) = self.calm(seen) else { return };
         let sources = core.sources();
-        if core.news != *seen {
-            *seen = core.news;
-            return; // the tidying came upon something
-        }
         core.asleep = true;
         drop(core);
         let ready = wait(&self.rank, sources, Duration::from_secs(1));
@@ -162,8 +177,15 @@ impl Fabric {
     pub fn strike(&self, rank: usize, what: &str) {
         let mut core = self.shared.lock();
         core.die(rank, what.into());
+        core.rouse();
         drop(core);
         self.shared.rank.ring();
+    }
+
+    /// These ranks, this one too, are reached otherwise, and this wakes the rank of this process where it waits for them.
+    /// Once the table is known.
+    pub(in crate::transport) fn beside(&self, ranks: &[usize], waker: Box<dyn Fn() + Send>) {
+        self.shared.lock().set_beside(ranks, waker);
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -200,8 +222,9 @@ fn serve(shared: &Shared) {
             if core.asleep && core.news != news {
                 shared.rank.ring();
             }
+            core.rouse();
         }
-        let here = core.asleep || core.calls != calls;
+        let here = core.asleep || core.minded.is_none() && core.calls != calls;
         calls = core.calls;
         if here {
             let tick = if core.asleep { 5 * TICK } else { TICK };
@@ -213,14 +236,18 @@ fn serve(shared: &Shared) {
         if !alone {
             alone = true;
             core.serve_all();
-            core.pay_all();
+            if core.minded.is_none() {
+                core.pay_all();
+            }
+            core.rouse();
         }
         let sources = core.sources();
         drop(core);
         let ready = wait(&shared.server, sources, TIMES);
         let mut core = shared.lock();
-        if !core.asleep && core.calls == calls {
+        if core.minded.is_some() || !core.asleep && core.calls == calls {
             core.serve(&ready);
+            core.rouse();
         }
     }
     loop {

@@ -1,0 +1,179 @@
+//! Many epochs, dynamic and prepared by turns, on every transport: memory and descriptors stay as they were.
+
+use crate::launched::{Launched, rank_program, run_with, start};
+use crate::rank::say;
+use fencepost::prelude::*;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+const RANKS: usize = 2;
+/// A page or two for one epoch in a hundred would be more than this after all of them.
+const SLACK_KIB: u64 = 1024;
+
+/// How many epochs, in the tests by default and with `FENCEPOST_JOBS=full`.
+fn epochs() -> usize {
+    if crate::full() { 100_000 } else { 2_000 }
+}
+
+/// What a process holds.
+struct Held {
+    memory_kib: u64,
+    /// Of the memory that a job shares; by no other transport is there any.
+    segment_kib: u64,
+    descriptors: usize,
+}
+
+impl Held {
+    fn now() -> Result<Self> {
+        let status = fs::read_to_string("/proc/self/status")?;
+        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let memory_kib = rss.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        let (mut segment_kib, mut descriptors) = (0, 0);
+        for entry in fs::read_dir("/proc/self/fd")? {
+            let path = entry?.path();
+            descriptors += 1;
+            // The descriptor of the folder itself is one that has gone when it is looked at.
+            if fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().contains("memfd:")) {
+                segment_kib += fs::metadata(&path)?.blocks() / 2;
+            }
+        }
+        Ok(Self { memory_kib: memory_kib.expect("it has memory"), segment_kib, descriptors })
+    }
+
+    fn say(&self, rank: usize, epoch: usize) {
+        let Self { memory_kib, segment_kib, descriptors } = self;
+        say(&format!("held {rank} {epoch} {memory_kib} {segment_kib} {descriptors}"));
+    }
+}
+
+#[superstep]
+fn shift(u: &mut Window<u64>, next: usize, to: usize) -> Result<()> {
+    u.put(0..32).to(next, to)?;
+    Ok(())
+}
+
+/// The program of a rank: so many epochs, and what it holds after a tenth of them and after all.
+pub fn rank(transport: &str, epochs: usize) -> Result<()> {
+    fencepost::ranks(RANKS).transport(transport.parse()?).run(|world| {
+        let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
+        let mut u = world.window::<u64>(128)?;
+        let mut v = world.window::<u64>(1 << 14)?;
+        let mut prepared = shift::prepare(world, next, 32)?;
+        for epoch in 1..=epochs {
+            turn(&mut u, &mut v, &mut prepared, next, epoch as u64)?;
+            // Whatever comes and goes with a window, a world and a prepared epoch goes.
+            if epoch % 100 == 0 {
+                let mut w = world.window::<u64>(1 << 12)?;
+                w.put([epoch as u64]).to(next, 0)?;
+                w.fence()?;
+                assert_eq!(w[0], epoch as u64);
+            }
+            if epoch % 1_000 == 0 {
+                let part = world.split(Some(0), me as i64)?.expect("all are members");
+                part.barrier()?;
+                shift::prepare(&part, next, 64)?.run(&mut u)?;
+            }
+            if [epochs / 10, epochs].contains(&epoch) {
+                // One after the other, as threads share what they look at.
+                for rank in 0..world.size() {
+                    world.barrier()?;
+                    if rank == me {
+                        Held::now()?.say(me, epoch);
+                    }
+                    world.barrier()?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// One epoch of the kind whose turn it is.
+fn turn(
+    u: &mut Window<u64>,
+    v: &mut Window<u64>,
+    prepared: &mut shift_prepared,
+    next: usize,
+    epoch: u64,
+) -> Result<()> {
+    match epoch % 4 {
+        0 => {
+            u.put([epoch]).to(next, 0)?;
+            u.fence()?;
+            assert_eq!(u[0], epoch, "what the other put");
+        }
+        1 => {
+            u.get(96..112).from(next, 0..16)?;
+            u.accumulate([1], Op::Sum).to(next, 120)?;
+            u.fence()?;
+            assert_eq!(u[120], epoch / 4 + 1, "every one of them once");
+        }
+        2 if epoch % 40 == 2 => {
+            v.put(&vec![epoch; v.len()]).to(next, 0)?;
+            v.fence()?;
+            assert_eq!(v[v.len() - 1], epoch);
+        }
+        _ => {
+            u[0] = epoch;
+            prepared.run(u)?;
+            assert_eq!(u[32], epoch, "the other's first");
+        }
+    }
+    Ok(())
+}
+
+/// On threads of one process.
+pub fn by_local() {
+    flat("local", threads("local"));
+}
+
+/// On the simulated network, in one process.
+pub fn by_sim() {
+    flat("sim", threads("sim"));
+}
+
+/// Over shared memory.
+pub fn by_shm() {
+    flat("shm", processes("shm"));
+}
+
+/// Over connections.
+pub fn by_tcp() {
+    flat("tcp", processes("tcp"));
+}
+
+/// A limit that only a test that hangs meets.
+const LIMIT: [(&str, &str); 1] = [("FENCEPOST_TIMEOUT", "1800s")];
+
+fn threads(transport: &str) -> Launched {
+    start(&rank_program(), &["rank", "endure", transport, &epochs().to_string()], &LIMIT)
+}
+
+fn processes(transport: &str) -> Launched {
+    let options = ["-n", &RANKS.to_string(), "--transport", transport];
+    run_with(&options, &["endure", transport, &epochs().to_string()], &LIMIT)
+}
+
+fn flat(transport: &str, job: Launched) {
+    let ended = job.end();
+    ended.expect(0);
+    for rank in 0..RANKS {
+        let held = |line: &str| -> Option<Vec<u64>> {
+            let rest = line.strip_prefix(&format!("held {rank} "))?;
+            rest.split(' ').map(|number| number.parse().ok()).collect()
+        };
+        let held: Vec<Vec<u64>> = ended.out.lines().filter_map(held).collect();
+        let [early, late] = &held[..] else { panic!("rank {rank} does not say what it holds: {ended:#?}") };
+        let [(from, to), memory, segment, descriptors] = [0, 1, 2, 3].map(|n| (early[n], late[n]));
+        println!(
+            "  {transport} rank {rank}, after {from} and {to} epochs: memory {} and {} KiB, segment {} and {} KiB, \
+             descriptors {} and {}",
+            memory.0, memory.1, segment.0, segment.1, descriptors.0, descriptors.1
+        );
+        assert!(memory.1 <= memory.0 + SLACK_KIB, "{transport}: memory grows");
+        assert_eq!(segment.0 > 0, transport == "shm", "whether there is a segment");
+        assert_eq!(segment.0, segment.1, "{transport}: the segment grows");
+        assert_eq!(descriptors.0, descriptors.1, "{transport}: descriptors");
+    }
+}

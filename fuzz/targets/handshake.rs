@@ -1,0 +1,18 @@
+//! Both sides of a handshake: any bytes, and a true handshake with these bytes laid over it, which nobody may believe.
+#![no_main]
+
+use fencepost_runtime::transport::fuzz;
+use libfuzzer_sys::fuzz_target;
+
+/// Of the true handshake.
+const NONCE: u8 = 40;
+
+fuzz_target!(|data: &[u8]| {
+    fuzz::handshake(data);
+    for mut words in fuzz::spoken(NONCE) {
+        // Its first byte is the nonce.
+        words[1..].iter_mut().zip(data).for_each(|(word, byte)| *word ^= byte);
+        let changed = data.iter().take(words.len() - 1).any(|&byte| byte != 0);
+        assert_eq!(fuzz::handshake(&words), !changed, "who has no secret is believed, or who has it is not");
+    }
+});

@@ -1,0 +1,57 @@
+//! Which ranks share memory, in the planner's words.
+
+use fencepost_planner::ir::schedule::Placement;
+
+/// The placement of ranks on these hosts, by rank. It says of no two ranks that they share memory which do not; where
+/// hosts do not have equally many ranks in a row, it says it of fewer than do.
+pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
+    let mut hosts = (0..).zip(hosts);
+    let Some((_, mut host)) = hosts.next() else { return Placement::Together };
+    // Where one host ends and another begins, a block of ranks must end as well.
+    let mut each = 0;
+    for (rank, next) in hosts {
+        if next != host {
+            each = divisor(each, rank);
+        }
+        host = next;
+    }
+    match each {
+        0 => Placement::Together,
+        1 => Placement::Apart,
+        ranks_each => Placement::Hosts { ranks_each },
+    }
+}
+
+/// The greatest common divisor.
+fn divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn equal_hosts_are_what_they_are() {
+        assert_eq!(of_hosts([0; 4]), Placement::Together);
+        assert_eq!(of_hosts([0, 0, 1, 1]), Placement::Hosts { ranks_each: 2 });
+        assert_eq!(of_hosts([0, 0, 0, 1, 1]), Placement::Hosts { ranks_each: 3 });
+        assert_eq!(of_hosts([0, 0, 1, 1, 1, 1]), Placement::Hosts { ranks_each: 2 });
+        assert_eq!(of_hosts([0, 1, 2]), Placement::Apart);
+        assert_eq!(of_hosts([0, 0, 0, 1, 1, 2]), Placement::Apart);
+        assert_eq!(of_hosts([0, 1, 0, 1]), Placement::Apart);
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_that_share_memory_are_on_one_host(hosts in prop::collection::vec(0..3, 1..20)) {
+            let placement = of_hosts(&hosts);
+            for (a, host) in hosts.iter().enumerate() {
+                for (b, other) in hosts.iter().enumerate() {
+                    prop_assert!(!placement.share(a as u32, b as u32) || host == other);
+                }
+            }
+        }
+    }
+}
