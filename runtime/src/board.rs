@@ -48,9 +48,14 @@ impl Board {
 
     /// The call that `rank` entered last, in words.
     pub(crate) fn describe(&self, rank: usize) -> String {
+        self.entered(rank).unwrap_or_else(|| "no call yet".into())
+    }
+
+    /// The call that `rank` entered last, in words, if it is known.
+    pub(crate) fn entered(&self, rank: usize) -> Option<String> {
         let site = self.ranks[rank].site.load(Ordering::Relaxed);
         // SAFETY: it is null, or one of the `&'static` that `enter` stored: valid, and never written to.
-        let Some(site) = (unsafe { site.as_ref() }) else { return "no call yet".into() };
+        let site = (unsafe { site.as_ref() })?;
         let mut text = format!("the call at {}:{}", site.file(), site.line());
         let mut numbers = self.ranks[rank].windows.load(Ordering::Relaxed);
         let mut between = " of window";
@@ -59,7 +64,7 @@ impl Board {
             numbers >>= 16;
             between = ",";
         }
-        text
+        Some(text)
     }
 
     /// The world ends with an error of this class, unless it has ended.

@@ -36,6 +36,7 @@ mod run;
 pub mod scoped;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod security;
+mod stall;
 mod superstep;
 mod sync;
 mod ticket;
@@ -52,6 +53,7 @@ pub use element::{Element, ValueAt, element_type};
 pub use launch::{Process, launch, process};
 pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};
+pub use stall::Stall;
 pub use ticket::Ticket;
 pub use window::Window;
 pub use world::{AnyWindow, EpochKind, Traffic, Windows, World};

@@ -4,9 +4,10 @@ use crate::board::Board;
 use crate::collective::Shelf;
 use crate::region::Region;
 use crate::transport::Endpoint;
+use crate::transport::waiting::Waits;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 static WORLDS: AtomicU64 = AtomicU64::new(1);
 
@@ -28,6 +29,7 @@ pub(crate) struct Registry {
     attic: Mutex<Vec<Vec<u8>>>,
     boards: Mutex<BTreeMap<u64, Arc<Board>>>,
     shelf: Shelf,
+    waits: OnceLock<Waits>,
 }
 
 /// One value of each rank, until each rank has taken them all.
@@ -84,6 +86,11 @@ impl Registry {
     /// The board of a world of so many ranks.
     pub(crate) fn board(&self, world: u64, size: usize) -> Arc<Board> {
         lock(&self.boards).entry(world).or_insert_with(|| Arc::new(Board::new(size))).clone()
+    }
+
+    /// Whom each rank waits for; the first to ask gives how many ranks there are.
+    pub(crate) fn waits(&self, ranks: usize) -> Waits {
+        self.waits.get_or_init(|| Waits::new(ranks)).clone()
     }
 
     /// Schedules of collectives.

@@ -2,12 +2,14 @@
 
 use crate::launch::{launch, process};
 use crate::registry::{Registry, new_world};
+use crate::stall::{Settings, Stall};
 use crate::transport::{Endpoint, Leave, SimConfig, local, sim};
 use crate::world::World;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How the ranks of a world reach each other.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +106,7 @@ pub struct Ranks {
     check: bool,
     plan: bool,
     explain: bool,
+    stalls: Arc<Settings>,
 }
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
@@ -117,6 +120,7 @@ pub fn ranks(size: usize) -> Ranks {
         check: cfg!(debug_assertions),
         plan: true,
         explain: false,
+        stalls: Arc::default(),
     }
 }
 
@@ -129,7 +133,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// [`launch`](crate::launch)),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
-/// ([`Ranks::explain`]).
+/// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|off` ([`Ranks::stall`]),
+/// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]).
 ///
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
@@ -186,7 +191,9 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
             ));
         }
     };
-    ranks(size).transport(transport).mode(mode).plan(plan).check(check).explain(explain).run(program)
+    let stalls = Arc::new(Settings::from_environment()?);
+    let ranks = Ranks { stalls, ..ranks(size) };
+    ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain).run(program)
 }
 
 /// How one rank ended.
@@ -246,6 +253,35 @@ impl Ranks {
     /// [`run`] asks `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = explain;
+        self
+    }
+
+    /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for `None`. 10 seconds
+    /// unless set. With no time at all, it is as soon as the rank would sleep. The report says who waits for whom, in which
+    /// call, how many of what came, and where the awaited rank is, as far as is known. [`run`] asks `FENCEPOST_STALL`.
+    ///
+    /// # Cost
+    /// Nothing, until a rank that waits would sleep; then a look at the clock each time that it wakes.
+    pub fn stall(mut self, after: Option<Duration>) -> Self {
+        Arc::make_mut(&mut self.stalls).after = after;
+        self
+    }
+
+    /// Who is told of waits that last, by the rank that waits, in the wait; without, they are lines on standard error. It
+    /// must not call anything of a world.
+    pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        Arc::make_mut(&mut self.stalls).told = Arc::new(told);
+        self
+    }
+
+    /// Whether ranks that wait for one another in a ring, which never ends, end their worlds: each of them gets an error
+    /// that names who waits for whom and in which call. Otherwise it is reported only.
+    ///
+    /// Such a ring needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
+    /// once. It is recognised within some seconds, and never by mistake, where the ranks share memory or a process:
+    /// over all transports but TCP, whose ranks can't tell that nothing is under way. [`run`] asks `FENCEPOST_DEADLOCK`.
+    pub fn end_deadlocks(mut self, ends: bool) -> Self {
+        Arc::make_mut(&mut self.stalls).ends = ends;
         self
     }
 
@@ -346,6 +382,7 @@ impl Ranks {
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);
+        world.core().stalls.borrow_mut().settings = self.stalls.clone();
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);

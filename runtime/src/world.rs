@@ -14,6 +14,7 @@ use crate::pending::Pending;
 use crate::region::Region;
 use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
+use crate::stall::Stalls;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Number, Transport};
 use crate::window::{Peer, Window, WindowCore};
@@ -104,6 +105,8 @@ pub(crate) struct WorldCore {
     /// Whether what epochs do is kept to be explained.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
+    /// What is done about waits that last.
+    pub(crate) stalls: RefCell<Stalls>,
 }
 
 impl World {
@@ -117,6 +120,7 @@ impl World {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
+        let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
         let placement = crate::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
         let core = WorldCore {
             id,
@@ -147,6 +151,7 @@ impl World {
             supersteps: Supersteps::default(),
             explains: Cell::new(false),
             explained: RefCell::default(),
+            stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
         };
         Self { core: Rc::new(core), collectives: Collectives::default() }
     }
@@ -410,6 +415,8 @@ impl World {
         world.core.plans.set(core.plans.get());
         world.core.explains.set(core.explains.get());
         world.core.order.set(core.order.get());
+        let Stalls { settings, waits } = &*core.stalls.borrow();
+        *world.core.stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
         *world.core.above.borrow_mut() = Rc::downgrade(core);
         Ok(Some(world))
     }

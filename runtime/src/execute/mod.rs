@@ -13,6 +13,7 @@ pub(crate) use bind::{Executable, takes_slice};
 
 use crate::fence::{Call, hash, header, kind};
 use crate::kernel;
+use crate::stall::{Awaited, Watch};
 use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
@@ -47,7 +48,7 @@ impl Executable {
         let result = if self.touches && !endpoint.touching(true) {
             Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
         } else {
-            self.steps(world, endpoint, windows, word, rest)
+            self.steps(world, endpoint, (windows, call), word, rest)
         };
         if self.touches {
             endpoint.touching(false);
@@ -66,7 +67,7 @@ impl Executable {
         &mut self,
         world: &WorldCore,
         endpoint: &mut Endpoint,
-        windows: &[&WindowCore],
+        (windows, call): (&[&WindowCore], &Call),
         word: u64,
         rest: u32,
     ) -> Result<(), Stop> {
@@ -82,7 +83,9 @@ impl Executable {
                     let bound = &self.buffers[*buffer];
                     if let Some(frame) = bound.last[(self.runs % bound.copies as u64) as usize] {
                         let peer = bound.peer;
-                        wait_for(endpoint, word, peer, |endpoint| {
+                        let awaited = Awaited::One("releases of a buffer");
+                        let watch = || Watch::new(world, call, windows, peer, awaited);
+                        wait_for(endpoint, word, peer, watch, |endpoint| {
                             if endpoint.released(peer) > frame {
                                 Ok(Some(()))
                             } else {
@@ -149,7 +152,11 @@ impl Executable {
                     world.count_sent(*bytes, 0);
                 }
                 Step::Await(peer, frame) => {
-                    let arrival = wait_for(endpoint, word, *peer, |endpoint| world.poll(endpoint, *peer))?;
+                    let steps = &self.steps;
+                    let counts = || (awaits(&steps[..at]), awaits(steps));
+                    let watch = || Watch::new(world, call, windows, *peer, Awaited::Frames(&counts));
+                    let arrival =
+                        wait_for(endpoint, word, *peer, watch, |endpoint| world.poll(endpoint, *peer))?;
                     let (said, word_kept) = (arrival.header, !without(Wait::Word));
                     let is = |kind| if word_kept { said == head(kind) } else { said.kind == kind };
                     let good = match frame {
@@ -217,8 +224,12 @@ impl Executable {
         };
         for peer in self.exposed.drain(..) {
             let mut pause = Pause::new();
+            let mut watch = Watch::new(world, call, windows, peer, Awaited::Leaving);
             while endpoint.is_touching(peer) {
                 endpoint.idle(&mut pause);
+                if pause.lasts() {
+                    watch.woke(endpoint);
+                }
             }
         }
         error.leaving(State::Mixed)
@@ -233,28 +244,41 @@ impl Executable {
 }
 
 /// Wait for something of `peer`, and notice when it is elsewhere and will not send it.
-fn wait_for<R>(
+fn wait_for<'w, R>(
     endpoint: &mut Endpoint,
     word: u64,
     peer: usize,
+    watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
 ) -> Result<R, Stop> {
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
-    let mut pause = Pause::new();
+    let (mut pause, mut watch) = (Pause::new(), watch());
     loop {
+        let lasts = pause.lasts();
+        if lasts {
+            watch.woke(endpoint);
+        }
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);
         let elsewhere = at != word && at >> 32 >= word >> 32;
-        if let Some(found) = look(endpoint)? {
+        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }
         if elsewhere && endpoint.drained(peer) && !without(Wait::Word) {
             return Err(Stop::Other(peer));
         }
+        if lasts {
+            watch.missed(endpoint);
+        }
         endpoint.idle(&mut pause);
     }
+}
+
+/// How many frames these steps await.
+fn awaits(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| matches!(step, Step::Await(..))).count()
 }
 
 /// Post a frame without a payload.

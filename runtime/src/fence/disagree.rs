@@ -36,12 +36,17 @@ impl Fence<'_> {
                 let (flags, frames) =
                     self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
                 if frames != INLINE {
-                    wire::discard(self.world, self.endpoint, from, frames)?;
+                    wire::discard(self.world, self.endpoint, from, frames, self.call)?;
                 }
                 if speaks(flags) {
-                    let text =
-                        String::from_utf8_lossy(&take_bytes(self.world, self.endpoint, from, kind::EXPLAIN)?)
-                            .into_owned();
+                    let text = String::from_utf8_lossy(&take_bytes(
+                        self.world,
+                        self.endpoint,
+                        from,
+                        kind::EXPLAIN,
+                        self.call,
+                    )?)
+                    .into_owned();
                     others.push((from, flags & FAILED != 0, text));
                 }
                 if !words && !self.endpoint.reaches(from) {

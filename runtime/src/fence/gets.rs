@@ -61,7 +61,7 @@ impl Fence<'_> {
         if without(Wait::Landing) {
             return Ok(());
         }
-        wire::take_answers(self.world, self.endpoint, self.windows, word)
+        wire::take_answers(self.world, self.endpoint, self.windows, word, self.call)
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 

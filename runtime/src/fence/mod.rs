@@ -34,6 +34,7 @@ pub(crate) use call::{Call, hash};
 
 use crate::assertions::Assertions;
 use crate::explain::Went;
+use crate::stall::{Awaited, Watch};
 use crate::transport::{Endpoint, Frame, Header, Lost, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
@@ -82,18 +83,26 @@ pub(crate) mod kind {
 
 /// Look until there is something.
 #[inline]
-pub(crate) fn wait<R>(
+pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,
+    watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
 ) -> Result<R, Lost> {
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
-    let mut pause = crate::transport::Pause::new();
+    let (mut pause, mut watch) = (crate::transport::Pause::new(), watch());
     loop {
         endpoint.idle(&mut pause);
-        if let Some(found) = look(endpoint)? {
+        let lasts = pause.lasts();
+        if lasts {
+            watch.woke(endpoint);
+        }
+        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
+        }
+        if lasts {
+            watch.missed(endpoint);
         }
     }
 }
@@ -198,8 +207,13 @@ pub(crate) fn take_bytes(
     endpoint: &mut Endpoint,
     from: usize,
     kind: u32,
+    call: &Call,
 ) -> Result<Vec<u8>, Lost> {
-    let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+    let frame = wait(
+        endpoint,
+        || Watch::new(world, call, &[], from, Awaited::One("frames")),
+        |endpoint| world.poll(endpoint, from),
+    )?;
     bytes_of(world, endpoint, from, frame, kind)
 }
 
@@ -367,7 +381,8 @@ impl Fence<'_> {
             all.disagreement = Disagreement::Failed;
         }
         for from in 0..self.world.size {
-            let (seen, flags, count) = wait(self.endpoint, |endpoint| {
+            let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Letters);
+            let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
                 Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })

@@ -13,6 +13,7 @@ use crate::call::WindowKey;
 use crate::kernel;
 use crate::outbox::{Head, WIDE, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE};
+use crate::stall::{Awaited, Watch};
 use crate::transport::{Cause, Loss, Lost, Pause, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
@@ -186,7 +187,11 @@ impl Fence<'_> {
             if !asks && !self.lent_to(other) {
                 continue;
             }
-            if let Err(gone) = wait(self.endpoint, |endpoint| Ok(endpoint.settled(other)?.then_some(()))) {
+            let awaited = Awaited::One("notes that it has read this rank's memory");
+            let watch = || Watch::new(self.world, self.call, self.windows, other, awaited);
+            if let Err(gone) =
+                wait(self.endpoint, watch, |endpoint| Ok(endpoint.settled(other)?.then_some(())))
+            {
                 if let Loss::Ended(what) = &gone.how {
                     // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
                     self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });

@@ -14,12 +14,21 @@ use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_
 #[derive(Debug, Default)]
 pub struct Pause {
     step: u32,
+    /// Since it was last asked, a step was one of those that may sleep.
+    long: bool,
 }
 
 impl Pause {
     /// The beginning of a wait.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether a step since this was last asked, or since the beginning, was one of those that may sleep: the wait is a
+    /// long one.
+    #[inline]
+    pub fn lasts(&mut self) -> bool {
+        std::mem::take(&mut self.long)
     }
 
     /// Whether a look at what takes longer is due.
@@ -58,6 +67,7 @@ impl Rhythm {
             return Some(pause.step - 1);
         }
         pause.step = last - AFTER_WAKING;
+        pause.long = true;
         None
     }
 }
@@ -139,6 +149,7 @@ impl Bells {
             pause.step += 1;
             spin_loop();
         } else if pause.step > self.spins + YIELDS && busy() {
+            pause.long = true;
             yield_now();
         } else {
             self.bells[self.of[rank] as usize].0.rest(pause, self.spins);
@@ -162,6 +173,7 @@ impl Bell {
             yield_now();
         } else if pause.step == last {
             pause.step += 1;
+            pause.long = true;
             self.parker.enrol();
             self.state.store(ANNOUNCED, Ordering::Relaxed);
             fence(Ordering::SeqCst); // pairs with the one in `ring`; the caller now looks once more

@@ -164,6 +164,14 @@ impl Transport for Endpoint {
         each!(self, end => end.drained(from))
     }
 
+    fn quiet(&mut self, from: usize) -> bool {
+        each!(self, end => end.quiet(from))
+    }
+
+    fn waits(&self) -> Option<super::waiting::Waits> {
+        each!(self, end => end.waits())
+    }
+
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
         each!(self, end => end.touching(on))

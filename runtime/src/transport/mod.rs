@@ -39,6 +39,7 @@ mod shm;
 mod sim;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod tcp;
+pub(crate) mod waiting;
 #[cfg_attr(
     not(all(target_os = "linux", feature = "processes")),
     expect(dead_code, reason = "some of it only sockets say")
@@ -320,6 +321,19 @@ pub trait Transport {
 
     /// Whether all that `from` has posted so far has come and was taken, as far as can be told from here.
     fn drained(&mut self, from: usize) -> bool;
+
+    /// Whether nothing that `from` has sent me is still on its way: a look finds all of it. False where that can't be told.
+    fn quiet(&mut self, from: usize) -> bool {
+        let _ = from;
+        false
+    }
+
+    /// Whom each rank of the job waits for, where its ranks share memory for that. This end is of one of its first worlds:
+    /// those that all ranks are in.
+    #[doc(hidden)]
+    fn waits(&self) -> Option<waiting::Waits> {
+        None
+    }
 
     /// I begin, or have ended, to touch memory of others. Gives whether I may begin: not once the world was ended.
     fn touching(&mut self, on: bool) -> bool;

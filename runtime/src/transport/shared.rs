@@ -10,6 +10,7 @@ use super::meter::Meter;
 use super::placed::{Kept, Places};
 use super::ring::{Queues, Receiver, Sender, queues};
 use super::roll::{Dead, Roll};
+use super::waiting::Waits;
 use super::{
     Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport,
 };
@@ -46,6 +47,11 @@ pub trait Ground {
 
     /// The end is dropped: keep this, and all that was kept so far, until nobody of this world may read it any more.
     fn leave_behind(&mut self, roll: &Roll, kept: Vec<Kept>);
+
+    /// See [`Transport::waits`].
+    fn waits(&self) -> Option<Waits> {
+        None
+    }
 
     /// See [`Transport::found`].
     fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>>;
@@ -329,6 +335,14 @@ impl<G: Ground> Transport for SharedEnd<G> {
 
     fn drained(&mut self, _: usize) -> bool {
         true // a post shows at once
+    }
+
+    fn quiet(&mut self, _: usize) -> bool {
+        true // whatever is sent shows at once
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        self.ground.waits()
     }
 
     fn meter(&self) -> &Meter {

@@ -651,6 +651,11 @@ impl Transport for SimEnd {
         link.bytes.is_empty() && !link.starved && inbound.frames.is_empty() && !self.owed(&link, from)
     }
 
+    fn quiet(&mut self, from: usize) -> bool {
+        let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
+        link.bytes.is_empty() && !link.starved
+    }
+
     fn meter(&self) -> &Meter {
         &self.meter
     }

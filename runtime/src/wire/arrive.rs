@@ -4,6 +4,7 @@ use super::describe::{Description, FAR, Parts, parts, read_description};
 use super::{Arrived, Described, SLOTS, Wire, emptied};
 use crate::fence::{Call, Items, Lent, Operands, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
+use crate::stall::{Awaited, Watch};
 use crate::transport::{Endpoint, Frame, Lost, Record, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
@@ -174,9 +175,11 @@ pub(crate) fn discard(
     endpoint: &mut Endpoint,
     from: usize,
     frames: usize,
+    call: &Call,
 ) -> Result<(), Lost> {
     for _ in 0..frames {
-        wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+        let watch = || Watch::new(world, call, &[], from, Awaited::One("frames of an epoch that failed"));
+        wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
         endpoint.release(from);
     }
     Ok(())

@@ -2,8 +2,9 @@
 
 use super::Described;
 use super::describe::FAR;
-use crate::fence::{header, kind, wait};
+use crate::fence::{Call, header, kind, wait};
 use crate::kernel;
+use crate::stall::{Awaited, Watch};
 use crate::transport::{Endpoint, Lost, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
@@ -66,6 +67,7 @@ pub(crate) fn take_answers(
     endpoint: &mut Endpoint,
     windows: &[&WindowCore],
     word: u64,
+    call: &Call,
 ) -> Result<(), Lost> {
     for window in windows {
         let pending = &mut *window.pending.borrow_mut();
@@ -74,7 +76,8 @@ pub(crate) fn take_answers(
             if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
                 continue;
             }
-            let frame = wait(endpoint, |endpoint| world.poll(endpoint, from))?;
+            let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets"));
+            let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
             // SAFETY: readable until released, below.
             let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
             let expected: usize = pending

@@ -3,7 +3,8 @@
 use super::arrive::{take, take_early};
 use super::{Described, Wire, answer, apply};
 use crate::early;
-use crate::fence::wait;
+use crate::fence::{Call, wait};
+use crate::stall::{Awaited, Watch};
 use crate::transport::Transport;
 use crate::window::WindowCore;
 
@@ -32,7 +33,9 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         answer(world, endpoint, &[window], word).ok()?;
         if asked {
             // The one that asks is this rank itself: read what comes, and drop it.
-            wait(endpoint, |endpoint| world.poll(endpoint, 0)).ok()?;
+            let call = Call::fence(std::panic::Location::caller());
+            let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers"));
+            wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;
             endpoint.release(0);
         }
         apply(window, 0, memory.as_mut_ptr(), window.peers[0].len);

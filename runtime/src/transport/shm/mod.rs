@@ -20,6 +20,7 @@ use super::bell::Bells;
 use super::placed::{Kept, Places};
 use super::roll::Roll;
 use super::shared::{Common, Ground, SharedEnd};
+use super::waiting::Waits;
 use super::{Bytes, Done, Endpoint, Memory, Number};
 use arena::Pieces;
 pub(super) use arena::{Arena, Piece};
@@ -180,6 +181,10 @@ impl Ground for Processes {
         let done = move || roll.all_detached() && roll.sweep(rank);
         self.segment.keep(Box::new(done), kept);
         drop(self.segment.sweep());
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        Some(Waits::over(self.segment.waits().clone()))
     }
 
     fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {

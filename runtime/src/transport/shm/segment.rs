@@ -22,6 +22,7 @@ use crate::sync::Line;
 use crate::transport::bell::{Bell, Bells};
 use crate::transport::placed::{Kept, Placed, Places};
 use crate::transport::roll::Dead;
+use crate::transport::waiting::{self, Entry};
 
 /// Addresses, and how many, that are far from where programs, heaps, libraries and stacks lie. The first are many; the
 /// others are those that the thread sanitizer leaves free.
@@ -36,7 +37,7 @@ const WORLDS: usize = 16_384;
 
 /// What the first bytes of a segment are.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// What a process must know before it maps the rest.
 #[repr(C)]
@@ -161,6 +162,7 @@ pub struct Segment {
     ranks: usize,
     bells: Placed<Line<Bell>>,
     dead: Dead,
+    waits: Placed<Line<Entry>>,
     /// The address of each world's block, once there is one.
     worlds: Placed<AtomicU64>,
     /// Of the ranks of this process.
@@ -251,6 +253,7 @@ impl Segment {
             ranks,
             bells: shared.bells,
             dead: shared.dead,
+            waits: shared.waits,
             worlds: shared.worlds,
             arenas: (0..ranks).map(|_| OnceLock::new()).collect(),
             waiting: Mutex::default(),
@@ -294,6 +297,10 @@ impl Segment {
 
     pub(super) fn bells(&self) -> &Placed<Line<Bell>> {
         &self.bells
+    }
+
+    pub(super) fn waits(&self) -> &Placed<Line<Entry>> {
+        &self.waits
     }
 
     pub(super) fn dead(&self) -> &Dead {
@@ -340,6 +347,7 @@ impl Mapping {
 struct Shared {
     bells: Placed<Line<Bell>>,
     dead: Dead,
+    waits: Placed<Line<Entry>>,
     worlds: Placed<AtomicU64>,
 }
 
@@ -348,6 +356,7 @@ impl Shared {
         Ok(Self {
             bells: places.place(ranks, Bell::new)?,
             dead: Dead::place(ranks, places)?,
+            waits: waiting::place(ranks, places)?,
             worlds: places.place(WORLDS, || AtomicU64::new(0))?,
         })
     }

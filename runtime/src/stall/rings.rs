@@ -1,0 +1,84 @@
+//! Rings of waits, entry by entry.
+
+use crate::transport::waiting::{Waiting, Waits};
+
+fn ranks(ring: &[Waiting]) -> Vec<usize> {
+    ring.iter().map(|waiting| waiting.rank).collect()
+}
+
+#[test]
+fn waits_make_a_ring_only_once_each_has_seen_the_next() {
+    let waits = Waits::new(3);
+    let numbers: Vec<u64> =
+        (0..3).map(|rank| waits.begin(rank, (rank + 1) % 3, &format!("call {rank}"))).collect();
+    for rank in 0..3 {
+        assert_eq!(waits.ring(0), None, "{rank} ranks have seen");
+        waits.see(rank, numbers[(rank + 1) % 3]);
+    }
+    for rank in 0..3 {
+        let ring = waits.ring(rank).expect("a ring");
+        assert_eq!(ranks(&ring), [0, 1, 2]);
+        assert_eq!(ring[1].text, "call 1");
+    }
+}
+
+#[test]
+fn a_wait_that_began_anew_was_not_seen() {
+    let waits = Waits::new(2);
+    let (zero, one) = (waits.begin(0, 1, "a"), waits.begin(1, 0, "b"));
+    waits.see(0, one);
+    waits.see(1, zero);
+    assert!(waits.ring(0).is_some());
+    let again = waits.begin(1, 0, "b");
+    assert_eq!((waits.ring(0), waits.ring(1)), (None, None));
+    waits.see(1, zero);
+    assert_eq!(waits.ring(0), None, "rank 0 has seen the former wait only");
+    waits.see(0, again);
+    assert!(waits.ring(0).is_some());
+    waits.end(0);
+    assert_eq!((waits.ring(0), waits.ring(1)), (None, None));
+}
+
+#[test]
+fn who_waits_for_a_ring_is_not_in_it() {
+    let waits = Waits::new(3);
+    let numbers: Vec<u64> = [1, 2, 1].iter().enumerate().map(|(r, &to)| waits.begin(r, to, "")).collect();
+    for (rank, &to) in [1, 2, 1].iter().enumerate() {
+        waits.see(rank, numbers[to]);
+    }
+    assert_eq!(waits.ring(0), None);
+    assert_eq!(ranks(&waits.ring(2).expect("a ring")), [1, 2]);
+}
+
+#[test]
+fn ranks_of_a_part_are_known_by_their_rank_in_the_job() {
+    let waits = Waits::new(4);
+    let part = waits.of(&[3, 1]);
+    assert!(waits.is_whole() && !part.is_whole());
+    let (three, one) = (part.begin(0, 1, "x"), waits.begin(1, 3, "y"));
+    part.see(0, one);
+    waits.see(1, three);
+    assert_eq!(ranks(&part.ring(0).expect("a ring")), [1, 3]);
+    assert_eq!(ranks(&part.of(&[1]).ring(0).expect("a ring")), [1, 3]);
+}
+
+#[test]
+fn a_rank_strikes_out_its_wait_when_all_of_the_ring_know_it() {
+    let waits = Waits::new(2);
+    let (zero, one) = (waits.begin(0, 1, "a"), waits.begin(1, 0, "b"));
+    waits.see(0, one);
+    waits.see(1, zero);
+    let ring = waits.ring(0).expect("a ring");
+    assert!(!waits.agree(0, &ring));
+    assert!(waits.agree(1, &ring));
+    waits.end(1);
+    assert!(waits.agree(0, &ring));
+}
+
+#[test]
+fn a_long_text_is_cut_between_characters() {
+    let waits = Waits::new(1);
+    waits.begin(0, 0, &format!("a{}", "ä".repeat(384)));
+    let text = waits.waiting(0).expect("it waits").text;
+    assert_eq!(text, format!("a{}", "ä".repeat(383 / 2)));
+}

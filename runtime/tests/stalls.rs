@@ -1,0 +1,206 @@
+//! Waits that last are reported, and rings of waits recognised. No time decides a test: what must be said is waited for,
+//! and what must not be said can't be said at any time.
+
+use fencepost_planner::{Error, Result};
+use fencepost_runtime::transport::SimConfig;
+use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Transports whose ranks can tell that nothing is under way.
+fn sharing() -> Vec<(&'static str, TransportKind)> {
+    let mut all = vec![
+        ("local", TransportKind::Local),
+        ("sim", TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })),
+    ];
+    #[cfg(target_os = "linux")]
+    all.push(("shm", TransportKind::ShmThreads));
+    all
+}
+
+fn all() -> Vec<(&'static str, TransportKind)> {
+    let mut all = sharing();
+    #[cfg(target_os = "linux")]
+    all.push(("tcp", TransportKind::TcpThreads));
+    all
+}
+
+/// What was said.
+type Said = Arc<Mutex<Vec<Stall>>>;
+
+/// A world whose waits are reported as soon as they may sleep.
+fn watched(size: usize, transport: TransportKind) -> (Ranks, Said) {
+    let said = Said::default();
+    let told = said.clone();
+    let ranks = ranks(size)
+        .transport(transport)
+        .stall(Some(Duration::ZERO))
+        .on_stall(move |stall| told.lock().expect("no panic").push(stall.clone()));
+    (ranks, said)
+}
+
+#[test]
+fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
+    for (name, transport) in all() {
+        let (tell, told) = channel();
+        let told: Mutex<Receiver<Stall>> = Mutex::new(told);
+        let tell = Mutex::new(tell);
+        let world = ranks(3).transport(transport).stall(Some(Duration::ZERO)).on_stall(move |stall| {
+            // Nobody listens any more once both have said it.
+            let _ = tell.lock().expect("no panic").send(stall.clone());
+        });
+        let said: Vec<Vec<Stall>> = world
+            .run(|world| {
+                let mut u = world.window::<u8>(1)?;
+                u.fence()?;
+                let mut said: Vec<Stall> = Vec::new();
+                if world.rank() == 1 {
+                    // Until both others have said that they wait for this one alone, at that fence.
+                    let all = told.lock().expect("no panic");
+                    let at_last = |stall: &Stall| stall.number == 3 && stall.missing == [1];
+                    while ![0, 2].iter().all(|&rank| said.iter().any(|stall| stall.rank == rank)) {
+                        said.extend(Some(all.recv().map_err(|_| gone())?).filter(at_last));
+                    }
+                }
+                u.fence()?;
+                Ok(said)
+            })
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        for stall in &said[1] {
+            assert_eq!((stall.awaited, stall.size, stall.rank_of_all), (1, 3, None), "{name}: {stall}");
+            assert_eq!((stall.came, stall.expected, stall.what), (1, 2, "letters"), "{name}: {stall}");
+            assert_eq!(stall.number, 3, "{name}: window, fence, fence; {stall}");
+            assert_eq!(stall.file, file!(), "{name}");
+            assert_eq!(stall.deadlock, None, "{name}");
+            assert!(stall.peer.contains("rank 1 has entered number 2 last"), "{name}: {stall}");
+            let text = stall.to_string();
+            let starts = format!("rank {} has waited ", stall.rank);
+            let call =
+                format!(" for rank 1 in a fence at {}:{} of window 0, number 3: ", file!(), stall.line);
+            assert!(text.starts_with(&starts) && text.contains(&call), "{name}: {text}");
+            assert!(text.contains("1 of 2 letters came"), "{name}: {text}");
+        }
+    }
+}
+
+fn gone() -> Error {
+    Error::new(fencepost_planner::Class::Other, "nobody says anything any more")
+}
+
+/// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others for ever. Gives
+/// the lines of the two fences.
+fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
+    let lines = [line!() + 5, line!() + 8];
+    let go = || {
+        let other = world.split(Some(0), 0)?.ok_or_else(gone)?;
+        let (mut u, mut v) = (world.window::<u8>(1)?, other.window::<u8>(1)?);
+        if first {
+            u.fence()?;
+            v.fence()
+        } else {
+            v.fence()?;
+            u.fence()
+        }
+    };
+    (go(), lines)
+}
+
+#[test]
+fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
+    for (name, transport) in sharing() {
+        let (ranks, said) = watched(2, transport);
+        let ends: Vec<(String, [u32; 2])> = ranks
+            .end_deadlocks(true)
+            .run(|world| {
+                let (end, lines) = apart(world, world.rank() == 0);
+                Ok((end.expect_err("nobody can go on").to_string(), lines))
+            })
+            .expect("the ranks go on");
+        let [u, v] = ends[0].1;
+        let [u, v] = [u, v].map(|line| format!("{}:{line}", file!()));
+        for (rank, (error, _)) in ends.iter().enumerate() {
+            let error = error.as_str();
+            assert!(
+                error.contains("a deadlock: rank 0 waits for rank 1 in a fence at "),
+                "{name} {rank}: {error}"
+            );
+            assert!(error.contains("; rank 1 waits for rank 0 in a fence at "), "{name} {rank}: {error}");
+            let (zero, one) = error.split_once("; rank 1 waits").expect("two waits");
+            assert!(zero.contains(&u) || zero.contains(&v), "{name} {rank}: {error}");
+            assert!(one.contains(&u) || one.contains(&v), "{name} {rank}: {error}");
+        }
+        let said = said.lock().expect("no panic");
+        for rank in 0..2 {
+            let ring = said.iter().any(|stall| stall.rank == rank && stall.deadlock.is_some());
+            assert!(ring, "{name}: rank {rank} has said nothing of a deadlock: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
+    for (name, transport) in sharing() {
+        let (ranks, said) = watched(4, transport);
+        let ends: Vec<Option<String>> = ranks
+            .end_deadlocks(true)
+            .run(|world| {
+                // Rank 0 is in no ring. The others are in two worlds of two each, their neighbours' and their own.
+                let me = world.rank();
+                let pair = |a: usize, b: usize| world.split((me == a || me == b).then_some(0), 0);
+                let worlds = [pair(1, 2)?, pair(2, 3)?, pair(3, 1)?];
+                let first = match me {
+                    0 => return Ok(None),
+                    rank => worlds[rank - 1].as_ref().ok_or_else(gone)?,
+                };
+                let error = first.barrier().expect_err("each waits for the next");
+                Ok(Some(error.to_string()))
+            })
+            .expect("the ranks go on");
+        for error in ends.iter().skip(1) {
+            let error = error.as_deref().expect("an error");
+            for ring in
+                ["rank 1 waits for rank 2 in", "rank 2 waits for rank 3 in", "rank 3 waits for rank 1 in"]
+            {
+                assert!(error.contains("deadlock: ") && error.contains(ring), "{name}: {error}");
+            }
+            assert!(error.contains("World::barrier"), "{name}: {error}");
+        }
+        let said = said.lock().expect("no panic");
+        let in_ring = |stall: &&Stall| stall.deadlock.is_some();
+        assert!(said.iter().filter(in_ring).all(|stall| stall.rank_of_all.is_some()), "{name}: {said:?}");
+    }
+}
+
+#[test]
+fn a_world_that_works_is_never_taken_for_a_deadlock() {
+    for (name, transport) in all() {
+        let (ranks, said) = watched(6, transport);
+        let sums: Vec<u64> = ranks
+            .end_deadlocks(true)
+            .run(|world| {
+                let other = world.split(Some(world.rank() as u32 % 2), 0)?.ok_or_else(gone)?;
+                let mut u = world.window::<u64>(6)?;
+                let mut v = other.window::<u64>(3)?;
+                let mut sum = 0;
+                for round in 0..8 {
+                    // Whose turn it is keeps the others waiting until they sleep.
+                    if world.rank() == round % 6 {
+                        sum = (0..2_000_000_u64).fold(sum, |sum, k| sum ^ std::hint::black_box(k));
+                    }
+                    u.put([round as u64]).to((world.rank() + round) % 6, world.rank())?;
+                    u.fence()?;
+                    v.put(other.rank()..other.rank() + 1).to((other.rank() + 1) % 3, other.rank())?;
+                    v.get(0..1).from((other.rank() + 2) % 3, 1)?;
+                    v.fence()?;
+                    world.barrier()?;
+                }
+                Ok(sum)
+            })
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(sums.len(), 6);
+        let said = said.lock().expect("no panic");
+        let wrong: Vec<&Stall> = said.iter().filter(|stall| stall.deadlock.is_some()).collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:?}");
+    }
+}
