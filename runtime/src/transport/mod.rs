@@ -39,6 +39,7 @@ mod shm;
 mod sim;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod tcp;
+#[cfg_attr(not(feature = "processes"), allow(dead_code, reason = "no model waits in this way"))]
 pub(crate) mod waiting;
 #[cfg_attr(
     not(all(target_os = "linux", feature = "processes")),
