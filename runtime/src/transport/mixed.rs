@@ -83,7 +83,7 @@ impl MixedEnd {
     /// that of the rank's host, where ranks stand in the order that they have in the job.
     ///
     /// # Errors
-    /// As [`ShmEnd::of_job`] and [`TcpEnd::of_job`].
+    /// As `ShmEnd::of_job` and `TcpEnd::of_job`.
     pub fn of_job(
         segment: &Arc<Segment>,
         fabric: &Arc<Fabric>,
