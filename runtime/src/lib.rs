@@ -3,6 +3,7 @@
 //! What is deliberately absent: scheduling decisions (the planner's).
 
 mod ahead;
+mod allocate;
 mod assertions;
 mod board;
 pub mod call;
@@ -36,6 +37,7 @@ mod run;
 pub mod scoped;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod security;
+mod split;
 mod stall;
 mod superstep;
 mod sync;
@@ -43,6 +45,7 @@ mod ticket;
 pub mod transport;
 mod waits;
 mod window;
+mod windows;
 mod wire;
 mod world;
 
@@ -56,7 +59,8 @@ pub use run::{Ranks, TransportKind, ranks, run};
 pub use stall::Stall;
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{AnyWindow, EpochKind, Traffic, Windows, World};
+pub use windows::{AnyWindow, Windows};
+pub use world::{EpochKind, Traffic, World};
 
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
