@@ -18,7 +18,6 @@
 //! **Source** the shared-memory figures behind the choice by blocks are in `benches/LOG.md`.
 
 use super::classes::{Classes, links_of};
-use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, LinkId, WindowId};
 use crate::ir::messages::Messages;
@@ -27,6 +26,7 @@ use crate::ir::peers::{Class, Peer, Peers};
 use crate::ir::routed::{Message, Routed, Ways};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::table::Table;
 use std::collections::BTreeSet;
 
