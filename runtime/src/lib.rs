@@ -2,12 +2,12 @@
 //!
 //! What is deliberately absent: scheduling decisions (the planner's).
 
-mod ahead;
 mod allocate;
 mod assertions;
 mod board;
 pub mod call;
 mod collective;
+mod compiled;
 pub mod early;
 mod element;
 mod execute;
@@ -29,6 +29,7 @@ mod log;
 mod outbox;
 mod pending;
 mod placement;
+mod prepare;
 mod prepared;
 mod record;
 mod region;
@@ -49,9 +50,9 @@ mod windows;
 mod wire;
 mod world;
 
-pub use ahead::Compiled;
 pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
+pub use compiled::Compiled;
 pub use element::{Element, ValueAt, element_type};
 pub use launch::{Process, launch, process};
 pub use record::Recorder;
@@ -65,7 +66,8 @@ pub use world::{EpochKind, Traffic, World};
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::ahead::{Prepared, TellArgument, TellNothing, Told, adopt, compile, load, prepare};
+    pub use crate::compiled::{TellArgument, TellNothing, Told, compile};
+    pub use crate::prepare::{Prepared, adopt, load, prepare};
     pub use crate::record::Recording;
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,
