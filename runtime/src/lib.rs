@@ -5,6 +5,7 @@
 mod allocate;
 mod assertions;
 mod board;
+mod bounds;
 pub mod call;
 mod collective;
 mod compiled;
