@@ -8,8 +8,10 @@ use super::sim_config::{Altered, SimConfig};
 use super::wire::{Body, Decoder, Item};
 use super::{Header, Letter};
 
+/// What one rank has sent another.
 #[derive(Default)]
 pub(super) struct Link {
+    /// Not seen yet.
     pub bytes: VecDeque<u8>,
     /// The sender has more than there was room for when it last tried.
     pub starved: bool,

@@ -4,7 +4,8 @@
 //! time. What does not fit waits with the sender, and follows whenever it calls anything. The reader's looks are the clock:
 //! bytes on a link show after some looks for them, in pieces that split heads and payloads anywhere, so pairs overtake one
 //! another. Delays and pieces are drawn from a generator for each link, by look; a rank can be cut off at a chosen event,
-//! mostly in the middle of an item, and any one item can meet with a [fault](Fault). What the links decide is reproduced by the seed as far as the threads themselves are.
+//! mostly in the middle of an item, and any one item can meet with a [fault](super::Fault). What the links decide is
+//! reproduced by the seed as far as the threads themselves are.
 
 use std::collections::VecDeque;
 
