@@ -174,7 +174,7 @@ impl World {
     /// End the epoch of several windows at once: `world.fence((&mut u, &mut v))?`.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// As [`Window::fence`](crate::Window::fence).
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -184,7 +184,7 @@ impl World {
     /// [`fence`](Self::fence), with what the program promises.
     ///
     /// # Errors
-    /// As [`Window::fence_with`].
+    /// As [`Window::fence_with`](crate::Window::fence_with).
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -205,7 +205,7 @@ impl World {
     /// Wait until every rank has come here.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
     /// The empty fence: one letter between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
