@@ -120,6 +120,12 @@ impl Run {
         let (program, arguments) =
             self.program.split_first().ok_or_else(|| "a program is missing".to_owned())?;
         let hosts = self.placed()?;
+        let ranks: u64 = hosts.iter().map(|host| u64::from(host.ranks)).sum();
+        if ranks > u64::from(job::RANKS_MAX) {
+            return Err(
+                format!("{ranks} ranks are asked for, and a job has {} at most", job::RANKS_MAX).into()
+            );
+        }
         let several = hosts.len() > 1;
         let chosen = match (several, hosts.iter().any(|host| host.ranks > 1)) {
             (false, _) => Reach::Shm,
