@@ -185,10 +185,7 @@ impl<T: Element> Recorder<T> {
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
         let site = Location::caller();
-        let remote = match place.into() {
-            Place::At(at) => Datatype::run(at..at.saturating_add(1)),
-            place => place.datatype(0),
-        };
+        let remote = place.into().datatype(1);
         let ticket = Ticket::new(remote.size());
         self.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)
