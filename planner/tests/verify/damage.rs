@@ -772,7 +772,10 @@ fn a_plan_that_cuts_where_parts_have_no_short_form_is_refused() {
     code.splice(at..=at, both);
     let plan = from_bytes(&to_bytes(&schedule).unwrap()).unwrap();
     let refused = verify(&patterns, plan.schedule).unwrap_err();
-    assert!(matches!(refused, VerifyError::Malformed(_)) && refused.to_string().contains("pieces"), "{refused}");
+    assert!(
+        matches!(refused, VerifyError::Malformed(_)) && refused.to_string().contains("pieces"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -782,6 +785,7 @@ fn what_has_no_short_form_in_parts_is_not_cut() {
     let options = Options { mode: Mode::Pipelined, chunk, ..Options::default() };
     let schedule = compile(&rows(), Placement::Apart, &Machine::default(), &options).unwrap();
     let sends = schedule.classes.values().flat_map(|program| &program.instructions);
-    let sent: Vec<u64> = sends.filter_map(|i| if let Send { bytes, .. } = i { Some(*bytes) } else { None }).collect();
+    let sent: Vec<u64> =
+        sends.filter_map(|i| if let Send { bytes, .. } = i { Some(*bytes) } else { None }).collect();
     assert_eq!(sent, [64 << 20]);
 }
