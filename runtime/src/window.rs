@@ -227,6 +227,8 @@ impl<T: Element> Window<T> {
     ///
     /// # Errors
     /// `RMA_SYNC` where ranks fence different windows or are in different supersteps (nothing is applied, and the world goes on);
+    /// `NO_MEM` where there is no memory for what this rank puts or gets, and `RMA_SYNC` on the others then (the same); or where
+    /// it has to stage what others put, and can't (the world has ended);
     /// `PROC_FAILED` where a rank has left or died (the world has ended). Operations that were pending are gone.
     ///
     /// # Cost

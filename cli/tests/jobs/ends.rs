@@ -56,6 +56,7 @@ pub fn signals() {
 pub fn timeout() {
     let ended = run(&["-n", "2", "--timeout", "1s"], &["spin"]).end();
     ended.expect(124).says("longer than its time");
+    run(&["-n", "2", "--timeout", "0"], &["well"]).end().expect(0);
 }
 
 pub fn late() {

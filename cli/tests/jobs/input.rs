@@ -81,6 +81,12 @@ pub fn broken_pipes() {
         let status = Command::new(FENCEPOST).args(words).stdout(write).status().expect("it runs");
         assert!(status.success(), "{words:?}: {status}");
     }
+    // A disk that is full is something else.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+    let full =
+        Command::new(FENCEPOST).args(run).stdout(full).stderr(Stdio::piped()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert!(full.status.code() == Some(125) && said.contains("could be handed on"), "{full:?}");
 }
 
 /// A host that is told of another version, or of another program than it has.

@@ -31,6 +31,8 @@ struct Stream {
     waiting: VecDeque<u8>,
     /// Whether whoever read it does so no more.
     closed: bool,
+    /// Why it takes nothing more, where that is not for want of a reader.
+    refused: Option<Errno>,
 }
 
 impl Relay {
@@ -62,6 +64,11 @@ impl Relay {
         for (error, stream) in self.ours.iter_mut().enumerate() {
             stream.flush(descriptor(error));
         }
+    }
+
+    /// Why output was lost that somebody may have wanted.
+    pub(super) fn refused(&self) -> Option<io::Error> {
+        self.ours.iter().find_map(|stream| stream.refused).map(io::Error::from)
     }
 
     /// A line of the starter's own, to standard error.
@@ -126,8 +133,9 @@ impl Stream {
                 Ok(count) => drop(self.waiting.drain(..count)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                Err(_) => {
+                Err(errno) => {
                     self.closed = true;
+                    self.refused = Some(errno).filter(|errno| *errno != Errno::PIPE);
                     self.waiting.clear();
                 }
             }

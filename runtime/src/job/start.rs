@@ -538,9 +538,15 @@ impl Running {
     /// Hand on what ranks wrote to the end, as long as somebody may still want it; give the exit code.
     fn drain(mut self) -> u8 {
         let limit = self.course.output_deadline(Instant::now());
-        let code = self.course.code();
+        let (mut code, mut said) = (self.course.code(), false);
         loop {
             self.relay.flush();
+            // What is lost is no success.
+            if !said && let Some(error) = self.relay.refused() {
+                self.relay.say(&format!("not all that ranks wrote could be handed on: {error}"));
+                (code, said) = (if code == 0 { FAILED } else { code }, true);
+                continue;
+            }
             if self.relay.is_empty() {
                 return code;
             }
@@ -553,7 +559,6 @@ impl Running {
                 None if limit.is_some_and(|limit| limit <= Instant::now()) => TIMED_OUT,
                 None => continue,
             };
-            // What is lost is no success.
             return if code == 0 { cut } else { code };
         }
     }
