@@ -2,26 +2,17 @@
 
 #[path = "support/ends.rs"]
 mod ends;
+#[path = "support/transports.rs"]
+mod transports;
 
 use ends::ends;
 use fencepost::prelude::*;
-use fencepost::transport::SimConfig;
 use fencepost::{Assertions, Given, Ranks, Section, Source, TransportKind, WindowKey, World, ranks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use transports::transports;
 
 fn worlds(size: usize) -> Vec<Ranks> {
-    let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [
-        TransportKind::Local,
-        TransportKind::ShmThreads,
-        TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
-        sim(3),
-        sim(4),
-    ]
-    .into_iter()
-    .map(|t| ranks(size).transport(t))
-    .collect()
+    transports([3, 4]).into_iter().map(|t| ranks(size).transport(t)).collect()
 }
 
 /// Each rank shifts its elements to the right.

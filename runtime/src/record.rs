@@ -1,5 +1,6 @@
 //! [`Recorder`]: stands in a window's place where a superstep is described instead of run.
 
+use crate::bounds::{sizes, within};
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::ticket::Ticket;
@@ -240,16 +241,8 @@ impl<T: Element> Recorder<T> {
                 );
                 return error(Class::Rank, message);
             }
-            if let Some(&len) = self.lengths().and_then(|lengths| lengths.get(target))
-                && !remote.is_empty()
-                && (remote.low() < 0 || remote.high() > len as i64)
-            {
-                let message = format!(
-                    "elements {}..{} are not all in the window of rank {target}, which has {len} elements there",
-                    remote.low(),
-                    remote.high()
-                );
-                return error(Class::Disp, message);
+            if let Some(&len) = self.lengths().and_then(|lengths| lengths.get(target)) {
+                within(&remote, target, len).or_else(|(class, message)| error(class, message))?;
             }
         }
         let target = target.map(|target| Delta::between(Rank(shared.rank), Rank(target as u32)));
@@ -260,12 +253,8 @@ impl<T: Element> Recorder<T> {
     }
 
     fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
-        if given == asked {
-            return Ok(());
-        }
-        let message =
-            format!("{given} elements at the origin and {asked} at the target: both sides must have as many");
-        Err(Error::new(Class::Size, message).on_rank(self.shared.rank).at(site))
+        let error = |(class, message)| Error::new(class, message).on_rank(self.shared.rank).at(site);
+        sizes(given, asked).map_err(error)
     }
 
     /// A section of this recorder's window, or of another's of the same recording.

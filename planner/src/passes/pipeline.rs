@@ -11,7 +11,6 @@
 //! power of two, up to 16, that its elements' size is a multiple of. **Cost** follows the frames and, for each, the
 //! pieces of the datatypes cut.
 
-use crate::compile::Options;
 use crate::error::Result;
 use crate::ids::LinkId;
 use crate::ir::chunks::{Chunk, Chunks, Cut};
@@ -20,6 +19,7 @@ use crate::ir::rounds::Rounds;
 use crate::ir::routed::{Message, Ways};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::table::Table;
 
 /// See the [module](self).
