@@ -9,7 +9,7 @@ fn transports() -> [TransportKind; 5] {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() }),
     ]
 }

@@ -78,7 +78,7 @@ fn ranks_that_differ_in_order_are_told_so_and_nothing_is_applied() -> Result<()>
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         sim,
     ] {
         ranks(3).transport(transport).run::<(), ()>(|world| {

@@ -130,7 +130,7 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         sim(3),
     ] {
         let counts: Vec<[u64; 3]> = ranks(3)
@@ -358,7 +358,7 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         sim(4),
     ] {
         let counts: Vec<u64> = ranks(4)
@@ -390,7 +390,7 @@ fn a_prepared_superstep_does_not_allocate() {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         sim(2),
     ] {
         for (what, program) in

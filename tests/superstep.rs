@@ -54,7 +54,7 @@ fn transports() -> [TransportKind; 5] {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         TransportKind::Sim(Default::default()),
     ]
 }

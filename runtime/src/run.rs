@@ -31,10 +31,10 @@ pub enum TransportKind {
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     TcpThreads,
-    /// Threads of as many made-up hosts, of this many ranks each; the last may have fewer: for tests.
+    /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
-    MixedThreads(usize),
+    MixedThreads(Vec<u32>),
 }
 
 impl std::str::FromStr for TransportKind {
@@ -69,9 +69,8 @@ impl TransportKind {
                 crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
             }
             #[cfg(all(target_os = "linux", feature = "processes"))]
-            TransportKind::MixedThreads(each) => {
-                let each = (*each).max(1);
-                let hosts: Vec<usize> = (0..size).step_by(each).map(|at| each.min(size - at)).collect();
+            TransportKind::MixedThreads(hosts) => {
+                let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
                 crate::transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
             }
             // Their ends are made by each process for itself.
