@@ -25,7 +25,7 @@ use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -53,7 +53,8 @@ pub struct Traffic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochKind {
     /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
-    /// Also where ranks reach each other's memory: operations are read where they lie then, and nobody remembers them.
+    /// Also in a world where some ranks reach each other's memory: what they do there is read where it lies, and nobody
+    /// remembers it.
     Dynamic,
     /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.
     Replayed,
@@ -65,6 +66,8 @@ pub(crate) struct WorldCore {
     pub(crate) size: usize,
     /// Whether this rank reaches everybody's memory.
     pub(crate) reaches_all: bool,
+    /// Whether some ranks reach each other's memory.
+    pub(crate) reaches_some: bool,
     /// Who reaches whose memory, for the planner.
     pub(crate) placement: Placement,
     /// Whether all ranks are threads of this process that read one another's values.
@@ -98,8 +101,11 @@ pub(crate) struct WorldCore {
     /// Whether anything is planned; else every operation is a message of its own.
     pub(crate) plans: Cell<bool>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time.
+    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time, or may not
+    /// have been.
     pub(crate) changed: Cell<bool>,
+    /// Whether some rank described operations then, to a rank that it exchanges messages with.
+    pub(crate) described: Cell<bool>,
     /// The supersteps that this rank is in.
     pub(crate) supersteps: Supersteps,
     /// Whether what epochs do is kept to be explained.
@@ -121,6 +127,7 @@ impl World {
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
+        let hosts: BTreeSet<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
         let placement = crate::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
         let core = WorldCore {
             id,
@@ -129,6 +136,7 @@ impl World {
             reaches_all,
             placement,
             shares_all,
+            reaches_some: reaches_all || hosts.len() < size,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size),
             registry,
@@ -150,6 +158,7 @@ impl World {
             changed: Cell::new(true),
             supersteps: Supersteps::default(),
             explains: Cell::new(false),
+            described: Cell::new(true),
             explained: RefCell::default(),
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
         };
