@@ -16,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::tcp::{Settings, listen};
+use super::waiting::Waits;
 use super::{
     Bytes, Cause, Done, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number,
     Pause, Segment, ShmEnd, TcpEnd, Transport,
@@ -354,6 +355,14 @@ impl Transport for MixedEnd {
 
     fn drained(&mut self, from: usize) -> bool {
         self.seats.near[from].is_some() || self.far.drained(from)
+    }
+
+    fn quiet(&mut self, from: usize) -> bool {
+        self.seats.near[from].is_some_and(|seat| self.near.quiet(seat))
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        Some(self.near.waits()?.seated(self.seats.near.iter().copied()))
     }
 
     #[inline]
