@@ -313,7 +313,7 @@ impl Ranks {
                 .map(|(rank, endpoint)| {
                     let registry = registry.clone();
                     let name = format!("rank {rank}");
-                    let body = move || self.one(id, endpoint, registry, program);
+                    let body = move || self.one(id, endpoint, registry, Vec::new(), program);
                     std::thread::Builder::new().name(name).spawn_scoped(scope, body)
                 })
                 .collect();
@@ -356,7 +356,7 @@ impl Ranks {
         let rank = member.job().rank as usize;
         let endpoint = member.endpoint()?;
         member.enter();
-        let end = self.one(new_world(), endpoint, Arc::default(), &program);
+        let end = self.one(new_world(), endpoint, Arc::default(), member.job().host_names(), &program);
         let value = end.value(rank);
         member.leave(match &value {
             Ok(_) => Ending::Finished,
@@ -377,6 +377,7 @@ impl Ranks {
         endpoint: Endpoint,
         registry: Arc<Registry>,
         program: &(impl Fn(&World) -> Result<R> + Sync),
+        hosts: Vec<Arc<str>>,
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
         world.core().supersteps.check(self.check);
@@ -384,6 +385,7 @@ impl Ranks {
         world.core().explains.set(self.explain);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
+        *world.core().hosts.borrow_mut() = hosts;
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);
                 End::Value(value)

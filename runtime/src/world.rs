@@ -113,6 +113,8 @@ pub(crate) struct WorldCore {
     pub(crate) explained: RefCell<Explained>,
     /// What is done about waits that last.
     pub(crate) stalls: RefCell<Stalls>,
+    /// The name of each rank's host, for messages; none, where all are on one.
+    pub(crate) hosts: RefCell<Vec<Arc<str>>>,
 }
 
 impl World {
@@ -125,18 +127,18 @@ impl World {
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
+        let hosts: BTreeSet<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
-        let hosts: BTreeSet<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
         let placement = crate::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
         let core = WorldCore {
             id,
             rank,
             size,
             reaches_all,
+            reaches_some: reaches_all || hosts.len() < size,
             placement,
             shares_all,
-            reaches_some: reaches_all || hosts.len() < size,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size),
             registry,
@@ -156,11 +158,12 @@ impl World {
             plans: Cell::new(true),
             traffic: Cell::default(),
             changed: Cell::new(true),
+            described: Cell::new(true),
             supersteps: Supersteps::default(),
             explains: Cell::new(false),
-            described: Cell::new(true),
             explained: RefCell::default(),
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
+            hosts: RefCell::default(),
         };
         Self { core: Rc::new(core), collectives: Collectives::default() }
     }
@@ -426,6 +429,7 @@ impl World {
         world.core.order.set(core.order.get());
         let Stalls { settings, waits } = &*core.stalls.borrow();
         *world.core.stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
+        *world.core.hosts.borrow_mut() = members.iter().filter_map(|&member| core.host_of(member)).collect();
         *world.core.above.borrow_mut() = Rc::downgrade(core);
         Ok(Some(world))
     }
@@ -588,13 +592,20 @@ impl WorldCore {
         }
     }
 
+    /// The name of a rank's host, where they have several.
+    pub(crate) fn host_of(&self, rank: usize) -> Option<Arc<str>> {
+        self.hosts.borrow().get(rank).cloned()
+    }
+
     /// The world ends for this rank, since `lost` can't come any more.
     pub(crate) fn lost(&self, lost: &Lost, call: &Call) -> Error {
+        let host = self.host_of(lost.rank);
+        let host = host.map_or(String::new(), |host| format!("; rank {} is on host {host}", lost.rank));
         let why = match &lost.how {
-            Loss::Ended(_) => lost.to_string(),
-            _ => format!("{lost}, and this rank waits for it"),
+            Loss::Ended(_) => format!("{lost}{host}"),
+            _ => format!("{lost}, and this rank waits for it{host}"),
         };
-        self.dead.borrow_mut().get_or_insert_with(|| lost.to_string());
+        self.dead.borrow_mut().get_or_insert_with(|| format!("{lost}{host}"));
         let class = match &lost.how {
             Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
             _ => Class::ProcFailed,
