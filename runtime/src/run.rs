@@ -358,11 +358,12 @@ impl Ranks {
         member.enter();
         let end = self.one(new_world(), endpoint, Arc::default(), member.job().host_names(), &program);
         let value = end.value(rank);
-        member.leave(match &value {
+        let how = match &value {
             Ok(_) => Ending::Finished,
             Err(error) if echo(error) => Ending::Echo,
             Err(_) => Ending::Failed,
-        });
+        };
+        member.leave(how, value.as_ref().err().map(ToString::to_string));
         value
     }
 
@@ -376,16 +377,16 @@ impl Ranks {
         id: u64,
         endpoint: Endpoint,
         registry: Arc<Registry>,
-        program: &(impl Fn(&World) -> Result<R> + Sync),
         hosts: Vec<Arc<str>>,
+        program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
-        match catch_unwind(AssertUnwindSafe(|| program(&world))) {
         *world.core().hosts.borrow_mut() = hosts;
+        match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);
                 End::Value(value)
