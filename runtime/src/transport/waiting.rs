@@ -88,11 +88,8 @@ impl Waits {
 
     /// The same entries, for a world of all ranks of a job of which only some have one: who has which. Of the others' waits
     /// nothing is known.
-    #[cfg_attr(
-        not(all(test, target_os = "linux", feature = "processes")),
-        allow(dead_code, reason = "only where ranks are on several hosts")
-    )]
-    pub(super) fn seated(&self, seats: impl Iterator<Item = Option<usize>>) -> Self {
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "hosts have several ranks on Linux only"))]
+    pub(crate) fn seated(&self, seats: impl Iterator<Item = Option<usize>>) -> Self {
         let seats: Arc<[_]> = seats.map(|seat| seat.map(|seat| seat as u32)).collect();
         Self { entries: self.entries.clone(), of: (0..seats.len() as u32).collect(), seats }
     }
