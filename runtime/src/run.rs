@@ -313,7 +313,7 @@ impl Ranks {
                 .map(|(rank, endpoint)| {
                     let registry = registry.clone();
                     let name = format!("rank {rank}");
-                    let body = move || self.one(id, endpoint, registry, Vec::new(), program);
+                    let body = move || self.one((id, self.size), endpoint, registry, Vec::new(), program);
                     std::thread::Builder::new().name(name).spawn_scoped(scope, body)
                 })
                 .collect();
@@ -356,7 +356,7 @@ impl Ranks {
         let rank = member.job().rank as usize;
         let endpoint = member.endpoint()?;
         member.enter();
-        let end = self.one(new_world(), endpoint, Arc::default(), member.job().host_names(), &program);
+        let end = self.one((new_world(), 1), endpoint, Arc::default(), member.job().host_names(), &program);
         let value = end.value(rank);
         let how = match &value {
             Ok(_) => Ending::Finished,
@@ -374,7 +374,7 @@ impl Ranks {
 
     fn one<R>(
         &self,
-        id: u64,
+        id: (u64, usize),
         endpoint: Endpoint,
         registry: Arc<Registry>,
         hosts: Vec<Arc<str>>,

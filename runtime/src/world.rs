@@ -118,8 +118,9 @@ pub(crate) struct WorldCore {
 }
 
 impl World {
+    /// `takers`: how many ranks of this process know the world by this number.
     pub(crate) fn new(
-        id: u64,
+        (id, takers): (u64, usize),
         endpoint: Endpoint,
         registry: Arc<Registry>,
         kind: TransportKind,
@@ -140,7 +141,7 @@ impl World {
             placement,
             shares_all,
             endpoint: RefCell::new(endpoint),
-            board: registry.board(id, size),
+            board: registry.board(id, size, takers),
             registry,
             kind,
             number: Cell::new(0),
@@ -416,11 +417,14 @@ impl World {
         let (id, endpoint) = match (number(members[0])?, number(leader)?) {
             (Some(Number { world, .. }), Some(Number { part, .. })) => {
                 let number = Number { world, part };
-                (new_world(), core.endpoint.borrow_mut().enter(number, &members, index)?)
+                ((new_world(), 1), core.endpoint.borrow_mut().enter(number, &members, index)?)
             }
-            _ => core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
-                call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
-            })?,
+            _ => {
+                let end = core.registry.take_end((core.id, attempt), core.rank);
+                let none = "no end was laid out for this rank of a new world";
+                let (id, end) = end.ok_or_else(|| call.error(core, Class::Intern, none))?;
+                ((id, members.len()), end)
+            }
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core.supersteps.check(core.supersteps.checks());
