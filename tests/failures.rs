@@ -14,7 +14,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         sim(1),
         sim(2),
     ]

@@ -78,7 +78,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
         for mode in Mode::ALL {
             let placement = match transport {
                 TransportKind::Sim(_) | TransportKind::TcpThreads => Placement::Apart,
-                TransportKind::MixedThreads(each) => Placement::Hosts { ranks_each: each as u32 },
+                TransportKind::MixedThreads(_) => Placement::Hosts { ranks_each: 2 },
                 _ => Placement::Together,
             };
             let options = Options { mode, ..Options::default() };
@@ -299,7 +299,7 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
         TransportKind::Local,
         TransportKind::Local,
         TransportKind::ShmThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
     ];
     let seeds = (0..8).map(sim).chain(reached);
     for (transport, (what, of_one, of_others, both)) in

@@ -589,12 +589,16 @@ impl Drop for WindowCore {
         if !self.apart {
             return; // regions are counted by reference
         }
-        for peer in self.peers.iter().filter(|peer| !peer.base.is_null()) {
+        let reached = || self.peers.iter().filter(|peer| !peer.base.is_null());
+        for peer in reached() {
             // SAFETY: the part is reached, and this rank lets go of it only here.
             unsafe { let_go(peer.base) };
         }
         let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
-        if let Some((memory, done)) = Arc::into_inner(region).and_then(Region::into_memory) {
+        // Those whose memory is reached here, this rank too, are those who reach its own.
+        let reaching = reached().count();
+        if let Some((memory, done)) = Arc::into_inner(region).and_then(|region| region.into_memory(reaching))
+        {
             match self.world.endpoint.try_borrow_mut() {
                 Ok(mut endpoint) => endpoint.keep(memory, done),
                 Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good

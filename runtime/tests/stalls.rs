@@ -8,19 +8,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Transports whose ranks can tell that nothing is under way.
-fn sharing() -> Vec<(&'static str, TransportKind)> {
+/// Transports whose ranks can tell that nothing is under way: of several hosts, those of one can. These are the hosts.
+fn sharing(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
     let mut all = vec![
         ("local", TransportKind::Local),
         ("sim", TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })),
     ];
     #[cfg(target_os = "linux")]
-    all.push(("shm", TransportKind::ShmThreads));
+    all.extend([("shm", TransportKind::ShmThreads), ("mixed", TransportKind::MixedThreads(hosts.to_vec()))]);
     all
 }
 
-fn all() -> Vec<(&'static str, TransportKind)> {
-    let mut all = sharing();
+fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
+    let mut all = sharing(hosts);
     #[cfg(target_os = "linux")]
     all.push(("tcp", TransportKind::TcpThreads));
     all
@@ -42,7 +42,7 @@ fn watched(size: usize, transport: TransportKind) -> (Ranks, Said) {
 
 #[test]
 fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
-    for (name, transport) in all() {
+    for (name, transport) in all(&[0, 0, 1]) {
         let (tell, told) = channel();
         let told: Mutex<Receiver<Stall>> = Mutex::new(told);
         let tell = Mutex::new(tell);
@@ -108,7 +108,7 @@ fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
 
 #[test]
 fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
-    for (name, transport) in sharing() {
+    for (name, transport) in sharing(&[0, 0]) {
         let (ranks, said) = watched(2, transport);
         let ends: Vec<(String, [u32; 2])> = ranks
             .end_deadlocks(true)
@@ -140,7 +140,7 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
 
 #[test]
 fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
-    for (name, transport) in sharing() {
+    for (name, transport) in sharing(&[1, 0, 0, 0]) {
         let (ranks, said) = watched(4, transport);
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
@@ -174,7 +174,7 @@ fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
 
 #[test]
 fn a_world_that_works_is_never_taken_for_a_deadlock() {
-    for (name, transport) in all() {
+    for (name, transport) in all(&[0, 1, 0, 1, 1, 0]) {
         let (ranks, said) = watched(6, transport);
         let sums: Vec<u64> = ranks
             .end_deadlocks(true)
@@ -203,4 +203,35 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
         let wrong: Vec<&Stall> = said.iter().filter(|stall| stall.deadlock.is_some()).collect();
         assert!(wrong.is_empty(), "{name}: {wrong:?}");
     }
+}
+
+/// Ranks 1 and 3 are on one host and wait for each other, each in another world; the others, on other hosts, wait with one
+/// of them, and are in no ring.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_ring_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
+    let (ranks, said) = watched(4, TransportKind::MixedThreads(vec![2, 0, 1, 0]));
+    let ends: Vec<String> = ranks
+        .end_deadlocks(true)
+        .run(|world| {
+            // The same ranks, of which rank 1 is the first: the others wait for it first.
+            let other = world.split(Some(0), -i64::from(world.rank() == 1))?.ok_or_else(gone)?;
+            let end = if world.rank() == 3 { other.barrier() } else { world.barrier() };
+            Ok(end.expect_err("nobody can go on").to_string())
+        })
+        .expect("the ranks go on");
+    for (rank, error) in ends.iter().enumerate() {
+        let ring = ["a deadlock: rank 1 waits for rank 3 in", "; rank 3 waits for rank 1 in"];
+        let told = ring.iter().all(|wait| error.contains(wait));
+        // Who is in no ring may see first that rank 3, which had its error, has left.
+        let left = rank % 2 == 0 && error.contains("rank 3 has finished and left");
+        assert!(told || left, "rank {rank}: {error}");
+    }
+    let said = said.lock().expect("no panic");
+    let ring: Vec<usize> =
+        said.iter().filter(|stall| stall.deadlock.is_some()).map(|stall| stall.rank).collect();
+    assert!(
+        [1, 3].iter().all(|rank| ring.contains(rank)) && ring.iter().all(|rank| rank % 2 == 1),
+        "{said:?}"
+    );
 }

@@ -1,10 +1,11 @@
 //! What the ranks of the tested jobs do.
 
 use fencepost::prelude::*;
-use fencepost::{TransportKind, process};
+use fencepost::{Stall, TransportKind, process};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// One rank's life, as these words say.
 pub fn main(words: &[String]) -> ExitCode {
@@ -15,11 +16,13 @@ pub fn main(words: &[String]) -> ExitCode {
         ["ask", ranks] => world(number(ranks), |_| Ok(())),
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
-        ["late", file] => late(file),
+        ["unjoined", file] => unjoined(file),
         ["flood", bytes, then] => flood(number(bytes), then),
+        ["late"] => late(),
         ["windows", count] => windows(number(count)),
         ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
+        ["hillslope", ref words @ ..] => super::hillslope::with(words),
         ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),
         _ => panic!("no such rank: {words:?}"),
     };
@@ -117,7 +120,7 @@ fn sleepy() -> Result<()> {
 }
 
 /// Who makes the file joins; the others never do.
-fn late(file: &str) -> Result<()> {
+fn unjoined(file: &str) -> Result<()> {
     if std::fs::File::create_new(file).is_ok() {
         return world(size(), |_| Ok(()));
     }
@@ -138,6 +141,24 @@ fn flood(bytes: usize, then: &str) -> Result<()> {
         kill_process(getppid().expect("a launcher"), Signal::TERM).expect("it is there");
     }
     spin()
+}
+
+/// Rank 2 stops before a fence, and the others say that they wait for it; whoever continues it sees the job end well.
+fn late() -> Result<()> {
+    let told = |stall: &Stall| say(&format!("stall {stall}"));
+    let ranks = fencepost::ranks(size()).transport(TransportKind::Tcp).stall(Some(Duration::ZERO));
+    let _: Vec<()> = ranks.on_stall(told).run(|world| {
+        let mut u = world.window::<u64>(1)?;
+        ring(world, &mut u)?;
+        if world.rank() == 2 {
+            say(&format!("stops {}", getpid().as_raw_nonzero()));
+            kill_process(getpid(), Signal::STOP).expect("oneself");
+        }
+        ring(world, &mut u)?;
+        say("done");
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn windows(count: usize) -> Result<()> {

@@ -10,10 +10,13 @@
 //! - A rank that waits sleeps where the near ones wake it. Meanwhile the fabric's thread looks after the sockets, and wakes
 //!   it there as well.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
 use super::tcp::{Settings, listen};
+use super::waiting::Waits;
 use super::{
     Bytes, Cause, Done, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number,
     Pause, Segment, ShmEnd, TcpEnd, Transport,
@@ -58,22 +61,26 @@ impl Seats {
     }
 }
 
-/// A world whose ranks are threads of this process, as if so many were on each of several hosts: for tests.
+/// A world whose ranks are threads of this process, as if each were on the host that is given for it: for tests.
 ///
 /// # Errors
 /// As [`shm`](super::shm) and [`tcp`](super::tcp).
-pub fn mixed(hosts: &[usize]) -> io::Result<Vec<MixedEnd>> {
+pub fn mixed(hosts: &[u32]) -> io::Result<Vec<MixedEnd>> {
     let (secret, job) = (Secret::new()?, chance()?);
-    let segments =
-        hosts.iter().map(|&ranks| Segment::create(ranks).map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
-    let of: Vec<u32> = (0..).zip(hosts).flat_map(|(host, &ranks)| (0..ranks).map(move |_| host)).collect();
-    let fabrics = (0..of.len())
+    let mut segments = BTreeMap::new();
+    for host in hosts {
+        let ranks = hosts.iter().filter(|&other| other == host).count();
+        if let Entry::Vacant(vacant) = segments.entry(host) {
+            vacant.insert(Arc::new(Segment::create(ranks)?));
+        }
+    }
+    let fabrics = (0..hosts.len())
         .map(|rank| Fabric::new(listen(None)?, secret.clone(), job, rank, Settings::default()))
         .collect::<io::Result<Vec<_>>>()?;
     let addresses = fabrics.iter().map(Fabric::address).collect::<io::Result<Vec<_>>>()?;
     let end = |(rank, mut fabric): (usize, Fabric)| {
         fabric.table(&addresses)?;
-        MixedEnd::of_job(&segments[of[rank] as usize], &fabric.into(), &of, 0, rank)
+        MixedEnd::of_job(&segments[&hosts[rank]], &fabric.into(), hosts, 0, rank)
     };
     fabrics.into_iter().enumerate().map(end).collect()
 }
@@ -348,6 +355,14 @@ impl Transport for MixedEnd {
 
     fn drained(&mut self, from: usize) -> bool {
         self.seats.near[from].is_some() || self.far.drained(from)
+    }
+
+    fn quiet(&mut self, from: usize) -> bool {
+        self.seats.near[from].is_some_and(|seat| self.near.quiet(seat))
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        Some(self.near.waits()?.seated(self.seats.near.iter().copied()))
     }
 
     #[inline]

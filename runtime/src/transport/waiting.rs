@@ -1,4 +1,5 @@
-//! [`Waits`]: whom each rank of a job waits for, in whichever of its worlds, and when that can never end.
+//! [`Waits`]: whom each rank of a job waits for, in whichever of its worlds, and when that can never end. Ranks of several
+//! hosts know it of those of their own.
 //!
 //! A rank whose wait lasts writes down whom it waits for, under a number that it never uses again, and strikes it out
 //! before it does anything else. Ranks that wait for one another in a ring never go on, if it is sure that nothing is under
@@ -58,6 +59,8 @@ pub struct Waits {
     entries: Placed<Line<Entry>>,
     /// Which rank of the job each rank of the world is.
     of: Arc<[u32]>,
+    /// Which of the entries each rank of the job has: none where it shares no memory with this one.
+    seats: Arc<[Option<u32>]>,
 }
 
 /// A rank's wait, as it was read.
@@ -79,8 +82,16 @@ pub(super) fn place(ranks: usize, places: &mut impl Places) -> io::Result<Placed
 impl Waits {
     /// Those of a world of all ranks of a job, which lie elsewhere.
     pub(super) fn over(entries: Placed<Line<Entry>>) -> Self {
-        let of = (0..entries.len() as u32).collect();
-        Self { entries, of }
+        let ranks = 0..entries.len() as u32;
+        Self { entries, of: ranks.clone().collect(), seats: ranks.map(Some).collect() }
+    }
+
+    /// The same entries, for a world of all ranks of a job of which only some have one: who has which. Of the others' waits
+    /// nothing is known.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "hosts have several ranks on Linux only"))]
+    pub(crate) fn seated(&self, seats: impl Iterator<Item = Option<usize>>) -> Self {
+        let seats: Arc<[_]> = seats.map(|seat| seat.map(|seat| seat as u32)).collect();
+        Self { entries: self.entries.clone(), of: (0..seats.len() as u32).collect(), seats }
     }
 
     /// Those of `ranks` threads of this process.
@@ -100,16 +111,23 @@ impl Waits {
 
     /// Whether this world has all ranks of its job.
     pub(crate) fn is_whole(&self) -> bool {
-        self.of.len() == self.entries.len()
+        self.of.len() == self.seats.len()
     }
 
-    fn entry(&self, rank: usize) -> &Entry {
-        &self.entries[self.rank(rank)].0
+    /// That of `rank` of the job.
+    fn entry_of(&self, rank: usize) -> Option<&Entry> {
+        let seat = (*self.seats.get(rank)?)?;
+        self.entries.get(seat as usize).map(|entry| &entry.0)
+    }
+
+    /// That of `rank` of this world.
+    fn entry(&self, rank: usize) -> Option<&Entry> {
+        self.entry_of(self.rank(rank))
     }
 
     /// `rank` of this world, the caller, waits for `awaited`: gives the wait's number.
     pub(crate) fn begin(&self, rank: usize, awaited: usize, text: &str) -> u64 {
-        let entry = self.entry(rank);
+        let Some(entry) = self.entry(rank) else { return 0 };
         self.end(rank);
         fence(Ordering::Release); // pairs with the one in `read`: who sees what follows sees that the last wait is over
         let number = entry.last.load(Ordering::Relaxed) + 1;
@@ -131,17 +149,21 @@ impl Waits {
 
     /// `rank`, the caller, waits no more.
     pub(crate) fn end(&self, rank: usize) {
-        self.entry(rank).wait.store(0, Ordering::Release);
+        if let Some(entry) = self.entry(rank) {
+            entry.wait.store(0, Ordering::Release);
+        }
     }
 
     /// The number of the wait that `rank` is in, or 0. Acquire: what it sent before can be found if it is here.
     pub(crate) fn number(&self, rank: usize) -> u64 {
-        self.entry(rank).wait.load(Ordering::Acquire)
+        self.entry(rank).map_or(0, |entry| entry.wait.load(Ordering::Acquire))
     }
 
     /// `rank`, the caller, has seen this wait of the one that it waits for.
     pub(crate) fn see(&self, rank: usize, number: u64) {
-        self.entry(rank).seen.store(number, Ordering::Release);
+        if let Some(entry) = self.entry(rank) {
+            entry.seen.store(number, Ordering::Release);
+        }
     }
 
     /// The wait that `rank` of this world is in.
@@ -151,7 +173,7 @@ impl Waits {
 
     /// The wait that `rank` of the job is in.
     fn read(&self, rank: usize) -> Option<Waiting> {
-        let entry = &self.entries.get(rank)?.0;
+        let entry = self.entry_of(rank)?;
         let number = entry.wait.load(Ordering::Acquire);
         if number == 0 {
             return None;
@@ -196,13 +218,15 @@ impl Waits {
     /// `rank`, the caller, knows that it is in this ring. Gives whether all the others do, so that it may strike out its own
     /// wait.
     pub(crate) fn agree(&self, rank: usize, ring: &[Waiting]) -> bool {
-        let own = self.entry(rank);
-        own.agreed.store(own.wait.load(Ordering::Relaxed), Ordering::Release);
-        ring.iter().all(|waiting| {
-            let entry = &self.entries[waiting.rank].0;
-            let wait = entry.wait.load(Ordering::Acquire);
-            // One that is in another wait, or none, has been ended.
-            wait != waiting.number || entry.agreed.load(Ordering::Acquire) == waiting.number
-        })
+        if let Some(own) = self.entry(rank) {
+            own.agreed.store(own.wait.load(Ordering::Relaxed), Ordering::Release);
+        }
+        ring.iter().filter_map(|waiting| Some((waiting, self.entry_of(waiting.rank)?))).all(
+            |(waiting, entry)| {
+                let wait = entry.wait.load(Ordering::Acquire);
+                // One that is in another wait, or none, has been ended.
+                wait != waiting.number || entry.agreed.load(Ordering::Acquire) == waiting.number
+            },
+        )
     }
 }
