@@ -9,8 +9,6 @@ use syn::{Expr, Macro, Pat, UnOp};
 const PURE: &[&str] = &[
     "abs",
     "abs_diff",
-    "all",
-    "any",
     "as_deref",
     "as_ref",
     "as_slice",
@@ -44,7 +42,6 @@ const PURE: &[&str] = &[
     "eq",
     "filter",
     "filter_map",
-    "find",
     "first",
     "flat_map",
     "flatten",
@@ -100,7 +97,6 @@ const PURE: &[&str] = &[
     "starts_with",
     "step_by",
     "sum",
-    "take",
     "take_while",
     "to_owned",
     "to_string",
@@ -119,6 +115,10 @@ const PURE: &[&str] = &[
     "wrapping_sub",
     "zip",
 ];
+
+/// Methods that take something out of a receiver that is a plain name, an iterator or an `Option`, and would so again;
+/// what they are called on else is new each time.
+const ADVANCE: &[&str] = &["all", "any", "find", "take"];
 
 /// Methods that change elements of their receiver, never how many there are.
 const REARRANGE: &[&str] = &[
@@ -280,6 +280,8 @@ pub enum Effect {
     IterateMut,
     /// It changes, and would change so again if run again.
     Mutate,
+    /// The same, where it is a name and not made for this call.
+    Advance,
     /// Nobody knows.
     Unknown,
 }
@@ -290,6 +292,7 @@ pub fn effect(method: &Ident) -> Effect {
         () if among(PURE, method) => Effect::Pure,
         () if among(REARRANGE, method) => Effect::Rearrange,
         () if among(MUTATE, method) => Effect::Mutate,
+        () if among(ADVANCE, method) => Effect::Advance,
         () if among(ITERATE_MUT, method) => Effect::IterateMut,
         () => Effect::Unknown,
     }
@@ -346,6 +349,17 @@ pub fn root_of(expr: &Expr) -> Option<&Ident> {
         Expr::Index(index) => root_of(&index.expr),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => root_of(&unary.expr),
         other => name_of(other),
+    }
+}
+
+/// The names that places are parts of: the one of a place, and each of those that `(a, b.c) = ..` takes a value apart into.
+pub fn roots_of(places: &Expr) -> Vec<&Ident> {
+    match strip(places) {
+        Expr::Tuple(tuple) => tuple.elems.iter().flat_map(roots_of).collect(),
+        Expr::Array(array) => array.elems.iter().flat_map(roots_of).collect(),
+        Expr::Struct(value) => value.fields.iter().flat_map(|field| roots_of(&field.expr)).collect(),
+        Expr::Call(call) => call.args.iter().flat_map(roots_of).collect(),
+        place => root_of(place).into_iter().collect(),
     }
 }
 

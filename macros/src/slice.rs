@@ -13,7 +13,7 @@ use crate::check::idle_fences;
 use crate::collect::{Body, Reason, children, is_err};
 use crate::keepers::Keepers;
 use crate::names::{
-    Effect, bound_by, effect, in_tokens, macro_arguments, mentioned, name_of, root_of, strip,
+    Effect, bound_by, effect, in_tokens, macro_arguments, mentioned, name_of, root_of, roots_of, strip,
 };
 use crate::parse::{Superstep, strip_type};
 use crate::reads::{Ahead, Reads};
@@ -359,7 +359,7 @@ impl Slicer<'_> {
             Expr::Binary(binary) if is_compound(&binary.op) => self.assign(&binary.left, &binary.right, expr),
             Expr::MethodCall(call)
                 if root_of(&call.receiver).is_some_and(|root| self.needed(root).is_some())
-                    && effect(&call.method) == Effect::Mutate =>
+                    && matches!(effect(&call.method), Effect::Mutate | Effect::Advance) =>
             {
                 let need = root_of(&call.receiver).and_then(|root| self.needed(root));
                 if need == Some(Need::Shape) && call.method == "push" {
@@ -401,10 +401,10 @@ impl Slicer<'_> {
     }
 
     fn assign(&mut self, left: &Expr, right: &Expr, whole: &Expr) -> Sliced {
-        let need = root_of(left).and_then(|root| self.needed(root));
+        let need = roots_of(left).into_iter().filter_map(|root| self.needed(root)).max();
         let plain = name_of(left).is_some();
         match need {
-            Some(Need::Value) => {
+            Some(need) if need == Need::Value || root_of(left).is_none() => {
                 let kept = self.keep(whole)?;
                 Ok(quote!(#kept;))
             }
