@@ -2,8 +2,8 @@
 
 use crate::collect::Reason;
 use crate::names::{
-    Effect, bound_by, changes_inside, effect, in_tokens, is_constant, macro_arguments, name_of, root_of, roots_of,
-    strip, text_of,
+    Effect, bound_by, changes_inside, effect, in_tokens, is_constant, macro_arguments, name_of, root_of,
+    roots_of, strip, text_of,
 };
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::slice::Need;
@@ -108,8 +108,7 @@ impl Changes<'_> {
             if matches!(strip_type(&typed.ty), Type::Reference(reference) if is_mut(reference)));
         // What is behind a `&mut` is not copied when it is taken apart.
         let plain = matches!(pat, Pat::Ident(_) | Pat::Type(_) | Pat::Wild(_));
-        let apart =
-            !plain && parts.bind && name_of(value).is_some() && self.references.contains(&name);
+        let apart = !plain && parts.bind && name_of(value).is_some() && self.references.contains(&name);
         if parts.by_mut || reference || apart {
             self.change(pat, &name);
         }

@@ -19,7 +19,7 @@ pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStr
     let (vis, name) = (&superstep.vis, &superstep.sig.ident);
     let cfgs: Vec<&Attribute> = superstep.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let doc = format!("What can be done with the superstep [`{name}`](fn@{name}) without calling it.");
-    let about = about(superstep, body);
+    let about = about(superstep, body, outcome);
     let ahead = match outcome {
         Outcome::Described(slice) => described(superstep, slice, &cfgs),
         Outcome::Dynamic(reason) => dynamic(superstep, reason, &cfgs),
@@ -69,7 +69,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
 }
 
 /// What the runtime is told of a superstep.
-fn about(superstep: &Superstep, body: &Body) -> TokenStream {
+fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let facade = &superstep.facade;
     let ident = &superstep.sig.ident;
     let name = ident.to_string();
@@ -77,6 +77,13 @@ fn about(superstep: &Superstep, body: &Body) -> TokenStream {
     let column = span.start().column as u32 + 1;
     let line = quote_spanned!(span=> ::core::line!());
     let fences = fenced(&body.flow);
+    let dynamic = match outcome {
+        Outcome::Described(_) => quote!(::core::option::Option::None),
+        Outcome::Dynamic(reason) => {
+            let why = because(reason);
+            quote!(::core::option::Option::Some(#why))
+        }
+    };
     quote! {
         #[doc(hidden)]
         pub fn __superstep() -> &'static #facade::__private::Superstep {
@@ -87,10 +94,16 @@ fn about(superstep: &Superstep, body: &Body) -> TokenStream {
                 line: #line,
                 column: #column,
                 fences: #fences,
+                dynamic: #dynamic,
             };
             &SUPERSTEP
         }
     }
+}
+
+/// The line that made a superstep dynamic, and why.
+fn because(reason: &Reason) -> String {
+    format!("line {}: `{}` {}", reason.span.start().line, reason.text, reason.why)
 }
 
 /// An identifier that no user's code can see.
@@ -564,11 +577,8 @@ fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> Token
     let generics = &sig.generics;
     let clause = &generics.where_clause;
     let line = reason.span.start().line;
-    let message = format!(
-        "superstep `{name}` cannot be compiled ahead: line {line}: `{}` {}",
-        reason.text.replace('{', "{{").replace('}', "}}"),
-        reason.why
-    );
+    let why = because(reason).replace('{', "{{").replace('}', "}}");
+    let message = format!("superstep `{name}` cannot be compiled ahead: {why}");
     let label = format!("`{name}` is planned at run time, because of line {line}");
     let note = "it runs as it is; to compile it ahead, let its targets and places follow from its arguments alone, in whole calls on the windows themselves";
     let trait_name = format_ident!("__Ahead");

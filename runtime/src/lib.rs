@@ -9,6 +9,7 @@ pub mod call;
 mod collective;
 pub mod early;
 mod element;
+mod environment;
 mod execute;
 mod explain;
 mod fence;
@@ -18,6 +19,7 @@ pub mod fuzzing;
 #[cfg(test)]
 mod garbled;
 mod habit;
+mod handler;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod job;
 #[doc(hidden)]
@@ -50,6 +52,7 @@ pub use ahead::Compiled;
 pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use element::{Element, ValueAt, element_type};
+pub use handler::ErrorHandler;
 pub use launch::{Process, launch, process};
 pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};

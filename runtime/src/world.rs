@@ -8,6 +8,7 @@ use crate::early::Staged;
 use crate::element::{Element, element_type};
 use crate::explain::Explained;
 use crate::fence::{self, Call, header, kind};
+use crate::handler::{self, ErrorHandler, Handler};
 use crate::lane::Lane;
 use crate::log::Pen;
 use crate::pending::Pending;
@@ -107,6 +108,8 @@ pub(crate) struct WorldCore {
     pub(crate) explained: RefCell<Explained>,
     /// What is done about waits that last.
     pub(crate) stalls: RefCell<Stalls>,
+    /// What is done with errors.
+    pub(crate) handler: Handler,
 }
 
 impl World {
@@ -152,6 +155,7 @@ impl World {
             explains: Cell::new(false),
             explained: RefCell::default(),
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
+            handler: Handler::default(),
         };
         Self { core: Rc::new(core), collectives: Collectives::default() }
     }
@@ -187,7 +191,10 @@ impl World {
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
+        let call = Call { hash: 0, name: Some("World::window"), site: Location::caller() };
+        let window = self.core.handler.tell(self.window_in(len, &call))?;
+        window.on_error(self.core.handler.get());
+        Ok(window)
     }
 
     /// Make a window as a part of `call`.
@@ -234,7 +241,7 @@ impl World {
                 return error(
                     Class::Type,
                     format!(
-                        "this rank's window has elements of {element:?} and rank {rank}'s of {:?}: all ranks must give one type",
+                        "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must give one type",
                         description.element
                     ),
                 );
@@ -279,6 +286,7 @@ impl World {
             wire: RefCell::new(Wire::new(core.size)),
             habit: RefCell::default(),
             notes: RefCell::default(),
+            handler: Handler::default(),
         }))
     }
 
@@ -289,7 +297,9 @@ impl World {
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
-        windows.with(|windows| fence::fence(&self.core, windows, &call, None))
+        windows.with(|windows| {
+            handler::of(&self.core, windows).tell(fence::fence(&self.core, windows, &call, None))
+        })
     }
 
     /// [`fence`](Self::fence), with what the program promises.
@@ -299,7 +309,27 @@ impl World {
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
-        windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
+        windows.with(|windows| {
+            handler::of(&self.core, windows).tell(fence::fence_with(&self.core, windows, &call, assertions))
+        })
+    }
+
+    /// What is done with an error of this world's calls before the call returns it: nothing, unless set. Such calls are all
+    /// on the world itself, and fences and supersteps of several windows; what is called on one window, its fences and
+    /// supersteps among them, is that window's ([`Window::on_error`]). Each error is told once, to the handler of the call
+    /// that found it, on the rank that returns it.
+    ///
+    /// It holds for this rank; others may do otherwise. Windows that are made and worlds that are split off from here on
+    /// begin with it. A handler can't make an error undone, and can't call anything of the world, which it does not have.
+    /// Errors of `run` itself, of compiling without a world, and of a program's own are nobody's here.
+    ///
+    /// # Cost
+    /// Nothing, where there is no error.
+    ///
+    /// # Source
+    /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal unless set, and windows inherit nothing.
+    pub fn on_error(&self, handler: ErrorHandler) {
+        self.core.handler.set(handler);
     }
 
     /// Whether order is kept in the epochs that end, and the supersteps that are prepared, from here on. All ranks say
@@ -324,7 +354,7 @@ impl World {
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
-        fence::fence(&self.core, &[], &call, None)
+        self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
     }
 
     /// Divide the world: ranks of one colour make a new world, ordered by key, then by rank here. `None` takes no part
@@ -337,17 +367,18 @@ impl World {
     /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
+        let hash = 0x5b ^ u64::from(self.core.made.get()) << 8;
+        let call = Call { hash, name: Some("World::split"), site: Location::caller() };
+        self.core.handler.tell(self.split_in(colour, key, &call))
+    }
+
+    fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = &self.core;
         let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
-        let call = Call {
-            hash: 0x5b ^ u64::from(number) << 8,
-            name: Some("World::split"),
-            site: Location::caller(),
-        };
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());
-        let all = core.meet(&call, |_| mine.to_vec())?;
+        let all = core.meet(call, |_| mine.to_vec())?;
         core.made.set(number + 1);
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (rank, bytes) in all.iter().enumerate() {
@@ -380,7 +411,7 @@ impl World {
                 Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
             }
         }
-        let all = core.meet(&call, |_| founded.clone())?;
+        let all = core.meet(call, |_| founded.clone())?;
         let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
         let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
         if let Some(&founder) = members.iter().find(refused) {
@@ -414,6 +445,7 @@ impl World {
         world.core.supersteps.check(core.supersteps.checks());
         world.core.plans.set(core.plans.get());
         world.core.explains.set(core.explains.get());
+        world.on_error(core.handler.get());
         world.core.order.set(core.order.get());
         let Stalls { settings, waits } = &*core.stalls.borrow();
         *world.core.stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
@@ -458,6 +490,11 @@ impl World {
     }
 
     pub(crate) fn leave(&self, how: Leave) {
+        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        let how = match (how, self.core.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (how, _) => how,
+        };
         self.core.endpoint.borrow_mut().leave(how);
     }
 }

@@ -189,6 +189,7 @@ static SUPERSTEP: Superstep = Superstep {
     line: line!(),
     column: column!(),
     fences: false,
+    dynamic: None,
 };
 
 fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fencepost::Result<Left> {
