@@ -3,6 +3,7 @@
 
 use fencepost::transport::SimConfig;
 use fencepost::{Class, Error, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep};
+use std::ffi::OsStr;
 
 fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
@@ -362,6 +363,24 @@ fn run_reads_its_environment_strictly() {
     for other in ["OFF", "", "0"] {
         let said = said(other);
         assert!(said.contains("error") && said.contains("`on` or `off`"), "{said}");
+    }
+}
+
+#[test]
+fn every_variable_is_understood_or_refused_by_its_name() {
+    use std::os::unix::ffi::OsStrExt;
+    let (unknown, no_text) = (OsStr::new("perhaps"), OsStr::from_bytes(b"o\xffn"));
+    let names = ["RANKS", "TRANSPORT", "MODE", "CHECK", "PLAN", "EXPLAIN", "STALL", "DEADLOCK"];
+    for (name, value) in names.iter().flat_map(|name| [(name, unknown), (name, no_text)]) {
+        let name = format!("FENCEPOST_{name}");
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "in_an_environment", "--nocapture"])
+            .envs([("FENCEPOST_RANKS", "2"), ("FENCEPOST_TRANSPORT", "sim"), ("FENCEPOST_PLAN", "on")])
+            .env(&name, value)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("error Arg") && said.contains(&name), "{name}={value:?}: {said}");
     }
 }
 
