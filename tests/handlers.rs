@@ -181,6 +181,7 @@ fn a_handler_may_set_another_and_may_panic() {
 
 /// Run by the test below, as a process that ends.
 #[test]
+#[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_a_process_of_its_own() {
     if std::env::var("FENCEPOST_TEST_ABORTS").is_err() {
         return;

@@ -77,6 +77,10 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let column = span.start().column as u32 + 1;
     let line = quote_spanned!(span=> ::core::line!());
     let fences = fenced(&body.flow);
+    let mode = match &superstep.mode {
+        Some(mode) => quote!(::core::option::Option::Some(#facade::Mode::#mode)),
+        None => quote!(::core::option::Option::None),
+    };
     let dynamic = match outcome {
         Outcome::Described(_) => quote!(::core::option::Option::None),
         Outcome::Dynamic(reason) => {
@@ -94,6 +98,7 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
                 line: #line,
                 column: #column,
                 fences: #fences,
+                mode: #mode,
                 dynamic: #dynamic,
             };
             &SUPERSTEP

@@ -587,6 +587,9 @@ fn signatures_that_cannot_be_supersteps_are_refused() {
 fn unknown_options_are_refused() {
     let said = understand(tokens("fast"), tokens(&with_body("Ok(())"))).map(|_| ()).unwrap_err().to_string();
     assert!(said.contains("`prepared = TypeName`"), "{said}");
+    let said =
+        understand(tokens("mode = fast"), tokens(&with_body("Ok(())"))).map(|_| ()).unwrap_err().to_string();
+    assert!(said.contains("no mode: there are aggressive"), "{said}");
 }
 
 #[track_caller]

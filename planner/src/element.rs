@@ -72,18 +72,6 @@ impl ElementType {
     }
 }
 
-/// As Rust writes the type.
-impl std::fmt::Display for ElementType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = |scalar: Scalar| format!("{scalar:?}").to_lowercase();
-        match self.kind {
-            ElementKind::Scalar(scalar) => f.write_str(&name(scalar)),
-            ElementKind::ValueAt(value, index) => write!(f, "ValueAt<{}, {}>", name(value), name(index)),
-            ElementKind::Opaque => write!(f, "a type of {} bytes", self.size),
-        }
-    }
-}
-
 /// An accumulate's operator, named as MPI names it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]

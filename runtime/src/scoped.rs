@@ -46,6 +46,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
     fn got(self, target: Option<usize>, place: Place, site: &'static Location<'static>) -> Result<()> {
         let Some(target) = target else { return Ok(()) };
         let core = self.epoch.window.core();
+        core.world.alive()?;
         let remote = place.datatype(self.into.len());
         core.sizes(self.into.len(), remote.size(), site)?;
         core.check(target, &remote, site)?;

@@ -189,6 +189,7 @@ static SUPERSTEP: Superstep = Superstep {
     line: line!(),
     column: column!(),
     fences: false,
+    mode: None,
     dynamic: None,
 };
 

@@ -145,7 +145,7 @@ impl World {
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::allgather", 6, 0, 0);
-        self.core().handler.tell((|| lists::exchange(self, &call, Deed::Allgather, |_| elements))())
+        self.told(|| lists::exchange(self, &call, Deed::Allgather, |_| elements))
     }
 
     /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.

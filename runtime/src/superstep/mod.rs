@@ -16,6 +16,7 @@ use crate::handler;
 use crate::record::RecordedEpoch;
 use crate::window::WindowCore;
 use crate::world::{Held, Windows, WorldCore};
+use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,8 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
     pub fences: bool,
+    /// The mode that operations without one of their own prefer in it.
+    pub mode: Option<Mode>,
     /// Why it cannot be compiled ahead, with the line; `None` where it can.
     pub dynamic: Option<&'static str>,
 }
@@ -189,6 +192,7 @@ fn begin(
         }
         None => world.supersteps.claim(superstep, claim, windows, world),
     };
+    let modes = superstep.mode.map(|mode| prefer(&held, [mode; 6]));
     let matched = bound.clone();
     let depth =
         world.supersteps.begin(Running { call, superstep, windows: held.clone(), claim, matched, next: 0 });
@@ -197,6 +201,7 @@ fn begin(
         call,
         world: world.clone(),
         windows: held,
+        modes,
         depth,
         bound,
         ended: Cell::new(false),
@@ -225,6 +230,8 @@ pub struct Scope {
     world: Rc<WorldCore>,
     /// Those it was entered with.
     windows: Held,
+    /// The modes that they preferred before, where the superstep has one of its own.
+    modes: Option<[Mode; 6]>,
     depth: usize,
     /// Its plans, where it is prepared.
     bound: Option<Rc<Matched>>,
@@ -256,7 +263,7 @@ impl Scope {
             let ended = self.end(windows, failed);
             if own { ended } else { handler::of(&self.world, windows).tell(ended) }
         });
-        self.world.supersteps.end(self.depth);
+        self.out();
         // A body's own error is returned as it is: what the fence says of it is for the others.
         let value = result?;
         ended?;
@@ -281,7 +288,24 @@ impl Scope {
     }
 }
 
+/// Let `windows` prefer these modes; those that they preferred before.
+fn prefer(windows: &Held, mut modes: [Mode; 6]) -> [Mode; 6] {
+    for (window, mode) in windows.iter().flatten().zip(&mut modes) {
+        *mode = window.mode.replace(*mode);
+        window.allow(window.short.get());
+    }
+    modes
+}
+
 impl Scope {
+    /// What held for the superstep only does no more.
+    fn out(&self) {
+        self.world.supersteps.end(self.depth);
+        if let Some(modes) = self.modes {
+            prefer(&self.windows, modes);
+        }
+    }
+
     /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
     fn nothing_open(&self, windows: &[&WindowCore]) -> Result<()> {
         let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
@@ -300,7 +324,7 @@ impl Drop for Scope {
         if self.left {
             return;
         }
-        self.world.supersteps.end(self.depth);
+        self.out();
         let none: &[&WindowCore] = &[];
         let mut windows: [&WindowCore; 6] = match self.windows.first() {
             Some(Some(first)) => [&**first; 6],
