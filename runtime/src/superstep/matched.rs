@@ -6,7 +6,8 @@
 use crate::fence::Call;
 use crate::prepared::Ready;
 use crate::window::WindowCore;
-use crate::world::{Held, WorldCore};
+use crate::windows::Held;
+use crate::world::WorldCore;
 use fencepost_planner::ids::{Id, WindowId};
 use fencepost_planner::{Class, Error, Result};
 use std::cell::Cell;
