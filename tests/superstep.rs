@@ -231,7 +231,7 @@ fn a_body_with_fences_is_matched_epoch_by_epoch() {
     let compiled = relay::compile(3, |_| Ok((vec![0; 2], 2))).unwrap();
     let apart = compiled.with(Placement::Apart, &Machine::default(), &Options::default()).unwrap();
     apart.save(&path).unwrap();
-    for transport in transports() {
+    for transport in transports([0]) {
         let _: Vec<()> = ranks(3)
             .transport(transport)
             .run(|world| {
@@ -279,7 +279,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_missed_by_all() {
         ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
     };
     for (deed, class) in [(half_way, Class::Other), (too_long, Class::Plan), (panics, Class::Plan)] {
-        for transport in transports() {
+        for transport in transports([0]) {
             let errors: Vec<Error> = ranks(3)
                 .transport(transport)
                 .run(|world| {
