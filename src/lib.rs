@@ -64,7 +64,8 @@
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable: `name::compile(ranks, |rank| ..)` with no world at all,
 //!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
 //! - **A [`Mode`]** is how bytes travel; `auto` chooses by the [`Machine`] model, and the result has the same bits in each.
-//! - **An [`Error`]** has MPI's [`Class`], says what was given and what was allowed, where, and what [`State`] is left.
+//! - **An [`Error`]** has MPI's [`Class`], says what was given and what was allowed, where, and what [`State`] is left. A world or
+//!   a window may have an [`ErrorHandler`], which sees it first.
 //!
 //! # The map
 //!

@@ -125,6 +125,35 @@ fn a_prepared_superstep_is_told_by_its_plan() -> Result<()> {
     Ok(())
 }
 
+fn helper(u: &mut Window<i64>) -> Result<()> {
+    u.put([1]).to(0, 0)
+}
+
+#[superstep]
+fn helped(u: &mut Window<i64>) -> Result<()> {
+    helper(u)
+}
+
+#[test]
+fn a_superstep_that_cannot_be_compiled_says_which_line_made_it_so() -> Result<()> {
+    let texts = told(ranks(2), |world| {
+        let mut u = world.window::<i64>(1)?;
+        helped(&mut u)?;
+        Ok(world.explain_last())
+    })?;
+    says(
+        &texts[0],
+        &["superstep helped", ": dynamic", "not compiled ahead: line", "`helper(u)` hands the window"],
+    );
+    let texts = told(ranks(2), |world| {
+        let mut u = world.window::<i64>(6)?;
+        shift(&mut u, 0)?;
+        Ok(world.explain_last())
+    })?;
+    assert!(!texts[0].contains("not compiled ahead"), "{}", texts[0]);
+    Ok(())
+}
+
 #[test]
 fn nothing_is_kept_where_nobody_asked_and_that_is_said() -> Result<()> {
     ranks(1).run::<(), ()>(|world| {

@@ -321,7 +321,9 @@ fn dropped_windows_are_missed_at_the_fence_and_kept_for_those_who_read() -> Resu
 }
 
 #[test]
-fn unknown_environment_values_and_empty_worlds_are_refused() {
+fn unknown_environment_values_and_worlds_of_no_or_too_many_ranks_are_refused() {
+    let crowd = ranks(usize::MAX).run::<(), ()>(|_| Ok(())).unwrap_err();
+    assert_eq!(crowd.class(), Class::Arg, "{crowd}");
     assert_eq!(ranks(0).run::<(), ()>(|_| Ok(())).expect_err("no ranks").class(), Class::Arg);
     let error = "fast".parse::<fencepost::Mode>().expect_err("no such mode");
     assert!(error.message().contains("aggregated"), "{error}");

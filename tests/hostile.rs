@@ -358,3 +358,56 @@ fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
         }
     }
 }
+
+#[superstep]
+fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    u.put([1]).to(0, 0)?;
+    v.put([1]).to(0, 0)
+}
+
+/// Of a world of other ranks, a window has not even the parts that this one has.
+#[test]
+fn windows_of_different_worlds_are_not_fenced_together() {
+    for ranks in worlds(3) {
+        let _: Vec<()> = ranks
+            .run(|world| {
+                let Some(part) = world.split(Some(world.rank() as u32), 0)? else {
+                    panic!("all have a colour")
+                };
+                let mut whole = world.window::<u64>(2)?;
+                let mut own = part.window::<u64>(2)?;
+                for misuse in 0..5 {
+                    own.put([7]).to(0, 0)?;
+                    whole.put([7]).to(0, 0)?;
+                    let error = match misuse {
+                        0 => world.fence(&mut own),
+                        1 => world.fence((&mut own, &mut whole)),
+                        2 => part.fence((&mut own, &mut whole)),
+                        misuse => {
+                            own.fence()?;
+                            whole.fence()?;
+                            own[0] = 0;
+                            whole.fill(0);
+                            if misuse == 3 {
+                                across(&mut own, &mut whole)
+                            } else {
+                                across(&mut whole, &mut own)
+                            }
+                        }
+                    };
+                    let error = error.unwrap_err();
+                    assert_eq!(error.class(), Class::Win, "{misuse}: {error}");
+                    assert_eq!((own[0], whole[0]), (0, 0), "nothing is applied");
+                    own.fence()?;
+                    whole.fence()?;
+                    assert_eq!(
+                        (own[0], whole[0]),
+                        (0, if misuse == 0 { 7 * u64::from(world.rank() == 0) } else { 0 })
+                    );
+                    whole.fill(0);
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+}

@@ -3,6 +3,7 @@
 
 use fencepost::transport::SimConfig;
 use fencepost::{Class, Error, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep};
+use std::ffi::OsStr;
 
 fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
@@ -365,6 +366,24 @@ fn run_reads_its_environment_strictly() {
     }
 }
 
+#[test]
+fn every_variable_is_understood_or_refused_by_its_name() {
+    use std::os::unix::ffi::OsStrExt;
+    let (unknown, no_text) = (OsStr::new("perhaps"), OsStr::from_bytes(b"o\xffn"));
+    let names = ["RANKS", "TRANSPORT", "MODE", "CHECK", "PLAN", "EXPLAIN", "STALL", "DEADLOCK"];
+    for (name, value) in names.iter().flat_map(|name| [(name, unknown), (name, no_text)]) {
+        let name = format!("FENCEPOST_{name}");
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "in_an_environment", "--nocapture"])
+            .envs([("FENCEPOST_RANKS", "2"), ("FENCEPOST_TRANSPORT", "sim"), ("FENCEPOST_PLAN", "on")])
+            .env(&name, value)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("error Arg") && said.contains(&name), "{name}={value:?}: {said}");
+    }
+}
+
 /// What is staged for gets of single elements is of one epoch: the next may have gets that are copied straight.
 #[test]
 fn gets_of_single_elements_leave_nothing_to_the_epoch_after_them() -> Result<()> {
@@ -379,6 +398,48 @@ fn gets_of_single_elements_leave_nothing_to_the_epoch_after_them() -> Result<()>
         u.fence()?;
         assert_eq!(u[4..8], [8, 9, 10, 11].map(|at| 100 * peer as u64 + at));
         assert_eq!(u[0], 100 * peer as u64 + 9);
+        Ok(())
+    })
+}
+
+#[superstep(mode = aggressive)]
+fn early(u: &mut Window<u32>, values: &[u32; 2]) -> Result<()> {
+    let to = (u.rank() + 1) % u.size();
+    u.put(values).to(to, 0)?;
+    u.put(values).mode(Mode::Aggregated).to(to, 2)
+}
+
+#[superstep]
+fn late(u: &mut Window<u32>, values: &[u32; 2]) -> Result<()> {
+    u.put(values).to((u.rank() + 1) % u.size(), 0)
+}
+
+/// The mode of the attribute comes before that of the window, and after that of the call.
+#[test]
+fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
+    let compiled = early::compile(2, |_| Ok([0; 2]))?;
+    let modes = |compiled: &fencepost::Compiled| -> Vec<Mode> {
+        let patterns = compiled.patterns()[0].classes.values();
+        patterns.flat_map(|pattern| pattern.operations.values().map(|operation| operation.mode)).collect()
+    };
+    assert_eq!(modes(&compiled)[..2], [Mode::Aggressive, Mode::Aggregated]);
+    assert!(compiled.explain().contains("aggressive"), "{}", compiled.explain());
+    assert_eq!(modes(&late::compile(2, |_| Ok([0; 2]))?)[0], Mode::Auto);
+    // While calls are compared with the pattern nothing leaves early: the first time on each rank.
+    apart(2, Mode::Aggregated).check(false).explain(true).run(|world| {
+        let mut u = world.window::<u32>(4)?;
+        u.set_mode(Mode::Pipelined);
+        early(&mut u, &[1, 2])?;
+        let before = world.traffic().messages;
+        early(&mut u, &[1, 2])?;
+        let said = world.explain_last();
+        assert!(said.contains("early: 1 messages had left"), "{said}");
+        assert!(said.contains("aggressive") && said.contains("aggregated"), "{said}");
+        assert_eq!(world.traffic().messages - before, 2);
+        late(&mut u, &[3, 4])?;
+        let said = world.explain_last();
+        assert!(said.contains("pipelined") && !said.contains("aggressive"), "{said}");
+        assert_eq!(u[..], [3, 4, 1, 2]);
         Ok(())
     })
 }

@@ -4,7 +4,7 @@
 mod transports;
 
 use fencepost::prelude::*;
-use fencepost::{Recorder, World, ranks};
+use fencepost::{Machine, Options, Placement, Recorder, World, ranks};
 use transports::transports;
 
 /// Fill this block's halo from the blocks around it.
@@ -199,6 +199,109 @@ fn a_superstep_with_values_takes_them_anew_each_time() {
                 Ok(())
             })
             .unwrap();
+    }
+}
+
+/// Three epochs of values: two of both windows' own, in turn, and one of both.
+#[superstep]
+fn relay(
+    u: &mut Window<u32>,
+    v: &mut Window<u32>,
+    world: &World,
+    values: &[u32],
+    #[uniform] rounds: usize,
+) -> Result<u32> {
+    let next = (u.rank() + 1) % u.size();
+    let mut sum = 0;
+    for round in 0..rounds {
+        v.put([values[1] + round as u32]).to(next, round)?; // waits for the last fence
+        let ticket = u.fetch(next, 0)?;
+        u.put(&values[..1]).to(next, 2)?;
+        u.fence()?;
+        sum += ticket.take().map_or(0, |elements| elements[0]) + u[2];
+    }
+    u.accumulate(&[sum], Op::Sum).to(next, 1)?;
+    world.fence((u, v))?;
+    Ok(sum)
+}
+
+#[test]
+fn a_body_with_fences_is_matched_epoch_by_epoch() {
+    let path = std::env::temp_dir().join(format!("fencepost-relay-{}.plan", std::process::id()));
+    let compiled = relay::compile(3, |_| Ok((vec![0; 2], 2))).unwrap();
+    let apart = compiled.with(Placement::Apart, &Machine::default(), &Options::default()).unwrap();
+    apart.save(&path).unwrap();
+    for transport in transports([0]) {
+        let _: Vec<()> = ranks(3)
+            .transport(transport)
+            .run(|world| {
+                let window = || world.window::<u32>(4);
+                let [mut plain, mut beside] = [window()?, window()?];
+                let [mut u, mut v] = [window()?, window()?];
+                let mut prepared = relay::prepare(world, &[0, 0], 2)?;
+                let mut loaded = relay::load(world, &path, &[0, 0], 2)?;
+                for time in 0..4 {
+                    let values = [10 * world.rank() as u32 + time, 100 + time];
+                    let expected = relay(&mut plain, &mut beside, world, &values, 2)?;
+                    let halo = if time % 2 == 0 { &mut prepared } else { &mut loaded };
+                    assert_eq!(halo.run(&mut u, &mut v, world, &values, 2)?, expected);
+                    assert_eq!((&u[..], &v[..]), (&plain[..], &beside[..]), "time {time}");
+                }
+                assert_eq!(v[..2], [103, 104]);
+                Ok(())
+            })
+            .unwrap();
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[superstep]
+fn in_two(u: &mut Window<u32>, values: &[u32], fails: bool) -> Result<()> {
+    let next = (u.rank() + 1) % u.size();
+    u.put(&values[..1]).to(next, 0)?;
+    u.fence()?;
+    if fails {
+        return Err(Error::new(Class::Other, "half way"));
+    }
+    u.put(&values[1..]).to(next, 1)?;
+    u.fence()
+}
+
+#[test]
+fn a_body_that_leaves_the_plan_between_its_fences_is_missed_by_all() {
+    let half_way: fn(&mut Window<u32>, &mut in_two_prepared, bool) -> Result<()> =
+        |u, prepared, odd| prepared.run(u, &[1, 2], odd);
+    let too_long: fn(&mut Window<u32>, &mut in_two_prepared, bool) -> Result<()> =
+        |u, prepared, odd| prepared.run(u, if odd { &[1, 2, 3] } else { &[1, 2] }, false);
+    let panics: fn(&mut Window<u32>, &mut in_two_prepared, bool) -> Result<()> = |u, prepared, odd| {
+        let run = || prepared.run(u, if odd { &[1] } else { &[1, 2] }, false);
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
+    };
+    for (deed, class) in [(half_way, Class::Other), (too_long, Class::Plan), (panics, Class::Plan)] {
+        for transport in transports([0]) {
+            let errors: Vec<Error> = ranks(3)
+                .transport(transport)
+                .run(|world| {
+                    let mut u = world.window::<u32>(3)?;
+                    let mut prepared = in_two::prepare(world, &[0, 0], false)?;
+                    prepared.run(&mut u, &[5, 6], false)?;
+                    let mut ended = deed(&mut u, &mut prepared, world.rank() == 1);
+                    if world.rank() == 1 {
+                        assert_eq!(u[0], 1, "the first epoch is over");
+                    }
+                    // Who was not to wait for rank 1 in that run does in the next.
+                    while ended.is_ok() {
+                        ended = prepared.run(&mut u, &[1, 2], false);
+                    }
+                    ended.map_or_else(Ok, |()| unreachable!("it was an error"))
+                })
+                .unwrap();
+            assert_eq!(errors[1].class(), class, "{}", errors[1]);
+            for error in [&errors[0], &errors[2]] {
+                assert!(error.world_ended() && error.to_string().contains("rank 1"), "{error}");
+            }
+        }
     }
 }
 

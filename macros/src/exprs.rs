@@ -93,6 +93,17 @@ pub fn root_of(expr: &Expr) -> Option<&Ident> {
     }
 }
 
+/// The names that places are parts of: the one of a place, and each of those that `(a, b.c) = ..` takes a value apart into.
+pub fn roots_of(places: &Expr) -> Vec<&Ident> {
+    match strip(places) {
+        Expr::Tuple(tuple) => tuple.elems.iter().flat_map(roots_of).collect(),
+        Expr::Array(array) => array.elems.iter().flat_map(roots_of).collect(),
+        Expr::Struct(value) => value.fields.iter().flat_map(|field| roots_of(&field.expr)).collect(),
+        Expr::Call(call) => call.args.iter().flat_map(roots_of).collect(),
+        place => root_of(place).into_iter().collect(),
+    }
+}
+
 /// A name that a pattern binds.
 pub struct Bound {
     pub name: Ident,

@@ -7,8 +7,6 @@ use syn::{Expr, Macro};
 const PURE: &[&str] = &[
     "abs",
     "abs_diff",
-    "all",
-    "any",
     "as_deref",
     "as_ref",
     "as_slice",
@@ -42,7 +40,6 @@ const PURE: &[&str] = &[
     "eq",
     "filter",
     "filter_map",
-    "find",
     "first",
     "flat_map",
     "flatten",
@@ -98,7 +95,6 @@ const PURE: &[&str] = &[
     "starts_with",
     "step_by",
     "sum",
-    "take",
     "take_while",
     "to_owned",
     "to_string",
@@ -117,6 +113,10 @@ const PURE: &[&str] = &[
     "wrapping_sub",
     "zip",
 ];
+
+/// Methods that take something out of a receiver that is a plain name, an iterator or an `Option`, and would so again;
+/// what they are called on else is new each time.
+const ADVANCE: &[&str] = &["all", "any", "find", "take"];
 
 /// Methods that change elements of their receiver, never how many there are.
 const REARRANGE: &[&str] = &[
@@ -278,6 +278,8 @@ pub enum Effect {
     IterateMut,
     /// It changes, and would change so again if run again.
     Mutate,
+    /// The same, where it is a name and not made for this call.
+    Advance,
     /// Nobody knows.
     Unknown,
 }
@@ -288,6 +290,7 @@ pub fn effect(method: &Ident) -> Effect {
         () if among(PURE, method) => Effect::Pure,
         () if among(REARRANGE, method) => Effect::Rearrange,
         () if among(MUTATE, method) => Effect::Mutate,
+        () if among(ADVANCE, method) => Effect::Advance,
         () if among(ITERATE_MUT, method) => Effect::IterateMut,
         () => Effect::Unknown,
     }

@@ -46,7 +46,9 @@ use proc_macro2::TokenStream;
 ///
 /// # Options
 /// `#[superstep(crate = path)]`: where the facade is, if not at `::fencepost`. `#[superstep(prepared = Name)]`: a name
-/// for the type that `prepare` and `load` return, to keep it in a struct of your own.
+/// for the type that `prepare` and `load` return, to keep it in a struct of your own. `#[superstep(mode = direct)]` (or
+/// `aggressive`, `aggregated`, `pipelined`): the mode that operations without one of their own prefer here, before that
+/// of their window and of the environment.
 ///
 /// `#[uniform]` on a parameter promises that all ranks pass the same value: fences may then stand under conditions and
 /// bounds made of it. The promise is checked: a hash of the values is part of every synchronisation.

@@ -30,7 +30,10 @@ pub const UNIFORM_WINDOW: &str =
     "`#[uniform]` is for parameters that have the same value on all ranks; a window never has: remove it";
 pub const UNIFORM_PATTERN: &str =
     "a `#[uniform]` parameter needs a plain name: write `name: Type` and take it apart in the body";
-pub const OPTION: &str = "unknown option: there are `crate = path::to::fencepost` and `prepared = TypeName`";
+pub const OPTION: &str =
+    "unknown option: there are `crate = path::to::fencepost`, `prepared = TypeName` and `mode = direct`";
+pub const MODE: &str =
+    "no mode: there are aggressive, aggregated, pipelined and direct; leave the option out for auto";
 
 pub const NOT_UNIFORM_FENCE: &str = "this fence may not be reached by all ranks";
 pub const JUMP_IN_FENCED_LOOP: &str = "this jump may skip a fence on some ranks only";

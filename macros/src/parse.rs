@@ -15,6 +15,8 @@ pub struct Superstep {
     pub facade: Path,
     /// What the user calls the prepared superstep's type, if they want to name it.
     pub prepared: Option<Ident>,
+    /// The mode that its operations prefer, as `Mode` names it.
+    pub mode: Option<Ident>,
     pub attrs: Vec<Attribute>,
     pub vis: Visibility,
     /// As written, without `#[uniform]`.
@@ -101,6 +103,7 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     Ok(Superstep {
         facade: options.facade,
         prepared: options.prepared,
+        mode: options.mode,
         attrs,
         vis,
         sig,
@@ -115,10 +118,11 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
 struct Options {
     facade: Path,
     prepared: Option<Ident>,
+    mode: Option<Ident>,
 }
 
 fn read_options(tokens: TokenStream) -> Result<Options> {
-    let mut options = Options { facade: syn::parse_quote!(::fencepost), prepared: None };
+    let mut options = Options { facade: syn::parse_quote!(::fencepost), prepared: None, mode: None };
     let parser = syn::meta::parser(|meta| {
         if meta.path.is_ident("crate") {
             options.facade = meta.value()?.call(Path::parse_mod_style)?;
@@ -126,12 +130,27 @@ fn read_options(tokens: TokenStream) -> Result<Options> {
         } else if meta.path.is_ident("prepared") {
             options.prepared = Some(meta.value()?.parse()?);
             Ok(())
+        } else if meta.path.is_ident("mode") {
+            options.mode = Some(mode(&meta.value()?.parse()?)?);
+            Ok(())
         } else {
             Err(meta.error(OPTION))
         }
     });
     syn::parse::Parser::parse2(parser, tokens)?;
     Ok(options)
+}
+
+/// The variant of `Mode` that `#[superstep(mode = word)]` means.
+fn mode(word: &Ident) -> Result<Ident> {
+    let variant = match word.to_string().as_str() {
+        "aggressive" => "Aggressive",
+        "aggregated" => "Aggregated",
+        "pipelined" => "Pipelined",
+        "direct" => "Direct",
+        _ => return Err(Error::new_spanned(word, MODE)),
+    };
+    Ok(Ident::new(variant, word.span()))
 }
 
 fn refuse_signature(sig: &Signature) -> Result<()> {

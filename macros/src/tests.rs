@@ -376,6 +376,83 @@ fn an_unknown_change_of_what_feeds_a_target_makes_it_dynamic() {
 }
 
 #[test]
+fn assignments_that_take_a_value_apart_are_followed() {
+    assert_slice(
+        "let (mut a, mut b) = (n, 0);
+         (a, b) = (b, a);
+         [places[0], _] = [a, 1];
+         Pair { x: a } = pair;
+         u.put(0..1).to(a, places[0])?;
+         Ok(())",
+        "let (mut a, mut b) = (n, 0);
+         (a, b) = (b, a);
+         [places[0], _] = [a, 1];
+         Pair { x: a } = pair;
+         u.put(0..1).to(a, places[0])?;",
+    );
+    assert_dynamic(
+        "let (mut a, mut x) = (n, 0.0);\n(a, x) = (1, u[0]);\nu.put(0..1).to(a, 0)?;\nOk(())",
+        3,
+        "u[0]",
+        "reads a window's elements",
+    );
+    assert_dynamic(
+        "let mut a = n;\nlist.iter().for_each(|i| (a, _) = (*i, 0));\nu.put(0..1).to(a, 0)?;\nOk(())",
+        3,
+        "(a, _) = (*i, 0)",
+        "may change `a`",
+    );
+}
+
+#[test]
+fn what_takes_something_out_is_followed() {
+    assert_slice(
+        "let mut to = Some(n);
+         to.take();
+         let mut rest = list.iter();
+         let seen = rest.any(|place| *place == 3);
+         if let Some(to) = to {
+             for at in rest {
+                 u.put(0..1).to(to, *at)?;
+             }
+         }
+         Ok(())",
+        "let mut to = Some(n);
+         to.take();
+         let mut rest = list.iter();
+         let seen = rest.any(|place| *place == 3);
+         if let Some(to) = to {
+         for at in rest {
+         u.put(0..1).to(to, *at)?;
+         }
+         }",
+    );
+}
+
+#[test]
+fn a_name_for_a_part_of_what_feeds_a_target_makes_it_dynamic() {
+    let why = "may change `to`";
+    for body in [
+        "let mut to = Some(n);\nif let Some(ref mut at) = to { *at += 1; }\nu.put(0..1).to(to, 0)?;\nOk(())",
+        "let mut to = Some(n);\nmatch to { Some(ref mut at) => *at += 1, None => {} }\nu.put(0..1).to(to, 0)?;\nOk(())",
+        "let mut to = (n, 0);\nlet (ref mut at, _) = to;\n*at += 1;\nu.put(0..1).to(to.0, 0)?;\nOk(())",
+    ] {
+        let said = dynamic(&with_body(body));
+        assert!(said.contains(why), "{said}");
+    }
+    for body in [
+        "let Field { at, .. } = to; *at += 1; u.put(0..1).to(to.at, 0)?; Ok(())",
+        "if let Field { at: Some(at), .. } = to { *at += 1; } u.put(0..1).to(to.at, 0)?; Ok(())",
+        "match to { Field { at, .. } => *at += 1 } u.put(0..1).to(to.at, 0)?; Ok(())",
+        "let other: &mut Field = to; other.at += 1; u.put(0..1).to(to.at, 0)?; Ok(())",
+        "unsafe { *(&raw mut to.at) += 1; } u.put(0..1).to(to.at, 0)?; Ok(())",
+    ] {
+        let said = dynamic(&format!("fn f(u: &mut Window<f64>, to: &mut Field) -> Result<()> {{ {body} }}"));
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn a_read_of_window_data_that_feeds_a_target_makes_it_dynamic() {
     let why = "reads a window's elements";
     assert_dynamic("u.put(0..1).to(u[0] as usize, 1)?;\nOk(())", 2, "u[0]", why);
@@ -510,6 +587,9 @@ fn signatures_that_cannot_be_supersteps_are_refused() {
 fn unknown_options_are_refused() {
     let said = understand(tokens("fast"), tokens(&with_body("Ok(())"))).map(|_| ()).unwrap_err().to_string();
     assert!(said.contains("`prepared = TypeName`"), "{said}");
+    let said =
+        understand(tokens("mode = fast"), tokens(&with_body("Ok(())"))).map(|_| ()).unwrap_err().to_string();
+    assert!(said.contains("no mode: there are aggressive"), "{said}");
 }
 
 #[track_caller]
@@ -539,6 +619,8 @@ fn a_fence_that_some_ranks_may_not_reach_is_refused() {
         "let half = n / 2; if half > 1 { u.fence()?; } u.fence()?; Ok(())",
         "let mut i = 0; if n > 1 { i = 2; } while i < 3 { i += 1; u.fence()?; } u.fence()?; Ok(())",
         "if helper() { u.fence()?; } u.fence()?; Ok(())",
+        "let (mut i, mut k) = (0, 3); (k, _) = (n, 0); while i < k { i += 1; u.fence()?; } u.fence()?; Ok(())",
+        "let mut k = Some(3); if n > 1 { k.take(); } if k.is_some() { u.fence()?; } u.fence()?; Ok(())",
         "n > 1 && u.fence().is_ok(); u.fence()?; Ok(())",
     ] {
         refused(body, "may not be reached by all ranks");
@@ -557,6 +639,8 @@ fn a_fence_under_what_all_ranks_know_is_accepted() {
         "for _ in 0..steps.min(3) { u.fence()?; if steps > 2 { break; } } u.fence()?; Ok(())",
         "let (a, half) = (n, steps / 2); if half == 0 { u.fence()?; } u.fence()?; Ok(())",
         "let mut i = 0; loop { i += 1; u.fence()?; if i == steps { break; } } Ok(())",
+        "for _ in (0..steps).take(2) { u.fence()?; } Ok(())",
+        "let mut k = Some(steps); k.take(); if k.is_some() { u.fence()?; } u.fence()?; Ok(())",
     ] {
         accepted(body);
     }

@@ -2,7 +2,7 @@
 //! locals made of these alone.
 
 use crate::chain::Scope;
-use crate::exprs::{bound_by, children, is_compound, is_constant, name_of, root_of, strip};
+use crate::exprs::{bound_by, children, is_compound, is_constant, name_of, root_of, roots_of, strip};
 use crate::known::{Effect, effect, macro_arguments};
 use crate::parse::Superstep;
 use crate::source::text_of;
@@ -75,7 +75,7 @@ impl Uniform {
                 {
                     return None;
                 }
-                if effect(&call.method) != Effect::Pure {
+                if !matches!(effect(&call.method), Effect::Pure | Effect::Advance) {
                     return differs();
                 }
                 self.cause(&call.receiver).or_else(|| call.args.iter().find_map(|arg| self.cause(arg)))
@@ -131,11 +131,9 @@ impl Judge<'_> {
         }
     }
 
-    fn assigned(&mut self, place: &Expr, value: &Expr) {
-        if let Some(root) = root_of(place)
-            && (!self.here || self.uniform.cause(value).is_some())
-        {
-            self.out.insert(root.to_string());
+    fn assigned(&mut self, places: &Expr, value: &Expr) {
+        if !self.here || self.uniform.cause(value).is_some() {
+            self.out.extend(roots_of(places).into_iter().map(ToString::to_string));
         }
     }
 
@@ -184,9 +182,12 @@ impl<'a> Visit<'a> for Judge<'_> {
     }
 
     fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        if effect(&call.method) != Effect::Pure
-            && let Some(root) = root_of(&call.receiver)
-        {
+        let stays = match effect(&call.method) {
+            Effect::Pure => true,
+            Effect::Advance => self.here && call.args.iter().all(|arg| self.uniform.cause(arg).is_none()),
+            _ => false,
+        };
+        if !stays && let Some(root) = root_of(&call.receiver) {
             self.out.insert(root.to_string());
         }
         visit::visit_expr_method_call(self, call);

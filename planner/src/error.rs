@@ -81,6 +81,7 @@ struct Inner {
     site: Option<&'static Location<'static>>,
     state: State,
     world_ended: bool,
+    told: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -95,6 +96,7 @@ impl Error {
             site: None,
             state: State::Unchanged,
             world_ended: false,
+            told: false,
             source: None,
         }))
     }
@@ -141,6 +143,12 @@ impl Error {
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
+    }
+
+    /// Whether no error handler has seen it so far; from here on one has.
+    #[doc(hidden)]
+    pub fn tell_once(&mut self) -> bool {
+        !std::mem::replace(&mut self.0.told, true)
     }
 
     /// MPI's class of this error.

@@ -3,6 +3,7 @@
 use crate::call::WindowKey;
 use crate::element::{Element, element_type};
 use crate::fence::{self, Call};
+use crate::handler::Handler;
 use crate::lane::Lane;
 use crate::log::Pen;
 use crate::pending::Pending;
@@ -28,7 +29,11 @@ impl World {
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
+        let call = Call { hash: 0, name: Some("World::window"), site: Location::caller() };
+        let handler = &self.core().handler;
+        let window = handler.tell(self.window_in(len, &call))?;
+        window.on_error(handler.get());
+        Ok(window)
     }
 
     /// Make a window as a part of `call`.
@@ -75,7 +80,7 @@ impl World {
                 return error(
                     Class::Type,
                     format!(
-                        "this rank's window has elements of {element:?} and rank {rank}'s of {:?}: all ranks must give one type",
+                        "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must give one type",
                         description.element
                     ),
                 );
@@ -120,6 +125,7 @@ impl World {
             wire: RefCell::new(Wire::new(core.size)),
             habit: RefCell::default(),
             notes: RefCell::default(),
+            handler: Handler::default(),
         }))
     }
 }

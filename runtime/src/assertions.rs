@@ -4,7 +4,8 @@ use std::ops::BitOr;
 
 /// What a program promises at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
 ///
-/// A false assertion costs an error or nothing; never memory safety, never wrong bits.
+/// A false assertion costs an error or nothing; never memory safety, never wrong bits. NOPRECEDE and NOSUCCEED are checked
+/// always; whether NOSTORE and NOPUT are true is not looked at.
 ///
 /// # Source
 /// MPI 4.1, section 12.5.5 (Assertions).

@@ -110,7 +110,7 @@ impl WindowCore {
         if element != self.element {
             return Err(self.error(
                 Class::Type,
-                format!("the section is of a window of {element:?}, and this one has {:?}", self.element),
+                format!("the section is of a window of {element}, and this one has {}", self.element),
                 site,
             ));
         }

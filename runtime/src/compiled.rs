@@ -224,14 +224,16 @@ pub(crate) fn describe<A>(
 ) -> Result<Vec<Patterns>> {
     let arguments = RefCell::new(arguments);
     let make = |rank: u32| (arguments.borrow_mut())(rank as usize);
-    let epochs = |rank: u32, given: &A| {
+    let epochs = |rank: u32, given: &A| -> Result<(Vec<RecordedEpoch>, bool)> {
         let recording = Recording::new(rank, ranks);
         let again = || {
             recording.observe();
             make(rank)
         };
         record(&recording, given, &again)?;
-        recording.finish(windows.len(), superstep.fences)
+        let (mut epochs, observed) = recording.finish(windows.len(), superstep.fences)?;
+        prefer(superstep, &mut epochs);
+        Ok((epochs, observed))
     };
     if ranks == 0 {
         return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
@@ -256,4 +258,11 @@ pub(crate) fn describe<A>(
         all.push(patterns);
     }
     Ok(all)
+}
+
+/// Operations without a mode of their own prefer that of the superstep, if it has one.
+pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
+    let Some(mode) = superstep.mode else { return };
+    let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());
+    operations.filter(|operation| operation.mode == Mode::Auto).for_each(|operation| operation.mode = mode);
 }

@@ -153,6 +153,9 @@ fn dynamic(
     let (now, before) = (world.traffic.get(), explained.before);
     let replayed = if world.changed.get() { "dynamic" } else { "replayed" };
     let _ = writeln!(text, "{} on rank {}: {replayed}", call.describe(windows), world.rank);
+    if let Some(why) = world.supersteps.dynamic() {
+        let _ = writeln!(text, "  not compiled ahead: {why}");
+    }
     let waits = match (went.reads || went.read, went.first) {
         (false, _) => "",
         (true, false) => ", and a wait of ranks for those who read their memory",

@@ -11,6 +11,7 @@ mod collective;
 mod compiled;
 pub mod early;
 mod element;
+mod environment;
 mod execute;
 mod explain;
 mod fence;
@@ -20,6 +21,7 @@ pub mod fuzzing;
 #[cfg(test)]
 mod garbled;
 mod habit;
+mod handler;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod job;
 #[doc(hidden)]
@@ -55,6 +57,7 @@ pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use compiled::Compiled;
 pub use element::{Element, ValueAt, element_type};
+pub use handler::ErrorHandler;
 pub use launch::{Process, launch, process};
 pub use record::Recorder;
 pub use run::{Ranks, TransportKind, ranks, run};

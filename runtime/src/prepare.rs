@@ -1,10 +1,11 @@
 //! Supersteps prepared in a world: all ranks describe one, bring its schedules or load them, and agree.
 
-use crate::compiled::{explained, schedule};
+use crate::compiled::{explained, prefer, schedule};
 use crate::fence::Call;
+use crate::handler;
 use crate::prepared::{self, Ready};
-use crate::record::Recording;
-use crate::superstep::Superstep;
+use crate::record::{RecordedEpoch, Recording};
+use crate::superstep::{Matched, Superstep};
 use crate::windows::Windows;
 use crate::world::{World, WorldCore};
 use fencepost_planner::conflicts::{Conflict, conflicts};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 pub struct Prepared {
     superstep: &'static Superstep,
     world: Rc<WorldCore>,
-    epochs: Vec<Rc<Ready>>,
+    epochs: Rc<Matched>,
 }
 
 impl std::fmt::Debug for Prepared {
@@ -47,6 +48,17 @@ impl Drop for Bound {
 }
 
 impl Prepared {
+    /// Of each epoch the windows that are fenced and the plan, until one is an error.
+    fn of(
+        superstep: &'static Superstep,
+        world: &Rc<WorldCore>,
+        epochs: impl Iterator<Item = (Vec<WindowId>, Result<Ready>)>,
+    ) -> Result<Self> {
+        let epochs = epochs.map(|(windows, ready)| Ok((Rc::new(ready?), windows)));
+        let epochs = Rc::new(Matched::of(epochs.collect::<Result<_>>()?));
+        Ok(Self { superstep, world: world.clone(), epochs })
+    }
+
     /// Replay a superstep that is nothing but operations between sections.
     ///
     /// # Errors
@@ -54,7 +66,10 @@ impl Prepared {
     #[track_caller]
     pub fn run<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
-        windows.with(|windows| self.epochs.iter().try_for_each(|ready| ready.replay(windows, &call)))
+        windows.with(|windows| {
+            let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
+            handler::of(&self.world, windows).tell(ran)
+        })
     }
 
     /// Let the superstep that is entered next be this one.
@@ -65,12 +80,13 @@ impl Prepared {
         let world = self.world.clone();
         let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
         if !here {
-            return Err(Error::new(
+            return world.handler.tell(Err(Error::new(
                 Class::Win,
                 "the superstep was prepared in another world than these windows are of",
-            ));
+            )));
         }
-        *world.supersteps.bound.borrow_mut() = self.epochs.first().cloned();
+        self.epochs.rewind();
+        *world.supersteps.bound.borrow_mut() = Some(self.epochs.clone());
         Ok(Bound(world))
     }
 
@@ -86,7 +102,7 @@ impl Prepared {
 
     /// The schedules, one for each epoch.
     pub fn schedules<R>(&self, mut f: impl FnMut(&Verified<Schedule>) -> R) -> Vec<R> {
-        self.epochs.iter().filter_map(|ready| ready.schedule(&mut f)).collect()
+        self.epochs.epochs().filter_map(|ready| ready.schedule(&mut f)).collect()
     }
 }
 
@@ -95,21 +111,18 @@ fn call(superstep: &'static Superstep) -> Call {
     Call { hash: superstep.hash(), name: Some(superstep.name), site: Location::caller() }
 }
 
-/// This rank's own patterns.
+/// This rank's own patterns, one for each epoch, with the windows that are fenced.
 fn own(
     superstep: &'static Superstep,
     world: &WorldCore,
     windows: &[ElementType],
     replays: bool,
     record: impl FnOnce(&Recording) -> Result<()>,
-) -> Result<Vec<Pattern>> {
+) -> Result<Vec<RecordedEpoch>> {
     let recording = Recording::new(world.rank as u32, world.size as u32);
     record(&recording)?;
-    let (epochs, _) = recording.finish(windows.len(), superstep.fences)?;
-    if !replays && (epochs.len() != 1 || superstep.fences) {
-        let message = "a superstep that is matched call by call can be prepared if it has no fence of its own: make one superstep of each epoch";
-        return Err(Error::new(Class::Plan, message));
-    }
+    let (mut epochs, _) = recording.finish(windows.len(), superstep.fences)?;
+    prefer(superstep, &mut epochs);
     let buffer = epochs
         .iter()
         .flat_map(|epoch| epoch.pattern.operations.values())
@@ -122,7 +135,7 @@ fn own(
             );
             Err(Error::new(Class::Plan, message))
         }
-        _ => Ok(epochs.into_iter().map(|epoch| epoch.pattern).collect()),
+        _ => Ok(epochs),
     }
 }
 
@@ -141,9 +154,20 @@ pub fn prepare(
     let world = world.core();
     let call = world.ordered(&call(superstep));
     let own = own(superstep, world, windows, replays, record);
+    world.handler.tell(agree_on(superstep, world, windows, own, &call))
+}
+
+/// All ranks tell their own patterns, and plan them.
+fn agree_on(
+    superstep: &'static Superstep,
+    world: &Rc<WorldCore>,
+    windows: &[ElementType],
+    own: Result<Vec<RecordedEpoch>>,
+    call: &Call,
+) -> Result<Prepared> {
     let message =
         own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
-    let all = world.meet(&call, |_| match &message {
+    let all = world.meet(call, |_| match &message {
         Ok(bytes) => [&[1], &bytes[..]].concat(),
         Err(text) => [&[0], text.as_bytes()].concat(),
     })?;
@@ -173,9 +197,9 @@ pub fn prepare(
         let mut patterns = interned.into_patterns(superstep.name, table.clone());
         patterns.order = world.order.get();
         let schedule = schedule(&patterns, placement, &machine, &options);
-        prepared::agree(world, schedule.map(Arc::new), &call).map(Rc::new)
+        prepared::agree(world, schedule.map(Arc::new), call)
     });
-    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+    Prepared::of(superstep, world, own.into_iter().map(|epoch| epoch.windows).zip(epochs))
 }
 
 /// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
@@ -189,9 +213,11 @@ pub fn adopt(
     schedules: impl IntoIterator<Item = Arc<Verified<Schedule>>>,
 ) -> Result<Prepared> {
     let (world, call) = (world.core(), call(superstep));
-    let epochs =
-        schedules.into_iter().map(|schedule| prepared::agree(world, Ok(schedule), &call).map(Rc::new));
-    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+    let epochs = schedules.into_iter().map(|schedule| {
+        let windows = schedule.windows.iter().map(|(window, _)| window).collect();
+        (windows, prepared::agree(world, Ok(schedule), &call))
+    });
+    Prepared::of(superstep, world, epochs)
 }
 
 /// What `name::load` does.
@@ -210,12 +236,23 @@ pub fn load(
     let world = world.core();
     let call = call(superstep);
     let own = own(superstep, world, windows, replays, record);
+    world.handler.tell(read(superstep, world, path, own, &call))
+}
+
+/// All ranks read a file, and compare it with their own patterns.
+fn read(
+    superstep: &'static Superstep,
+    world: &Rc<WorldCore>,
+    path: &Path,
+    own: Result<Vec<RecordedEpoch>>,
+    call: &Call,
+) -> Result<Prepared> {
     // All ranks take part as often as the superstep has epochs, whatever one of them finds: first they agree on that.
     let word = match &own {
         Ok(own) => (own.len() as u64).to_le_bytes(),
         Err(_) => u64::MAX.to_le_bytes(),
     };
-    let all = world.meet(&call, |_| word.to_vec())?;
+    let all = world.meet(call, |_| word.to_vec())?;
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     if let Some(rank) = all.iter().position(|theirs| theirs[..] != word) {
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
@@ -226,9 +263,10 @@ pub fn load(
         Ok(plans) => plans.into_iter().map(Ok).collect(),
         Err(error) => vec![Err(error)],
     };
-    let epochs = own.iter().zip(plans);
-    let epochs = epochs.map(|(own, plan)| prepared::load(world, path, plan, own, &call).map(Rc::new));
-    Ok(Prepared { superstep, world: world.clone(), epochs: epochs.collect::<Result<_>>()? })
+    let epochs = own.into_iter().zip(plans);
+    let epochs =
+        epochs.map(|(own, plan)| (own.windows, prepared::load(world, path, plan, &own.pattern, call)));
+    Prepared::of(superstep, world, epochs)
 }
 
 /// The plans in a file, one for each of so many epochs.
@@ -249,10 +287,10 @@ fn to_bytes(
     superstep: &Superstep,
     world: &WorldCore,
     windows: &[ElementType],
-    own: &[Pattern],
+    own: &[RecordedEpoch],
 ) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    for pattern in own {
+    for RecordedEpoch { pattern, .. } in own {
         let program = Program {
             pattern: pattern.clone(),
             routes: pattern.operations.values().map(|_| None).collect(),

@@ -5,7 +5,6 @@ use crate::fence::Call;
 use crate::pending::Into as Landing;
 use crate::transport::Transport;
 use crate::window::WindowCore;
-use crate::windows::Held;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
@@ -204,67 +203,37 @@ impl Ready {
         executable.run(&self.world, windows, call)
     }
 
-    /// The body begins: its calls on `windows` are matched.
-    pub(crate) fn begin(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
+    /// A body begins whose calls on `windows` will be matched.
+    pub(crate) fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.world.alive()?;
-        {
-            let executable = self.executable.borrow();
-            executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(
-                windows,
-                call,
-                &self.world,
-            )?;
-        }
+        let executable = self.executable.borrow();
+        executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(windows, call, &self.world)?;
         self.calls.set(0);
         self.landings.borrow_mut().clear();
-        for (i, window) in windows.iter().enumerate() {
-            *window.matching.borrow_mut() = Some((self.clone(), WindowId::new(i)));
-            self.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
-            window.allow(false);
-        }
         Ok(())
     }
 
-    /// The body has unwound: nothing can be matched any more, and the world ends.
-    pub(crate) fn abandon(&self, windows: &[&WindowCore], error: &Error) {
-        self.world.matched.borrow_mut().clear();
-        for window in windows {
-            *window.matching.borrow_mut() = None;
-            window.allow(!window.closed.get());
-        }
-        if let Some(executable) = self.executable.borrow_mut().as_mut() {
+    /// The body has not come to this plan's fence, and the others wait there: the world ends, unless it has.
+    pub(crate) fn abandon(&self, error: &Error) {
+        if let Some(executable) = self.executable.borrow_mut().as_mut()
+            && self.world.alive().is_ok()
+        {
             executable.abandon(&self.world, error);
         }
     }
 
-    /// The body has ended. `entered` are the windows that it began with; it may have moved others into their places.
-    pub(crate) fn end(
-        &self,
-        windows: &[&WindowCore],
-        entered: &Held,
-        call: &Call,
-        result: Result<()>,
-    ) -> Result<()> {
-        self.world.matched.borrow_mut().clear();
-        for window in entered.iter().flatten() {
-            *window.matching.borrow_mut() = None;
-            window.allow(!window.closed.get());
-        }
+    /// The fence of the calls: all of them were made, and the plan is run.
+    ///
+    /// # Errors
+    /// `PLAN` where one is missing; else as a run.
+    pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        executable.check(windows, call, &self.world)?;
         let asked = executable.pattern().operations.len();
-        let result = result.and_then(|()| {
-            if !windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key))
-            {
-                let message = "the body moved other windows into the places of those that it began with";
-                return Err(call.error(&self.world, Class::Win, message));
-            }
-            executable.check(windows, call, &self.world)?;
-            if self.calls.get() == asked {
-                return Ok(());
-            }
+        if self.calls.get() != asked {
             let next = &executable.pattern().operations[OperationId::new(self.calls.get())];
-            Err(call.error(
+            return Err(call.error(
                 &self.world,
                 Class::Plan,
                 format!(
@@ -273,11 +242,7 @@ impl Ready {
                     name(next.kind),
                     next.site
                 ),
-            ))
-        });
-        if let Err(error) = result {
-            executable.abandon(&self.world, &error);
-            return Err(error);
+            ));
         }
         executable.run(&self.world, windows, call)?;
         for (operation, landing, bytes) in self.landings.borrow_mut().drain(..) {

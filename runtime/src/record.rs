@@ -277,7 +277,7 @@ impl<T: Element> Collect<T> for Recorder<T> {
         if let Kind::Accumulate(op) = kind
             && !op.takes(element_type::<T>())
         {
-            let message = format!("{op} is not defined for {:?}", element_type::<T>().kind);
+            let message = format!("{op} is not defined for {}", element_type::<T>());
             return Err(Error::new(Class::Op, message).on_rank(self.shared.rank).at(site));
         }
         let (local, count) = match given {

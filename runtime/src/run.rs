@@ -1,5 +1,6 @@
 //! [`run`] and [`ranks`]: enter a world.
 
+use crate::environment;
 use crate::launch::{launch, process};
 use crate::registry::{Registry, new_world};
 use crate::stall::{Settings, Stall};
@@ -83,10 +84,7 @@ impl TransportKind {
     /// # Errors
     /// `ARG` for what is no transport.
     pub fn from_environment() -> Result<Option<Self>> {
-        let Ok(text) = std::env::var("FENCEPOST_TRANSPORT") else { return Ok(None) };
-        let named =
-            |error: Error| Error::new(Class::Arg, format!("FENCEPOST_TRANSPORT: {}", error.message()));
-        text.parse().map(Some).map_err(named)
+        environment::read("FENCEPOST_TRANSPORT")
     }
 
     /// Whether ranks are processes.
@@ -110,7 +108,8 @@ pub struct Ranks {
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
 ///
-/// It reads no environment: threads that share memory, mode auto, calls compared in debug builds, unless set here.
+/// It reads no environment: threads that share memory, of which there are at most 2048, mode auto, calls compared in debug
+/// builds, unless set here.
 pub fn ranks(size: usize) -> Ranks {
     Ranks {
         size,
@@ -138,11 +137,11 @@ pub fn ranks(size: usize) -> Ranks {
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
 pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<C> {
-    let asked = match std::env::var("FENCEPOST_RANKS") {
-        Ok(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
+    let asked = match environment::text("FENCEPOST_RANKS")? {
+        Some(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
             Error::new(Class::Arg, format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"))
         })?),
-        Err(_) => None,
+        None => None,
     };
     let given = TransportKind::from_environment()?;
     // Who asks for threads gets them, wherever it was started.
@@ -155,45 +154,18 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
             (asked.unwrap_or_else(cores), given.unwrap_or_default())
         }
     };
-    let mode = match std::env::var("FENCEPOST_MODE") {
-        Ok(text) => text.parse()?,
-        Err(_) => Mode::Auto,
-    };
-    let check = match std::env::var("FENCEPOST_CHECK").as_deref() {
-        Err(_) => cfg!(debug_assertions),
-        Ok("off") => false,
-        Ok("mark" | "log" | "mpi") => true,
-        Ok(other) => {
-            return Err(Error::new(
-                Class::Arg,
-                format!("FENCEPOST_CHECK is `{other}`: it may be `off`, `mark`, `log` or `mpi`"),
-            ));
-        }
-    };
-    let plan = match std::env::var("FENCEPOST_PLAN").as_deref() {
-        Err(_) | Ok("on") => true,
-        Ok("off") => false,
-        Ok(other) => {
-            return Err(Error::new(
-                Class::Arg,
-                format!("FENCEPOST_PLAN is `{other}`: it may be `on` or `off`"),
-            ));
-        }
-    };
-    let explain = match std::env::var("FENCEPOST_EXPLAIN").as_deref() {
-        Err(_) | Ok("off") => false,
-        Ok("on") => true,
-        Ok(other) => {
-            return Err(Error::new(
-                Class::Arg,
-                format!("FENCEPOST_EXPLAIN is `{other}`: it may be `on` or `off`"),
-            ));
-        }
-    };
+    let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
+    let checks = [("off", false), ("mark", true), ("log", true), ("mpi", true)];
+    let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
+    let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
+    let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
     let ranks = Ranks { stalls, ..ranks(size) };
     ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain).run(program)
 }
+
+/// Ranks that are threads of one process, at most: each two of them have some memory together, 2 KiB or so.
+const THREADS: usize = 2048;
 
 /// How one rank ended.
 enum End<R> {
@@ -301,6 +273,13 @@ impl Ranks {
         if self.transport.is_of_processes() {
             launch(self.size, &self.transport)?;
             return self.run_as_process(program).map(|value| C::from_iter([value]));
+        }
+        if self.size > THREADS {
+            let message = format!(
+                "{} ranks as threads of one process: there are at most {THREADS}; use processes, or fewer ranks",
+                self.size
+            );
+            return Err(Error::new(Class::Arg, message));
         }
         let registry = Arc::new(Registry::default());
         let id = new_world();

@@ -39,10 +39,15 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
     /// As [`Put::to`](crate::Put::to).
     #[track_caller]
     pub fn from(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()> {
-        let site = Location::caller();
-        let Some(target) = target.into() else { return Ok(()) };
+        let handler = &self.epoch.window.core().handler;
+        handler.tell(self.got(target.into(), place.into(), Location::caller()))
+    }
+
+    fn got(self, target: Option<usize>, place: Place, site: &'static Location<'static>) -> Result<()> {
+        let Some(target) = target else { return Ok(()) };
         let core = self.epoch.window.core();
-        let remote = core.place(target, place.into(), self.into.len(), site)?;
+        core.world.alive()?;
+        let remote = core.place(target, place, self.into.len(), site)?;
         if core.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
@@ -89,10 +94,17 @@ pub(crate) fn run<'env, T: Element, R>(
         Ok(value) => (Some(value), None),
         Err(error) => (None, Some(error)),
     };
-    if failed.is_some() {
+    let own = failed.is_some();
+    if own {
         core.discard();
     }
-    fence::fence(&core.world, &[&**core], call, failed)?;
+    let ended = fence::fence(&core.world, &[&**core], call, failed);
+    // The closure's own error is not of this call's finding.
+    if own {
+        ended?
+    } else {
+        core.handler.tell(ended)?
+    }
     value
         .ok_or_else(|| call.error(&core.world, fencepost_planner::Class::Intern, "a failed epoch ended well"))
 }

@@ -20,17 +20,18 @@ impl World {
     /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
+        let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
+        let call = Call { hash, name: Some("World::split"), site: Location::caller() };
+        self.core().handler.tell(self.split_in(colour, key, &call))
+    }
+
+    fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = self.core();
         let (number, attempt) = (core.made.get(), core.number().wrapping_add(1));
-        let call = Call {
-            hash: 0x5b ^ u64::from(number) << 8,
-            name: Some("World::split"),
-            site: Location::caller(),
-        };
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());
-        let all = core.meet(&call, |_| mine.to_vec())?;
+        let all = core.meet(call, |_| mine.to_vec())?;
         core.made.set(number + 1);
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (rank, bytes) in all.iter().enumerate() {
@@ -63,7 +64,7 @@ impl World {
                 Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
             }
         }
-        let all = core.meet(&call, |_| founded.clone())?;
+        let all = core.meet(call, |_| founded.clone())?;
         let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
         let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
         if let Some(&founder) = members.iter().find(refused) {
@@ -100,6 +101,7 @@ impl World {
         world.core().supersteps.check(core.supersteps.checks());
         world.core().plans.set(core.plans.get());
         world.core().explains.set(core.explains.get());
+        world.on_error(core.handler.get());
         world.core().order.set(core.order.get());
         let Stalls { settings, waits } = &*core.stalls.borrow();
         *world.core().stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };

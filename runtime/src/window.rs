@@ -6,6 +6,7 @@ use crate::element::{Element, element_type};
 use crate::explain::Asked as Noted;
 use crate::fence::{self, Call};
 use crate::habit::Habit;
+use crate::handler::{ErrorHandler, Handler};
 use crate::lane::Lane;
 use crate::log::Pen;
 use crate::outbox::{DISPLACEMENTS, Head, Outbox, Wide, WideSource, code_of};
@@ -80,6 +81,8 @@ pub struct WindowCore {
     pub(crate) habit: RefCell<Habit>,
     /// What was asked for since the last fence, where that is to be explained.
     pub(crate) notes: RefCell<Vec<Noted>>,
+    /// What is done with errors.
+    pub(crate) handler: Handler,
 }
 
 /// What a rank knows of another's part of a window.
@@ -155,6 +158,16 @@ impl<T: Element> Window<T> {
         self.core.allow(self.core.short.get());
     }
 
+    /// What is done with an error of this window's calls before the call returns it: as of the world's that made the
+    /// window, unless set. Such calls are its puts, accumulates and gets, a superstep's included, and the fences and
+    /// supersteps of this window alone; those of several windows are the world's ([`World::on_error`](crate::World::on_error)).
+    ///
+    /// # Source
+    /// MPI 4.1, section 9.3 (MPI_WIN_SET_ERRHANDLER).
+    pub fn on_error(&self, handler: ErrorHandler) {
+        self.core.handler.set(handler);
+    }
+
     /// These elements of this window, as the source of a put or the destination of a get of another window.
     pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
         WindowSection::new(self.core.key, elements.into())
@@ -195,16 +208,23 @@ impl<T: Element> Window<T> {
     /// As [`Put::to`]; `NO_MEM` for more elements of nobody than there is memory for (of a rank, the fence says so).
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
-        let site = Location::caller();
-        let place: Place = place.into();
+        self.core.handler.tell(self.fetched(target.into(), place.into(), Location::caller()))
+    }
+
+    fn fetched(
+        &self,
+        target: Option<usize>,
+        place: Place,
+        site: &'static Location<'static>,
+    ) -> Result<Ticket<T>> {
         let remote = place.clone().datatype(1);
         let ticket = Ticket::new(remote.size());
         if !self.core.short.get() {
             let landing = Landing::Ticket(ticket.slot());
-            self.core.matched(Kind::Get, target.into(), remote, None, &[], Some(landing), site)?;
+            self.core.matched(Kind::Get, target, remote, None, &[], Some(landing), site)?;
             return Ok(ticket);
         }
-        let Some(target) = target.into() else {
+        let Some(target) = target else {
             let len = remote.size().checked_mul(size_of::<T>());
             let Some(len) = len.filter(|&len| ticket.slot().reserve(len)) else {
                 let message = format!("there is no memory for {} elements", remote.size());
@@ -238,7 +258,8 @@ impl<T: Element> Window<T> {
     /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
     #[track_caller]
     pub fn fence(&mut self) -> Result<()> {
-        fence::fence(&self.core.world, &[&*self.core], &Call::fence(Location::caller()), None)
+        let call = Call::fence(Location::caller());
+        self.core.handler.tell(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
     /// [`fence`](Self::fence), with what the program promises.
@@ -249,7 +270,7 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
-        fence::fence_with(&self.core.world, &[&*self.core], &call, assertions)
+        self.core.handler.tell(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
     }
 
     /// A scoped epoch: operations in it may borrow their buffers, and it ends in a fence of this window.
@@ -415,11 +436,7 @@ impl WindowCore {
         if let Kind::Accumulate(op) = kind
             && !op.takes(self.element)
         {
-            return Err(self.error(
-                Class::Op,
-                format!("{op} is not defined for {:?}", self.element.kind),
-                site,
-            ));
+            return Err(self.error(Class::Op, format!("{op} is not defined for {}", self.element), site));
         }
         let remote = self.place(target, place, count, site)?;
         if let Some((window, section)) = &section {
@@ -448,34 +465,9 @@ impl<T: Element> Window<T> {
         let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(element_type::<T>()));
         (fits && takes).then_some(*at)
     }
-}
 
-impl<T: Element> Collect<T> for Window<T> {
-    #[inline(always)]
-    fn send_one(
-        &self,
-        kind: Kind,
-        value: T,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
-        let takes = match kind {
-            Kind::Put => true,
-            Kind::Accumulate(op) => op.takes(element_type::<T>()),
-            Kind::Get => false,
-        };
-        if size_of::<T>() > 8 || !takes {
-            return false;
-        }
-        let Some(lane) = self.lanes.get(target) else { return false };
-        let mut bits = [0u8; 8];
-        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-        let head = Head::new(at as u64, code_of(kind), site);
-        lane.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
-    }
-
-    fn send(
+    /// A put or an accumulate.
+    fn sent(
         &self,
         kind: Kind,
         given: Given<'_, T>,
@@ -520,23 +512,8 @@ impl<T: Element> Collect<T> for Window<T> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
-        let core = &*self.core;
-        let fits = core.short.get()
-            && into < self.len
-            && core.peers.get(target).is_some_and(|peer| at < peer.len)
-            && !core.world.explains.get();
-        if fits {
-            let sequence = core.world.next_sequence();
-            if !core.getting.write(One::new(target, at, into, sequence)) {
-                core.get_where_no_room(target, at, into, sequence);
-            }
-        }
-        fits
-    }
-
-    fn get(
+    /// A get into a section.
+    fn got(
         &self,
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
@@ -562,6 +539,71 @@ impl<T: Element> Collect<T> for Window<T> {
         let get = WideGet { remote, landing, site, mode: self.core.asked(mode) };
         self.core.pending(|pending| pending.push(target, get, sequence));
         Ok(())
+    }
+}
+
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline(always)]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let takes = match kind {
+            Kind::Put => true,
+            Kind::Accumulate(op) => op.takes(element_type::<T>()),
+            Kind::Get => false,
+        };
+        if size_of::<T>() > 8 || !takes {
+            return false;
+        }
+        let Some(lane) = self.lanes.get(target) else { return false };
+        let mut bits = [0u8; 8];
+        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        let head = Head::new(at as u64, code_of(kind), site);
+        lane.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+    }
+
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.core.handler.tell(self.sent(kind, given, target, place, mode, site))
+    }
+
+    #[inline(always)]
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
+        let core = &*self.core;
+        let fits = core.short.get()
+            && into < self.len
+            && core.peers.get(target).is_some_and(|peer| at < peer.len)
+            && !core.world.explains.get();
+        if fits {
+            let sequence = core.world.next_sequence();
+            if !core.getting.write(One::new(target, at, into, sequence)) {
+                core.get_where_no_room(target, at, into, sequence);
+            }
+        }
+        fits
+    }
+
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.core.handler.tell(self.got(into, target, place, mode, site))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::explain::Explained;
 use crate::fence::{self, Call, header, kind};
+use crate::handler::{self, ErrorHandler, Handler};
 use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::stall::Stalls;
@@ -109,6 +110,8 @@ pub(crate) struct WorldCore {
     pub(crate) stalls: RefCell<Stalls>,
     /// The name of each rank's host, for messages; none, where all are on one.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
+    /// What is done with errors.
+    pub(crate) handler: Handler,
 }
 
 impl World {
@@ -159,6 +162,7 @@ impl World {
             explained: RefCell::default(),
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
             hosts: RefCell::default(),
+            handler: Handler::default(),
         };
         Self { core: Rc::new(core), collectives: Collectives::default() }
     }
@@ -191,7 +195,9 @@ impl World {
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
-        windows.with(|windows| fence::fence(&self.core, windows, &call, None))
+        windows.with(|windows| {
+            handler::of(&self.core, windows).tell(fence::fence(&self.core, windows, &call, None))
+        })
     }
 
     /// [`fence`](Self::fence), with what the program promises.
@@ -201,7 +207,27 @@ impl World {
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
-        windows.with(|windows| fence::fence_with(&self.core, windows, &call, assertions))
+        windows.with(|windows| {
+            handler::of(&self.core, windows).tell(fence::fence_with(&self.core, windows, &call, assertions))
+        })
+    }
+
+    /// What is done with an error of this world's calls before the call returns it: nothing, unless set. Such calls are all
+    /// on the world itself, and fences and supersteps of several windows; what is called on one window, its fences and
+    /// supersteps among them, is that window's ([`Window::on_error`](crate::Window::on_error)). Each error is told once, to
+    /// the handler of the call that found it, on the rank that returns it.
+    ///
+    /// It holds for this rank; others may do otherwise. Windows that are made and worlds that are split off from here on
+    /// begin with it. A handler can't make an error undone, and can't call anything of the world, which it does not have.
+    /// Errors of `run` itself, of compiling without a world, and of a program's own are nobody's here.
+    ///
+    /// # Cost
+    /// Nothing, where there is no error.
+    ///
+    /// # Source
+    /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal unless set, and windows inherit nothing.
+    pub fn on_error(&self, handler: ErrorHandler) {
+        self.core.handler.set(handler);
     }
 
     /// Whether order is kept in the epochs that end, and the supersteps that are prepared, from here on. All ranks say
@@ -226,7 +252,7 @@ impl World {
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
-        fence::fence(&self.core, &[], &call, None)
+        self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
     }
 
     /// What this rank has moved so far.
@@ -266,6 +292,11 @@ impl World {
     }
 
     pub(crate) fn leave(&self, how: Leave) {
+        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        let how = match (how, self.core.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (how, _) => how,
+        };
         self.core.endpoint.borrow_mut().leave(how);
     }
 }

@@ -189,6 +189,8 @@ static SUPERSTEP: Superstep = Superstep {
     line: line!(),
     column: column!(),
     fences: false,
+    mode: None,
+    dynamic: None,
 };
 
 fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fencepost::Result<Left> {

@@ -205,12 +205,17 @@ fn datatype(raw: [u8; 5], len: usize) -> Datatype {
         return Datatype::empty();
     }
     let at = a % len;
-    let made = match form % 6 {
+    let made = match form % 8 {
         0 => Datatype::run(at..at + 1),
         1 => Datatype::run(at..at + b % (len - at + 1)),
         2 => Datatype::nest(at as i64, &[(1 + b % 4, c as i64 % 7 - 3)], 1 + d % 2),
         3 => Datatype::nest(at as i64, &[(1 + b % 3, c as i64 % 9 - 4), (1 + d % 3, d as i64 % 5 - 2)], 1),
         4 => Datatype::runs([(at as i64, 1 + b % 2), ((c % len) as i64, d % 3)]),
+        5 => Datatype::runs([(at as i64, 1), ((b % len) as i64, 1)]).repeat(c % 4).every(d as i64 % 7 - 3),
+        6 => Datatype::sequence([
+            Datatype::nest(at as i64, &[(1 + b % 3, 2)], 1),
+            Datatype::nest((c % len) as i64, &[(d % 4, -1)], 1),
+        ]),
         _ => Datatype::elements([at as i64, (b % len) as i64, (c % len) as i64, (d % len) as i64]),
     };
     if made.low() >= 0 && made.high() <= len as i64 { made } else { Datatype::run(at..at + 1) }

@@ -8,6 +8,11 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Attribute;
 
+/// The line that made a superstep dynamic, and why.
+pub(super) fn because(reason: &Reason) -> String {
+    format!("line {}: `{}` {}", reason.span.start().line, reason.text, reason.why)
+}
+
 /// The same names of one whose pattern cannot be had: asking for it is an error that shows why.
 pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, sig, .. } = superstep;
@@ -15,11 +20,8 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
     let generics = &sig.generics;
     let clause = &generics.where_clause;
     let line = reason.span.start().line;
-    let message = format!(
-        "superstep `{name}` cannot be compiled ahead: line {line}: `{}` {}",
-        reason.text.replace('{', "{{").replace('}', "}}"),
-        reason.why
-    );
+    let why = because(reason).replace('{', "{{").replace('}', "}}");
+    let message = format!("superstep `{name}` cannot be compiled ahead: {why}");
     let label = format!("`{name}` is planned at run time, because of line {line}");
     let note = "it runs as it is; to compile it ahead, let its targets and places follow from its arguments alone, in whole calls on the windows themselves";
     let trait_name = format_ident!("__Ahead");

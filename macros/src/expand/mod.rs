@@ -15,7 +15,7 @@ use crate::messages::OTHER_MODE;
 use crate::parse::Superstep;
 use crate::slice::Outcome;
 use described::described;
-use dynamic::dynamic;
+use dynamic::{because, dynamic};
 use function::function;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -27,7 +27,7 @@ pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStr
     let (vis, name) = (&superstep.vis, &superstep.sig.ident);
     let cfgs: Vec<&Attribute> = superstep.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let doc = format!("What can be done with the superstep [`{name}`](fn@{name}) without calling it.");
-    let about = about(superstep, body);
+    let about = about(superstep, body, outcome);
     let ahead = match outcome {
         Outcome::Described(slice) => described(superstep, slice, &cfgs),
         Outcome::Dynamic(reason) => dynamic(superstep, reason, &cfgs),
@@ -77,7 +77,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
 }
 
 /// What the runtime is told of a superstep.
-fn about(superstep: &Superstep, body: &Body) -> TokenStream {
+fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let facade = &superstep.facade;
     let ident = &superstep.sig.ident;
     let name = ident.to_string();
@@ -85,6 +85,17 @@ fn about(superstep: &Superstep, body: &Body) -> TokenStream {
     let column = span.start().column as u32 + 1;
     let line = quote_spanned!(span=> ::core::line!());
     let fences = fenced(&body.flow);
+    let mode = match &superstep.mode {
+        Some(mode) => quote!(::core::option::Option::Some(#facade::Mode::#mode)),
+        None => quote!(::core::option::Option::None),
+    };
+    let dynamic = match outcome {
+        Outcome::Described(_) => quote!(::core::option::Option::None),
+        Outcome::Dynamic(reason) => {
+            let why = because(reason);
+            quote!(::core::option::Option::Some(#why))
+        }
+    };
     quote! {
         #[doc(hidden)]
         pub fn __superstep() -> &'static #facade::__private::Superstep {
@@ -95,6 +106,8 @@ fn about(superstep: &Superstep, body: &Body) -> TokenStream {
                 line: #line,
                 column: #column,
                 fences: #fences,
+                mode: #mode,
+                dynamic: #dynamic,
             };
             &SUPERSTEP
         }

@@ -2,7 +2,7 @@
 
 use super::need::Need;
 use crate::collect::Reason;
-use crate::exprs::{bound_by, in_tokens, is_compound, name_of, root_of, strip};
+use crate::exprs::{bound_by, in_tokens, is_compound, is_constant, name_of, root_of, roots_of, strip};
 use crate::known::{Effect, changes_inside, effect, macro_arguments};
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::source::text_of;
@@ -52,6 +52,23 @@ impl<'a> Visit<'a> for Mutable {
     }
 }
 
+/// What names a pattern gives to parts of a value.
+struct Parts {
+    /// Whether one is `ref mut`.
+    by_mut: bool,
+    /// Whether there is one.
+    bind: bool,
+}
+
+impl<'a> Visit<'a> for Parts {
+    fn visit_pat_ident(&mut self, pat: &'a syn::PatIdent) {
+        self.by_mut |= pat.by_ref.is_some() && pat.mutability.is_some();
+        self.bind |= !is_constant(&pat.ident);
+        visit::visit_pat_ident(self, pat);
+    }
+    fn visit_expr(&mut self, _: &'a Expr) {}
+}
+
 struct Changes<'s> {
     needs: &'s BTreeMap<String, Need>,
     mutable: &'s BTreeSet<String>,
@@ -68,6 +85,31 @@ impl Changes<'_> {
     fn need(&self, place: &Expr) -> Option<(String, Need)> {
         let root = root_of(place)?.to_string();
         self.needs.get(&root).map(|need| (root, *need))
+    }
+
+    /// Something is given to `places` where the slice does not look.
+    fn assigned(&mut self, places: &Expr, at: &impl ToTokens) {
+        let value = |root: &&syn::Ident| self.needs.get(&root.to_string()) == Some(&Need::Value);
+        if self.inside
+            && let Some(root) = roots_of(places).into_iter().find(value)
+        {
+            self.change(at, &root.to_string());
+        }
+    }
+
+    /// A pattern is given `value`: what it binds may be another name for a part of it, which may change it.
+    fn bound(&mut self, pat: &Pat, value: &Expr) {
+        let Some((name, _)) = self.need(value) else { return };
+        let mut parts = Parts { by_mut: false, bind: false };
+        parts.visit_pat(pat);
+        let reference = matches!(pat, Pat::Type(typed)
+            if matches!(strip_type(&typed.ty), Type::Reference(reference) if is_mut(reference)));
+        // What is behind a `&mut` is not copied when it is taken apart.
+        let plain = matches!(pat, Pat::Ident(_) | Pat::Type(_) | Pat::Wild(_));
+        let apart = !plain && parts.bind && name_of(value).is_some() && self.references.contains(&name);
+        if parts.by_mut || reference || apart {
+            self.change(pat, &name);
+        }
     }
 
     fn change(&mut self, at: &impl ToTokens, name: &str) {
@@ -98,7 +140,7 @@ impl<'a> Visit<'a> for Changes<'_> {
             let mutable = self.mutable.contains(&name);
             let unknown = match effect(&call.method) {
                 Effect::Pure => false,
-                Effect::Mutate => mutable && self.inside,
+                Effect::Mutate | Effect::Advance => mutable && self.inside,
                 Effect::Rearrange => mutable && self.inside && need == Need::Value,
                 Effect::IterateMut => mutable && need == Need::Value,
                 Effect::Unknown => mutable,
@@ -121,22 +163,41 @@ impl<'a> Visit<'a> for Changes<'_> {
     }
 
     fn visit_expr_assign(&mut self, assign: &'a syn::ExprAssign) {
-        if self.inside
-            && let Some((name, Need::Value)) = self.need(&assign.left)
-        {
-            self.change(assign, &name);
-        }
+        self.assigned(&assign.left, assign);
         visit::visit_expr_assign(self, assign);
     }
 
     fn visit_expr_binary(&mut self, binary: &'a syn::ExprBinary) {
-        if self.inside
-            && is_compound(&binary.op)
-            && let Some((name, Need::Value)) = self.need(&binary.left)
-        {
-            self.change(binary, &name);
+        if is_compound(&binary.op) {
+            self.assigned(&binary.left, binary);
         }
         visit::visit_expr_binary(self, binary);
+    }
+
+    fn visit_local(&mut self, local: &'a syn::Local) {
+        if let Some(init) = &local.init {
+            self.bound(&local.pat, &init.expr);
+        }
+        visit::visit_local(self, local);
+    }
+
+    fn visit_expr_let(&mut self, condition: &'a syn::ExprLet) {
+        self.bound(&condition.pat, &condition.expr);
+        visit::visit_expr_let(self, condition);
+    }
+
+    fn visit_expr_match(&mut self, select: &'a syn::ExprMatch) {
+        select.arms.iter().for_each(|arm| self.bound(&arm.pat, &select.expr));
+        visit::visit_expr_match(self, select);
+    }
+
+    fn visit_expr_raw_addr(&mut self, address: &'a syn::ExprRawAddr) {
+        if matches!(address.mutability, syn::PointerMutability::Mut(_))
+            && let Some((name, _)) = self.need(&address.expr)
+        {
+            self.change(address, &name);
+        }
+        visit::visit_expr_raw_addr(self, address);
     }
 
     fn visit_expr_closure(&mut self, closure: &'a syn::ExprClosure) {

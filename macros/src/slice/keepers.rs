@@ -1,7 +1,7 @@
 //! What in an expression has to stay in the slice: operations, ways out, and changes of what is needed.
 
 use super::need::{Known, Need};
-use crate::exprs::{is_compound, is_err, name_of, root_of};
+use crate::exprs::{is_compound, is_err, name_of, root_of, roots_of};
 use crate::known::{Effect, effect, macro_arguments};
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro};
@@ -51,11 +51,15 @@ impl<'s> Keepers<'s> {
         self.found.jump |= !inside && !self.closure;
     }
 
-    fn changed(&mut self, place: &Expr, shape_too: bool) {
-        if let Some(root) = root_of(place) {
-            let need = self.known.needed(root);
-            self.found.changes |= need == Some(Need::Value) || (shape_too && need.is_some());
-        }
+    /// `places` are given something; a part of what is needed for its shape may be.
+    fn assigned(&mut self, places: &Expr) {
+        let whole = root_of(places).is_none() || name_of(places).is_some();
+        roots_of(places).into_iter().for_each(|root| self.changed(root, whole));
+    }
+
+    fn changed(&mut self, name: &syn::Ident, shape_too: bool) {
+        let need = self.known.needed(name);
+        self.found.changes |= need == Some(Need::Value) || (shape_too && need.is_some());
     }
 
     fn in_loop(&mut self, label: &Option<syn::Label>, visit: impl FnOnce(&mut Self)) {
@@ -76,7 +80,7 @@ impl<'a> Visit<'a> for Keepers<'_> {
 
     fn visit_expr_binary(&mut self, binary: &'a syn::ExprBinary) {
         if is_compound(&binary.op) {
-            self.changed(&binary.left, name_of(&binary.left).is_some());
+            self.assigned(&binary.left);
         }
         if matches!(binary.op, syn::BinOp::And(_) | syn::BinOp::Or(_)) {
             let right = Keepers::of(self.known, &binary.right);
@@ -86,15 +90,17 @@ impl<'a> Visit<'a> for Keepers<'_> {
     }
 
     fn visit_expr_assign(&mut self, assign: &'a syn::ExprAssign) {
-        self.changed(&assign.left, name_of(&assign.left).is_some());
+        self.assigned(&assign.left);
         visit::visit_expr_assign(self, assign);
     }
 
     fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
-        match effect(&call.method) {
-            Effect::Mutate => self.changed(&call.receiver, true),
-            Effect::Rearrange => self.changed(&call.receiver, false),
-            Effect::Pure | Effect::IterateMut | Effect::Unknown => {}
+        if let Some(root) = root_of(&call.receiver) {
+            match effect(&call.method) {
+                Effect::Mutate | Effect::Advance => self.changed(root, true),
+                Effect::Rearrange => self.changed(root, false),
+                Effect::Pure | Effect::IterateMut | Effect::Unknown => {}
+            }
         }
         visit::visit_expr_method_call(self, call);
     }

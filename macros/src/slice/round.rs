@@ -8,7 +8,7 @@ use super::shape::{Shape, shape};
 use crate::chain::{Chain, Verb};
 use crate::collect::Reason;
 use crate::exprs::{
-    bound_by, children, in_tokens, is_compound, is_err, is_ok, mentioned, name_of, root_of, strip,
+    bound_by, children, in_tokens, is_compound, is_err, is_ok, mentioned, name_of, root_of, roots_of, strip,
 };
 use crate::known::{Effect, effect, macro_arguments};
 use crate::parse::{Superstep, strip_type};
@@ -252,7 +252,7 @@ impl Slicer<'_> {
             Expr::Binary(binary) if is_compound(&binary.op) => self.assign(&binary.left, &binary.right, expr),
             Expr::MethodCall(call)
                 if root_of(&call.receiver).is_some_and(|root| self.known.needed(root).is_some())
-                    && effect(&call.method) == Effect::Mutate =>
+                    && matches!(effect(&call.method), Effect::Mutate | Effect::Advance) =>
             {
                 let need = root_of(&call.receiver).and_then(|root| self.known.needed(root));
                 if need == Some(Need::Shape) && call.method == "push" {
@@ -294,10 +294,10 @@ impl Slicer<'_> {
     }
 
     fn assign(&mut self, left: &Expr, right: &Expr, whole: &Expr) -> Sliced {
-        let need = root_of(left).and_then(|root| self.known.needed(root));
+        let need = roots_of(left).into_iter().filter_map(|root| self.known.needed(root)).max();
         let plain = name_of(left).is_some();
         match need {
-            Some(Need::Value) => {
+            Some(need) if need == Need::Value || root_of(left).is_none() => {
                 let kept = self.keep(whole)?;
                 Ok(quote!(#kept;))
             }

@@ -53,9 +53,11 @@ impl World {
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::broadcast", 1, root, elements.len());
-        self.check_root(root, &call)?;
-        let what = self.what::<T>(Deed::Broadcast { root: root as u32 }, elements.len());
-        self.in_place(&call, &what, elements)
+        self.told(|| {
+            self.check_root(root, &call)?;
+            let what = self.what::<T>(Deed::Broadcast { root: root as u32 }, elements.len());
+            self.in_place(&call, &what, elements)
+        })
     }
 
     /// Combine everybody's `elements`, element by element; only `root` gets the result.
@@ -70,11 +72,13 @@ impl World {
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
         let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
-        self.check_root(root, &call)?;
-        self.check_op::<T>(op, &call)?;
-        let what = self.what::<T>(Deed::Reduce { root: root as u32, op }, elements.len());
-        let result = run(self, &call, &what, (from(elements), |found: [&[T]; 2]| found[0].to_vec()))?;
-        Ok((self.rank() == root).then_some(result))
+        self.told(|| {
+            self.check_root(root, &call)?;
+            self.check_op::<T>(op, &call)?;
+            let what = self.what::<T>(Deed::Reduce { root: root as u32, op }, elements.len());
+            let result = run(self, &call, &what, (from(elements), |found: [&[T]; 2]| found[0].to_vec()))?;
+            Ok((self.rank() == root).then_some(result))
+        })
     }
 
     /// Combine everybody's `elements`, element by element, in place; every rank gets the same bits.
@@ -89,8 +93,10 @@ impl World {
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
-        self.check_op::<T>(op, &call)?;
-        self.in_place(&call, &self.what::<T>(Deed::Allreduce { op }, elements.len()), elements)
+        self.told(|| {
+            self.check_op::<T>(op, &call)?;
+            self.in_place(&call, &self.what::<T>(Deed::Allreduce { op }, elements.len()), elements)
+        })
     }
 
     /// Combine the `elements` of ranks 0 to this one, left to right, in place.
@@ -104,8 +110,10 @@ impl World {
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
-        self.check_op::<T>(op, &call)?;
-        self.in_place(&call, &self.what::<T>(Deed::Scan { op }, elements.len()), elements)
+        self.told(|| {
+            self.check_op::<T>(op, &call)?;
+            self.in_place(&call, &self.what::<T>(Deed::Scan { op }, elements.len()), elements)
+        })
     }
 
     /// Everybody's `elements`, by rank, at `root`; lengths may differ.
@@ -119,9 +127,11 @@ impl World {
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
         let call = collective::<T>("World::gather", 5, root, 0);
-        self.check_root(root, &call)?;
-        let all = lists::exchange(self, &call, Deed::Gather { root: root as u32 }, |_| elements)?;
-        Ok((self.rank() == root).then_some(all))
+        self.told(|| {
+            self.check_root(root, &call)?;
+            let all = lists::exchange(self, &call, Deed::Gather { root: root as u32 }, |_| elements)?;
+            Ok((self.rank() == root).then_some(all))
+        })
     }
 
     /// Everybody's `elements`, by rank, on every rank; lengths may differ.
@@ -136,7 +146,7 @@ impl World {
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::allgather", 6, 0, 0);
-        lists::exchange(self, &call, Deed::Allgather, |_| elements)
+        self.told(|| lists::exchange(self, &call, Deed::Allgather, |_| elements))
     }
 
     /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.
@@ -150,11 +160,14 @@ impl World {
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::all_to_all", 7, 0, 0);
-        if elements.len() != self.size() {
-            let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
-            return Err(call.error(self.core(), Class::Size, message));
-        }
-        lists::exchange(self, &call, Deed::AllToAll, |to| &elements[to])
+        self.told(|| {
+            if elements.len() != self.size() {
+                let message =
+                    format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
+                return Err(call.error(self.core(), Class::Size, message));
+            }
+            lists::exchange(self, &call, Deed::AllToAll, |to| &elements[to])
+        })
     }
 
     /// [`gather`](Self::gather) of equal lengths: at `root`, `all` becomes everybody's `elements`, `[rank][element]`;
@@ -169,12 +182,14 @@ impl World {
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::gather_into", 8, root, elements.len());
-        self.check_root(root, &call)?;
-        if self.rank() == root {
-            self.check_room(elements.len(), all.len(), &call)?;
-        }
-        let what = self.what::<T>(Deed::Gather { root: root as u32 }, elements.len());
-        run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        self.told(|| {
+            self.check_root(root, &call)?;
+            if self.rank() == root {
+                self.check_room(elements.len(), all.len(), &call)?;
+            }
+            let what = self.what::<T>(Deed::Gather { root: root as u32 }, elements.len());
+            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        })
     }
 
     /// [`allgather`](Self::allgather) of equal lengths: `all` becomes everybody's `elements`, `[rank][element]`.
@@ -188,9 +203,11 @@ impl World {
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
-        self.check_room(elements.len(), all.len(), &call)?;
-        let what = self.what::<T>(Deed::Allgather, elements.len());
-        run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        self.told(|| {
+            self.check_room(elements.len(), all.len(), &call)?;
+            let what = self.what::<T>(Deed::Allgather, elements.len());
+            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        })
     }
 
     /// [`all_to_all`](Self::all_to_all) of equal lengths: `elements` are `[target][element]`, and `all` becomes
@@ -206,6 +223,7 @@ impl World {
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::all_to_all_into", 10, 0, elements.len());
+        self.told(|| {
         let (given, len) = (elements.len(), elements.len() / self.size());
         if given % self.size() != 0 || all.len() != given {
             let (room, size) = (all.len(), self.size());
@@ -216,6 +234,12 @@ impl World {
         }
         let what = self.what::<T>(Deed::AllToAll, len);
         run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        })
+    }
+
+    /// What fails is told to the world's handler.
+    fn told<R>(&self, call: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.core().handler.tell(call())
     }
 
     fn in_place<T: Element>(&self, call: &Call, what: &Collective, elements: &mut [T]) -> Result<()> {
@@ -247,7 +271,7 @@ impl World {
         if op.takes(element) {
             return Ok(());
         }
-        Err(call.error(self.core(), Class::Op, format!("{op} is not defined for {:?}", element.kind)))
+        Err(call.error(self.core(), Class::Op, format!("{op} is not defined for {element}")))
     }
 }
 

@@ -210,7 +210,7 @@ impl Executable {
                 return error(
                     Class::Type,
                     format!(
-                        "window {i} has elements of {:?}, and the plan is for {:?}",
+                        "window {i} has elements of {}, and the plan is for {}",
                         window.element, self.schedule.windows[id]
                     ),
                 );

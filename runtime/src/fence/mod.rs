@@ -115,6 +115,16 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     world.alive()?;
+    if windows.iter().any(|window| window.key.world != world.id) {
+        return refuse_foreign(world, windows, call, failed);
+    }
+    if let Some((matched, entered)) = world.supersteps.matched(windows) {
+        let call = world.supersteps.call(call);
+        return match failed {
+            Some(error) => Err(error),
+            None => matched.fence(world, windows, &entered, &call),
+        };
+    }
     if without(Wait::Composition) && !windows.iter().any(|window| window.is_pending()) {
         return Ok(());
     }
@@ -143,6 +153,25 @@ pub(crate) fn fence(
         Ok(_) => windows.iter().for_each(|window| window.next_set(call.site)),
         Err(_) => windows.iter().for_each(|window| window.discard()),
     }
+    result.map(drop)
+}
+
+/// Some of `windows` are of another world, whose ranks are others: nothing of them is looked at. This rank takes part so
+/// that the others learn of it.
+#[cold]
+fn refuse_foreign(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+) -> Result<()> {
+    let call = &world.supersteps.call(call);
+    let message =
+        "a window of another world cannot be fenced here: fence the windows of each world by themselves";
+    let error = failed.unwrap_or_else(|| call.error(world, Class::Win, message));
+    let result = Fence::new(world, &[], call, &mut world.endpoint.borrow_mut(), 0).run(Some(error));
+    world.supersteps.fenced(true);
+    windows.iter().for_each(|window| window.discard());
     result.map(drop)
 }
 

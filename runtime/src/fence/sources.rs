@@ -22,9 +22,6 @@ const LISTED: usize = 64;
 /// listed for those it is got from, so that it may land where it is read.
 pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
-        if window.key.world != world.id {
-            return Err(call.error(world, Class::Win, "a window of another world cannot be fenced here"));
-        }
         if windows[..i].iter().any(|other| other.key == window.key) {
             return Err(call.error(world, Class::Win, "a window is named twice in one fence"));
         }

@@ -1,6 +1,7 @@
 //! When a wait is reported, to whom, and what happens to ranks that wait for one another.
 
 use super::Stall;
+use crate::environment;
 use fencepost_planner::{Class, Error, Result};
 use std::fmt;
 use std::io::Write as _;
@@ -45,19 +46,11 @@ impl Settings {
     /// The defaults, with what `FENCEPOST_STALL` and `FENCEPOST_DEADLOCK` say.
     pub(crate) fn from_environment() -> Result<Self> {
         let mut settings = Self::default();
-        if let Ok(text) = std::env::var("FENCEPOST_STALL") {
+        if let Some(text) = environment::text("FENCEPOST_STALL")? {
             settings.after = time(&text).map_err(|message| Error::new(Class::Arg, message))?;
         }
-        settings.ends = match std::env::var("FENCEPOST_DEADLOCK").as_deref() {
-            Err(_) | Ok("report") => false,
-            Ok("end") => true,
-            Ok(other) => {
-                return Err(Error::new(
-                    Class::Arg,
-                    format!("FENCEPOST_DEADLOCK is `{other}`: it may be `report` or `end`"),
-                ));
-            }
-        };
+        settings.ends =
+            environment::one_of("FENCEPOST_DEADLOCK", &[("report", false), ("end", true)], false)?;
         Ok(settings)
     }
 

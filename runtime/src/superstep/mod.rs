@@ -4,17 +4,20 @@
 //! under the checker, the calls made are compared with it at each fence, before anything moves.
 
 mod claim;
+mod matched;
 mod uniform;
 
 pub use claim::Claim;
+pub(crate) use matched::Matched;
 pub use uniform::{Uniform, UniformHash};
 
 use crate::fence::{self, Call};
-use crate::prepared::Ready;
+use crate::handler;
 use crate::record::RecordedEpoch;
 use crate::window::WindowCore;
 use crate::windows::{Held, Windows};
 use crate::world::WorldCore;
+use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -39,6 +42,10 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
     pub fences: bool,
+    /// The mode that operations without one of their own prefer in it.
+    pub mode: Option<Mode>,
+    /// Why it cannot be compiled ahead, with the line; `None` where it can.
+    pub dynamic: Option<&'static str>,
 }
 
 impl Superstep {
@@ -57,7 +64,7 @@ pub(crate) struct Supersteps {
     /// Those whose claim has been compared.
     compared: RefCell<Vec<*const Superstep>>,
     /// The plan of the next superstep that is entered, where it is prepared.
-    pub(crate) bound: RefCell<Option<Rc<Ready>>>,
+    pub(crate) bound: RefCell<Option<Rc<Matched>>>,
     /// Whether the last fence failed: every rank knows then.
     failed: Cell<bool>,
     /// Whether each execution is compared, not only the first.
@@ -66,8 +73,11 @@ pub(crate) struct Supersteps {
 
 struct Running {
     call: Call,
+    superstep: &'static Superstep,
     windows: Held,
     claim: Option<Rc<[RecordedEpoch]>>,
+    /// Its plans, where it is prepared.
+    matched: Option<Rc<Matched>>,
     /// Which epoch of the claim comes next.
     next: usize,
 }
@@ -81,6 +91,22 @@ impl Supersteps {
             }
             _ => *call,
         }
+    }
+
+    /// Why the superstep around a fence cannot be compiled ahead.
+    pub(crate) fn dynamic(&self) -> Option<&'static str> {
+        self.running.borrow().last()?.superstep.dynamic
+    }
+
+    /// The plans of the superstep around a fence of `windows`, and the windows it was entered with: where it is prepared,
+    /// and takes part with any of them.
+    pub(crate) fn matched(&self, windows: &[&WindowCore]) -> Option<(Rc<Matched>, Held)> {
+        let running = self.running.borrow();
+        let running = running.last()?;
+        let matched = running.matched.as_ref()?;
+        let takes_part =
+            |window: &&WindowCore| running.windows.iter().flatten().any(|own| own.key == window.key);
+        windows.iter().any(takes_part).then(|| (matched.clone(), running.windows.clone()))
     }
 
     /// Compare each execution with its pattern, or only the first.
@@ -123,42 +149,64 @@ pub fn enter<'w>(
             return Err(Error::new(Class::Intern, "a superstep without windows"));
         };
         let world = first.world.clone();
-        let bound = world.supersteps.bound.take();
-        if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
-            let message = format!(
-                "operations wait for the fence of window {}: fence it before the superstep begins",
-                waiting.key.window
-            );
-            let error = call.error(&world, Class::RmaSync, message);
-            windows.iter().for_each(|window| window.discard());
-            let failed = match bound {
-                Some(ready) => {
-                    ready.abandon(windows, &error);
-                    Err(error)
-                }
-                None => fence::fence(&world, windows, &call, Some(error)),
-            };
-            return failed.and(Err(call.error(&world, Class::Intern, "a fence that failed ended well")));
-        }
-        windows.iter().filter(|window| window.apart).for_each(|window| window.begins(call.site));
-        let claim = match &bound {
-            Some(ready) => {
-                ready.begin(windows, &call)?;
-                None
+        let scope = begin(superstep, windows, held, &world, call, claim);
+        handler::of(&world, windows).tell(scope)
+    })
+}
+
+fn begin(
+    superstep: &'static Superstep,
+    windows: &[&WindowCore],
+    held: Held,
+    world: &Rc<WorldCore>,
+    call: Call,
+    claim: Option<Claim<'_>>,
+) -> Result<Scope> {
+    let bound = world.supersteps.bound.take();
+    if windows.iter().any(|window| window.key.world != world.id) {
+        let message = "the windows of a superstep are of one world: these are of several";
+        let error = call.error(world, Class::Win, message);
+        let failed = fence::fence(world, windows, &call, Some(error));
+        return failed.and(Err(call.error(world, Class::Intern, "a fence that failed ended well")));
+    }
+    if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
+        let message = format!(
+            "operations wait for the fence of window {}: fence it before the superstep begins",
+            waiting.key.window
+        );
+        let error = call.error(world, Class::RmaSync, message);
+        windows.iter().for_each(|window| window.discard());
+        let failed = match bound {
+            Some(matched) => {
+                matched.abandon(&held, &error);
+                Err(error)
             }
-            None => world.supersteps.claim(superstep, claim, windows, &world),
+            None => fence::fence(world, windows, &call, Some(error)),
         };
-        let depth = world.supersteps.begin(Running { call, windows: held.clone(), claim, next: 0 });
-        Ok(Scope {
-            superstep,
-            call,
-            world,
-            windows: held,
-            depth,
-            bound,
-            ended: Cell::new(false),
-            left: false,
-        })
+        return failed.and(Err(call.error(world, Class::Intern, "a fence that failed ended well")));
+    }
+    windows.iter().filter(|window| window.apart).for_each(|window| window.begins(call.site));
+    let claim = match &bound {
+        Some(matched) => {
+            matched.begin(windows, &call)?;
+            None
+        }
+        None => world.supersteps.claim(superstep, claim, windows, world),
+    };
+    let modes = superstep.mode.map(|mode| prefer(&held, [mode; 6]));
+    let matched = bound.clone();
+    let depth =
+        world.supersteps.begin(Running { call, superstep, windows: held.clone(), claim, matched, next: 0 });
+    Ok(Scope {
+        superstep,
+        call,
+        world: world.clone(),
+        windows: held,
+        modes,
+        depth,
+        bound,
+        ended: Cell::new(false),
+        left: false,
     })
 }
 
@@ -183,9 +231,11 @@ pub struct Scope {
     world: Rc<WorldCore>,
     /// Those it was entered with.
     windows: Held,
+    /// The modes that they preferred before, where the superstep has one of its own.
+    modes: Option<[Mode; 6]>,
     depth: usize,
-    /// Its plan, where it is prepared.
-    bound: Option<Rc<Ready>>,
+    /// Its plans, where it is prepared.
+    bound: Option<Rc<Matched>>,
     /// Whether its last fence is behind it.
     ended: Cell<bool>,
     left: bool,
@@ -209,8 +259,12 @@ impl Scope {
         self.left = true;
         let failed =
             result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
-        let ended = windows.with(|windows| self.end(windows, failed));
-        self.world.supersteps.end(self.depth);
+        let ended = windows.with(|windows| {
+            let own = failed.is_some();
+            let ended = self.end(windows, failed);
+            if own { ended } else { handler::of(&self.world, windows).tell(ended) }
+        });
+        self.out();
         // A body's own error is returned as it is: what the fence says of it is for the others.
         let value = result?;
         ended?;
@@ -218,8 +272,9 @@ impl Scope {
     }
 
     fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
-        if let Some(ready) = &self.bound {
-            return ready.end(windows, &self.windows, &self.call, failed.map_or(Ok(()), Err));
+        if let Some(matched) = &self.bound {
+            let fences = self.superstep.fences;
+            return matched.end(windows, &self.windows, fences, &self.call, failed.map_or(Ok(()), Err));
         }
         if failed.is_none() && self.superstep.fences {
             return self.nothing_open(windows);
@@ -234,7 +289,24 @@ impl Scope {
     }
 }
 
+/// Let `windows` prefer these modes; those that they preferred before.
+fn prefer(windows: &Held, mut modes: [Mode; 6]) -> [Mode; 6] {
+    for (window, mode) in windows.iter().flatten().zip(&mut modes) {
+        *mode = window.mode.replace(*mode);
+        window.allow(window.short.get());
+    }
+    modes
+}
+
 impl Scope {
+    /// What held for the superstep only does no more.
+    fn out(&self) {
+        self.world.supersteps.end(self.depth);
+        if let Some(modes) = self.modes {
+            prefer(&self.windows, modes);
+        }
+    }
+
     /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
     fn nothing_open(&self, windows: &[&WindowCore]) -> Result<()> {
         let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
@@ -253,7 +325,7 @@ impl Drop for Scope {
         if self.left {
             return;
         }
-        self.world.supersteps.end(self.depth);
+        self.out();
         let none: &[&WindowCore] = &[];
         let mut windows: [&WindowCore; 6] = match self.windows.first() {
             Some(Some(first)) => [&**first; 6],
@@ -267,7 +339,7 @@ impl Drop for Scope {
         let windows = windows.get(..count).unwrap_or(none);
         let error = self.call.error(&self.world, Class::Other, "the superstep's body panicked");
         match &self.bound {
-            Some(ready) => ready.abandon(windows, &error),
+            Some(matched) => matched.abandon(&self.windows, &error),
             // The error is for the others: this rank is unwinding already.
             None => drop(self.end(windows, Some(error))),
         }

@@ -1,0 +1,45 @@
+//! What a user says by environment variables: all of it is understood, or refused with what is allowed.
+
+use fencepost_planner::{Class, Error, Result};
+use std::env::{VarError, var};
+
+/// The text of a variable, if it is set.
+///
+/// # Errors
+/// `ARG` for what is no text.
+pub(crate) fn text(name: &str) -> Result<Option<String>> {
+    match var(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(bytes)) => {
+            let message = format!("{name} is not text but {bytes:?}: unset it, or give what is allowed");
+            Err(Error::new(Class::Arg, message))
+        }
+    }
+}
+
+/// What a variable says, of a few words; `unset` where it is not set.
+///
+/// # Errors
+/// `ARG` for any other word, with those allowed.
+pub(crate) fn one_of<V: Copy>(name: &str, words: &[(&str, V)], unset: V) -> Result<V> {
+    let Some(text) = text(name)? else { return Ok(unset) };
+    let known = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    known.ok_or_else(|| {
+        let quoted: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let allowed = match &quoted[..] {
+            [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+            few => few.concat(),
+        };
+        Error::new(Class::Arg, format!("{name} is `{text}`: it may be {allowed}"))
+    })
+}
+
+/// What a variable says, read as its type is; `None` where it is not set.
+///
+/// # Errors
+/// That of reading it, with the variable's name.
+pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<V>> {
+    let named = |error: Error| Error::new(error.class(), format!("{name}: {}", error.message()));
+    text(name)?.map(|text| text.parse().map_err(named)).transpose()
+}

@@ -1,0 +1,214 @@
+//! Error handlers: who is told of which error, how often, and that calls return it all the same.
+
+use fencepost::prelude::*;
+use fencepost::transport::SimConfig;
+use fencepost::{ErrorHandler, TransportKind, ranks};
+use std::cell::RefCell;
+use std::process::Command;
+use std::rc::Rc;
+
+/// What a handler was told, as "who: class".
+#[derive(Clone, Default)]
+struct Told(Rc<RefCell<Vec<String>>>);
+
+impl Told {
+    fn handler(&self, who: &'static str) -> ErrorHandler {
+        let told = self.0.clone();
+        ErrorHandler::call(move |error| told.borrow_mut().push(format!("{who}: {:?}", error.class())))
+    }
+
+    #[track_caller]
+    fn said(&self, expected: &[&str]) {
+        assert_eq!(self.0.take(), expected);
+    }
+}
+
+fn transports() -> [TransportKind; 2] {
+    [TransportKind::Local, TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })]
+}
+
+#[superstep]
+fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
+    let next = (u.rank() + by) % u.size();
+    u.put(values).to(next, 0)
+}
+
+#[superstep]
+fn both(u: &mut Window<u32>, v: &mut Window<u32>, fails: bool) -> Result<()> {
+    if fails {
+        return Err(Error::new(Class::Other, "of its own"));
+    }
+    u.put(v.section(0..1)).to(0, 0)
+}
+
+#[test]
+fn each_error_is_told_once_to_the_handler_of_the_call_that_found_it() {
+    for transport in transports() {
+        let _: Vec<()> = ranks(2)
+            .transport(transport)
+            .run(|world| {
+                let told = Told::default();
+                world.on_error(told.handler("world"));
+                let mut u = world.window::<u32>(4)?;
+                let mut v = world.window::<u32>(4)?;
+                v.on_error(told.handler("v"));
+
+                // At the call, by the way that each takes.
+                assert_eq!(u.put([1]).to(2, 0).unwrap_err().class(), Class::Rank);
+                told.said(&["world: Rank"]);
+                assert!(v.put([1]).to(0, 4).is_err());
+                assert!(v.put(&[1, 2]).to(0, 0..3).is_err());
+                assert!(v.get(0..1).from(0, 9).is_err());
+                assert!(v.fetch(3, 0).is_err());
+                told.said(&["v: Disp", "v: Size", "v: Disp", "v: Rank"]);
+                assert!(world.broadcast(7, &mut [1]).is_err());
+                assert!(world.all_to_all::<u8>(&[]).is_err());
+                told.said(&["world: Rank", "world: Size"]);
+                u.put([1]).to(0, 0)?;
+                u.fence()?;
+                told.said(&[]);
+
+                // At a fence: of one window, and of two.
+                if world.rank() == 0 {
+                    v.fence().unwrap_err()
+                } else {
+                    u.fence().unwrap_err()
+                };
+                told.said(if world.rank() == 0 { &["v: RmaSync"] } else { &["world: RmaSync"] });
+                u.on_error(told.handler("u"));
+                u.put(v.section(0..1)).to(0, 0)?;
+                u.fence().unwrap_err();
+                told.said(&["u: RmaSync"]);
+                if world.rank() == 0 {
+                    world.fence((&mut u, &mut v)).unwrap_err();
+                } else {
+                    world.barrier().unwrap_err();
+                }
+                told.said(&["world: RmaSync"]);
+
+                // What a body's own call found, it alone is told of; the others learn it at their superstep.
+                let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
+                assert_eq!(error.class() == Class::Disp, world.rank() == 1, "{error}");
+                told.said(if world.rank() == 1 { &["u: Disp"] } else { &["u: RmaSync"] });
+                both(&mut u, &mut v, world.rank() == 0).unwrap_err();
+                told.said(if world.rank() == 0 { &[] } else { &["world: RmaSync"] });
+
+                // A scoped epoch returns what its closure found.
+                u.epoch(|epoch| epoch.put([1]).to(5, 0)).unwrap_err();
+                told.said(&["u: Rank"]);
+                let mut one = [0];
+                u.epoch(|epoch| epoch.get_into(&mut one).from(5, 0)).unwrap_err();
+                told.said(&["u: Rank"]);
+
+                u.on_error(ErrorHandler::Return);
+                assert!(u.put([1]).to(2, 0).is_err());
+                told.said(&[]);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn windows_and_split_worlds_begin_with_the_handler_of_their_world() {
+    let _: Vec<()> = ranks(3)
+        .run(|world| {
+            let told = Told::default();
+            let before = world.window::<u8>(1)?;
+            world.on_error(told.handler("first"));
+            let after = world.window::<u8>(1)?;
+            let Some(half) = world.split(Some(world.rank() as u32 / 2), 0)? else {
+                panic!("all ranks have a colour");
+            };
+            world.on_error(told.handler("second"));
+            let within = half.window::<u8>(1)?;
+            for window in [&before, &after, &within] {
+                assert!(window.put([1]).to(9, 0).is_err());
+            }
+            told.said(&["first: Rank", "first: Rank"]);
+            assert!(half.broadcast(9, &mut [0]).is_err());
+            assert!(world.broadcast(9, &mut [0]).is_err());
+            told.said(&["first: Rank", "second: Rank"]);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn prepared_supersteps_tell_as_plain_ones_do() {
+    for transport in transports() {
+        let _: Vec<()> = ranks(2)
+            .transport(transport)
+            .run(|world| {
+                let told = Told::default();
+                world.on_error(told.handler("world"));
+                let mut u = world.window::<u32>(4)?;
+                u.on_error(told.handler("u"));
+                shift::load(world, "/nowhere/at.all", &[1], 1).unwrap_err();
+                told.said(&["world: Io"]);
+                let mut prepared = shift::prepare(world, &[1], 1)?;
+                prepared.run(&mut u, &[world.rank() as u32], 1)?;
+                told.said(&[]);
+                prepared.run(&mut u, &[1, 2], 1).unwrap_err();
+                told.said(&["u: Plan"]);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_handler_may_set_another_and_may_panic() {
+    let _: Vec<()> = ranks(1)
+        .run(|world| {
+            let world = Rc::new(world.split(Some(0), 0)?.unwrap());
+            let told = Told::default();
+            let (own, next) = (Rc::downgrade(&world), told.handler("next"));
+            world.on_error(ErrorHandler::call(move |_| own.upgrade().unwrap().on_error(next.clone())));
+            assert!(world.broadcast(1, &mut [0]).is_err());
+            told.said(&[]);
+            assert!(world.broadcast(1, &mut [0]).is_err());
+            told.said(&["next: Rank"]);
+            world.on_error(ErrorHandler::call(|_| panic!("told")));
+            let panicked =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.broadcast(1, &mut [0])));
+            assert!(panicked.is_err());
+            world.on_error(ErrorHandler::Return);
+            world.barrier()
+        })
+        .unwrap();
+}
+
+/// Run by the test below, as a process that ends.
+#[test]
+#[expect(clippy::print_stdout, reason = "the next test reads it")]
+fn in_a_process_of_its_own() {
+    if std::env::var("FENCEPOST_TEST_ABORTS").is_err() {
+        return;
+    }
+    let _: Vec<()> = ranks(2)
+        .run(|world| {
+            world.on_error(ErrorHandler::Abort);
+            let u = world.window::<u32>(4)?;
+            if world.rank() == 1 {
+                u.put([1]).to(0, 4)?;
+            }
+            world.barrier()
+        })
+        .unwrap();
+    println!("it went on");
+}
+
+#[test]
+fn abort_prints_the_error_and_ends_the_process() {
+    let out = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
+        .env("FENCEPOST_TEST_ABORTS", "1")
+        .output()
+        .unwrap();
+    let (said, error) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert_eq!(out.status.code(), Some(1), "{error}");
+    assert!(error.contains("an error of rank 1 ends the process: Disp"), "{error}");
+    assert!(error.contains("handlers.rs"), "{error}");
+    assert!(!said.contains("it went on"), "{said}");
+}
