@@ -174,7 +174,9 @@ fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
 
 #[test]
 fn a_world_that_works_is_never_taken_for_a_deadlock() {
-    for (name, transport) in all() {
+    let narrow = |link_bytes| SimConfig { seed: 7, link_bytes, ..SimConfig::default() };
+    let links = [1, 24].map(|link_bytes| ("a narrow sim", TransportKind::Sim(narrow(link_bytes))));
+    for (name, transport) in all().into_iter().chain(links) {
         let (ranks, said) = watched(6, transport);
         let sums: Vec<u64> = ranks
             .end_deadlocks(true)

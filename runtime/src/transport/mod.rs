@@ -8,6 +8,7 @@
 //! # Contract
 //!
 //! - What a rank posts before it publishes has come to whoever has read its letter of that exchange.
+//! - What a rank has sent comes without more of its doing: it may compute, or wait in another world, until it ends.
 //! - Letters are drafted twice over: a rank may publish the next exchange while others still read this one. It can't
 //!   run further ahead, since it must have read everybody's letter of an exchange before it publishes the next (W5).
 //! - Memory that a letter or a frame leads to may be read once the letter or frame has come (W1), and belongs to its
