@@ -8,21 +8,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Transports whose ranks can tell that nothing is under way.
-fn sharing() -> Vec<(&'static str, TransportKind)> {
+fn all() -> Vec<(&'static str, TransportKind)> {
     let mut all = vec![
         ("local", TransportKind::Local),
         ("sim", TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })),
     ];
     #[cfg(target_os = "linux")]
-    all.push(("shm", TransportKind::ShmThreads));
-    all
-}
-
-fn all() -> Vec<(&'static str, TransportKind)> {
-    let mut all = sharing();
-    #[cfg(target_os = "linux")]
-    all.push(("tcp", TransportKind::TcpThreads));
+    all.extend([
+        ("shm", TransportKind::ShmThreads),
+        ("tcp", TransportKind::TcpThreads),
+        ("hosts of 1", TransportKind::MixedThreads(1)),
+        ("hosts of 2", TransportKind::MixedThreads(2)),
+        ("hosts of 3", TransportKind::MixedThreads(3)),
+    ]);
     all
 }
 
@@ -108,7 +106,7 @@ fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
 
 #[test]
 fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
-    for (name, transport) in sharing() {
+    for (name, transport) in all() {
         let (ranks, said) = watched(2, transport);
         let ends: Vec<(String, [u32; 2])> = ranks
             .end_deadlocks(true)
@@ -140,7 +138,7 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
 
 #[test]
 fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
-    for (name, transport) in sharing() {
+    for (name, transport) in all() {
         let (ranks, said) = watched(4, transport);
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)

@@ -9,11 +9,14 @@
 //!   learns of is the one that all of its ranks see.
 //! - A rank that waits sleeps where the near ones wake it. Meanwhile the fabric's thread looks after the sockets, and wakes
 //!   it there as well.
+//! - Waits of near ranks are read, and those of others asked for; a list of them may come home over a connection of near
+//!   ranks, which is opened for nothing else.
 
 use std::io;
 use std::sync::Arc;
 
 use super::tcp::{Settings, listen};
+use super::waiting::{Table, Waits};
 use super::{
     Bytes, Cause, Done, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number,
     Pause, Segment, ShmEnd, TcpEnd, Transport,
@@ -97,7 +100,8 @@ impl MixedEnd {
         let seats = Seats::new(hosts.to_vec(), rank);
         let seat = seats.near[rank].unwrap_or_default();
         let near = ShmEnd::of_job(segment, world, seat, seats.ranks.len())?;
-        fabric.beside(&seats.ranks, near.waker());
+        let waits = Table::of(segment.waits().clone(), hosts.len(), &seats.ranks);
+        fabric.beside(&seats.ranks, near.waker(), waits);
         let far = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
         Ok(Self::new(near, far, seats, rank))
     }
@@ -348,6 +352,17 @@ impl Transport for MixedEnd {
 
     fn drained(&mut self, from: usize) -> bool {
         self.seats.near[from].is_some() || self.far.drained(from)
+    }
+
+    fn quiet(&mut self, from: usize) -> bool {
+        match self.seats.near[from] {
+            Some(seat) => self.near.quiet(seat),
+            None => self.far.quiet(from),
+        }
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        self.far.waits()
     }
 
     #[inline]
