@@ -58,6 +58,26 @@ pub fn timeout() {
     ended.expect(124).says("longer than its time");
 }
 
+pub fn deadlocks() {
+    for transport in BOTH {
+        let ending = [("FENCEPOST_DEADLOCK", "end"), ("FENCEPOST_STALL", "1ms")];
+        let ended = run_with(&["-n", "3", "--transport", transport], &["crossed"], &ending).end();
+        ended.expect(1).says("this never ends: a deadlock: ");
+        let mut lines: Vec<&str> = ended.out.lines().collect();
+        lines.sort_unstable();
+        let [zero, one, two] = lines[..] else { panic!("{ended:#?}") };
+        for line in [zero, one] {
+            for wait in
+                ["rank 0 waits for rank 1 in World::barrier", "rank 1 waits for rank 0 in World::barrier"]
+            {
+                assert!(line.starts_with("error ") && line.contains("RMA_SYNC"), "{ended:#?}");
+                assert!(line.contains("a deadlock: ") && line.contains(wait), "{ended:#?}");
+            }
+        }
+        assert_eq!(two, "well");
+    }
+}
+
 pub fn continued() {
     for transport in BOTH {
         let mut job = run(&["-n", "3", "--transport", transport], &["sleepy"]);

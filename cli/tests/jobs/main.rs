@@ -33,6 +33,7 @@ const TESTS: &[Test] = &[
     ("a_size_other_than_the_jobs_is_refused_naming_both", ends::sizes),
     ("signals_are_handed_on", ends::signals),
     ("a_job_that_takes_too_long_ends_with_124", ends::timeout),
+    ("ranks_that_wait_for_one_another_end_when_asked_to", ends::deadlocks),
     ("a_stopped_rank_that_is_continued_changes_nothing", ends::continued),
     ("ranks_die_with_their_launcher", ends::orphans),
     ("64_descriptors_are_enough_for_8_ranks", ends::descriptors),

@@ -196,8 +196,7 @@ impl Fence<'_> {
                     // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
                     self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
                     let mut pause = Pause::new();
-                    let mut watch =
-                        Watch::new(self.world, self.call, self.windows, other, Awaited::Leaving);
+                    let mut watch = Watch::new(self.world, self.call, self.windows, other, Awaited::Leaving);
                     while self.endpoint.is_touching(other) {
                         self.endpoint.idle(&mut pause);
                         if pause.lasts() {
@@ -229,7 +228,7 @@ impl Fence<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::{Call, hash, letter_word};
+    use crate::fence::{Call, hash, letter_word, prepare};
     use crate::run::ranks;
     use crate::stall::Stall;
     use std::panic::Location;
@@ -250,8 +249,9 @@ mod tests {
                 let (core, call) = (world.core(), Call::fence(Location::caller()));
                 let mut u = world.window::<u8>(2)?;
                 if world.rank() == 0 {
-                    let error = u.fence().expect_err("the world ends");
+                    let fenced = u.fence();
                     over(None);
+                    let error = fenced.expect_err("the world ends");
                     assert!(error.to_string().contains("enough"), "{error}");
                     return Ok(None);
                 }
@@ -259,10 +259,11 @@ mod tests {
                 u.get(0..1).from(0, 1)?;
                 let windows = [&**u.core()];
                 windows[0].count();
+                let listed = prepare(core, &windows, &call)?;
                 let endpoint = &mut *core.endpoint.borrow_mut();
                 let hash = hash(&call, &windows);
                 let word = core.next_word(hash as u32);
-                let mut fence = Fence::new(core, &windows, &call, endpoint, 0);
+                let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint, 0) };
                 fence.publish(word, letter_word(word, hash), false)?;
                 while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
                     std::thread::yield_now();
@@ -270,7 +271,9 @@ mod tests {
                 assert!(endpoint.touching(true));
                 endpoint.end(Cause { rank: 1, what: "enough".into() });
                 let told = told.lock().expect("no panic");
-                let reads = |stall: &Option<Stall>| stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"));
+                let reads = |stall: &Option<Stall>| {
+                    stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
+                };
                 let stall = told.iter().find(reads).flatten();
                 endpoint.touching(false);
                 Ok(stall)

@@ -447,7 +447,9 @@ impl Core {
                 self.answer(from);
                 return Ok(());
             }
-            Item::Waits { number, awaited, text } => return self.answered(from, number, awaited as usize, text),
+            Item::Waits { number, awaited, text } => {
+                return self.answered(from, number, awaited as usize, text);
+            }
             Item::Probe { seen, list } => return self.probed(seen, &list),
             Item::Agree(number) => {
                 self.agreed(from, number);

@@ -1,9 +1,9 @@
 //! What a fuzzer calls with any bytes: each function must come back, whatever they are, and allocate no more than they
 //! are worth. Also the frames that are broken on purpose.
 
+use super::super::waiting::{Table, Waiting, Walk};
 use super::super::wire::{Decoder, Item, Pen};
 use super::super::{Header, Leave, Letter, Record};
-use super::super::waiting::{Table, Waiting, Walk};
 use super::channel::Channel;
 use super::probes::{read, written};
 use crate::security::{Identity, Opener, Secret, Taker, Verdict};

@@ -191,7 +191,9 @@ impl Core {
                 waits.push(own);
                 self.hand_on(waits);
             }
-        } else if waits[0].number == seen && self.probes.ring.as_ref().is_none_or(|(number, _)| *number != seen) {
+        } else if waits[0].number == seen
+            && self.probes.ring.as_ref().is_none_or(|(number, _)| *number != seen)
+        {
             self.probes.ring = Some((seen, in_order(waits)));
             self.news += 1;
         }
