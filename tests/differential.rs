@@ -4,6 +4,10 @@
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
 //! a failure prints the smallest one that still fails. Each of its epochs is run twice in a row with other values: the
 //! second is a replay of the first.
+//!
+//! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP and on several hosts, whose ranks the
+//! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TRANSPORTS=all` runs every program on all
+//! five, and `FENCEPOST_TRANSPORTS=tcp,mixed` on those; `FENCEPOST_CASES` says how many programs.
 
 #![expect(clippy::print_stdout, reason = "the number of epochs is part of the result")]
 
@@ -13,6 +17,8 @@ use fencepost::transport::SimConfig;
 use fencepost::{Machine, Mode, Options, Placement, TransportKind};
 use fencepost_planner::units::Bytes;
 use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::play::{Way, play};
 use support::program::{Program, RawProgram, raw_program};
@@ -68,26 +74,95 @@ fn ways(
     Ok(ways)
 }
 
-fn agrees(raw: &RawProgram, seed: u64) -> Result<(), TestCaseError> {
+/// The transports by their names.
+const NAMES: [&str; 5] = ["local", "shm", "sim", "tcp", "mixed"];
+
+/// On which of [`NAMES`] a program of this seed runs.
+fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
+    let some = |name: &&str| match *name {
+        "tcp" => seed.is_multiple_of(8),
+        "mixed" => seed % 8 == 4,
+        _ => true,
+    };
+    match asked {
+        None => NAMES.into_iter().filter(some).collect(),
+        Some("all") => NAMES.into(),
+        Some(list) => {
+            let named = |name| NAMES.into_iter().find(|known| *known == name);
+            let named =
+                |name| named(name).unwrap_or_else(|| panic!("`{name}` is none of {NAMES:?}, or `all`"));
+            list.split(',').map(named).collect()
+        }
+    }
+}
+
+/// The host of each rank: in rows of one length, in rows of any, or as it comes.
+fn hosts(ranks: usize, seed: u64) -> Vec<u32> {
+    let drawn = |rank: usize| (seed >> (40 + 3 * rank)) as u32 % 8 % 3;
+    let row = 1 + (seed >> 36) as usize % 4;
+    let mut hosts: Vec<u32> = (0..ranks).map(drawn).collect();
+    match (seed >> 32) % 3 {
+        0 => (0..ranks).map(|rank| (rank / row) as u32).collect(),
+        1 => {
+            hosts.sort_unstable();
+            hosts
+        }
+        _ => hosts,
+    }
+}
+
+/// What the planner may take such ranks for: the longest rows that each are on one host.
+fn placement(hosts: &[u32]) -> Placement {
+    let one = |row: &[u32]| row.iter().all(|host| *host == row[0]);
+    let longest = (1..=hosts.len()).rev().find(|&row| hosts.chunks(row).all(one));
+    match longest {
+        Some(1) => Placement::Apart,
+        Some(row) if row < hosts.len() => Placement::Hosts { ranks_each: row as u32 },
+        _ => Placement::Together,
+    }
+}
+
+/// The transport of this name for so many ranks, and how they may be placed on it.
+fn transport(name: &str, ranks: usize, seed: u64) -> (TransportKind, [Placement; 2]) {
+    let apart = [Placement::Apart; 2];
+    let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
+    let together = [Placement::Together, others[seed as usize % 2]];
+    match name {
+        "local" => (TransportKind::Local, together),
+        "shm" => (TransportKind::ShmThreads, together),
+        "sim" => (TransportKind::Sim(SimConfig { seed, ..SimConfig::default() }), apart),
+        "tcp" => (TransportKind::TcpThreads, apart),
+        _ => {
+            let hosts = hosts(ranks, seed);
+            let placed = placement(&hosts);
+            let second = if seed >> 18 & 1 == 0 { placed } else { Placement::Apart };
+            (TransportKind::MixedThreads(hosts), [placed, second])
+        }
+    }
+}
+
+/// Programs and epochs by transport.
+type Counts = BTreeMap<&'static str, (usize, usize)>;
+
+fn agrees(
+    raw: &RawProgram,
+    seed: u64,
+    asked: Option<&str>,
+    counts: &RefCell<Counts>,
+) -> Result<(), TestCaseError> {
     let program = raw.program().repeated(2);
     let expected = program.reference();
-    let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
-    let local = [Placement::Together, others[seed as usize % 2]];
-    let mut transports = vec![
-        (TransportKind::Local, local, false),
-        (TransportKind::ShmThreads, local, false),
-        (sim, [Placement::Apart; 2], true),
-    ];
-    if seed.is_multiple_of(8) {
-        transports.push((TransportKind::TcpThreads, [Placement::Apart; 2], true));
-    }
-    if seed % 8 == 4 {
+    for name in runs_on(asked, seed) {
+        let (transport, placements) = transport(name, program.ranks, seed);
         // What is read where it lies is never replayed.
-        transports.push((TransportKind::MixedThreads(2), [others[1], others[0]], false));
-    }
-    for (transport, placements, sim) in transports {
-        let ways = ways(&program, placements, seed, sim)?;
+        let replays = match &transport {
+            TransportKind::Sim(_) | TransportKind::TcpThreads => true,
+            TransportKind::MixedThreads(hosts) => {
+                (1..hosts.len()).all(|rank| !hosts[..rank].contains(&hosts[rank]))
+            }
+            _ => false,
+        };
+        let ways = ways(&program, placements, seed, replays)?;
         let found = play(&program, &transport, &ways)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{program}")))?;
         for (way, found) in ways.iter().zip(&found) {
@@ -98,6 +173,9 @@ fn agrees(raw: &RawProgram, seed: u64) -> Result<(), TestCaseError> {
                 support::program::first_difference(&expected, found)
             );
         }
+        let mut counts = counts.borrow_mut();
+        let (programs, epochs) = counts.entry(name).or_default();
+        (*programs, *epochs) = (*programs + 1, *epochs + raw.epochs());
     }
     Ok(())
 }
@@ -115,18 +193,41 @@ fn every_program_does_what_the_reference_does() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
+    let asked = std::env::var("FENCEPOST_TRANSPORTS").ok();
     let epochs = std::cell::Cell::new(0usize);
+    let counts = RefCell::default();
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&(raw_program(), any::<u64>()), |(raw, seed)| {
         epochs.set(epochs.get() + raw.epochs());
-        agrees(&raw, seed)
+        agrees(&raw, seed, asked.as_deref(), &counts)
     });
-    println!(
-        "{} epochs, each on local and sim, an eighth on TCP and another on both, dynamic, replayed and prepared in every mode",
-        epochs.get()
-    );
+    println!("{} epochs, dynamic, replayed and prepared in every mode:", epochs.get());
+    for (name, (programs, epochs)) in counts.into_inner() {
+        println!("  {name}: {epochs} epochs of {programs} programs");
+    }
     if let Err(error) = result {
         panic!("{error}");
     }
     assert!(cases() < 2_600 || epochs.get() >= 10_000, "{} epochs", epochs.get());
+}
+
+/// What the seed deals out is of every kind, and the planner is told of no more sharing than there is.
+#[test]
+fn hosts_are_even_uneven_and_mixed_up() {
+    let (mut even, mut uneven, mut mixed_up) = (0, 0, 0);
+    for seed in 0..4_000_u64 {
+        let hosts = hosts(5, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let placed = placement(&hosts);
+        for (a, host) in hosts.iter().enumerate() {
+            for (b, other) in hosts.iter().enumerate() {
+                assert!(!placed.share(a as u32, b as u32) || host == other, "{hosts:?}: {placed:?}");
+            }
+        }
+        match (hosts.is_sorted(), placed) {
+            (true, Placement::Apart) => uneven += 1,
+            (true, _) => even += 1,
+            (false, _) => mixed_up += 1,
+        }
+    }
+    assert!([even, uneven, mixed_up].iter().all(|&count| count > 400), "{even}, {uneven}, {mixed_up}");
 }

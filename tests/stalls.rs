@@ -13,7 +13,9 @@ fn worlds(size: usize) -> Vec<(String, Ranks)> {
     #[cfg(target_os = "linux")]
     all.extend([TransportKind::ShmThreads, TransportKind::TcpThreads]);
     #[cfg(target_os = "linux")]
-    all.extend([1, 2].map(TransportKind::MixedThreads));
+    all.extend(
+        [1, 2].map(|each| TransportKind::MixedThreads((0..size as u32).map(|rank| rank / each).collect())),
+    );
     let world = |kind: TransportKind| (format!("{kind:?}"), ranks(size).transport(kind));
     all.into_iter().map(world).map(|(name, ranks)| (name, ranks.stall(Some(Duration::ZERO)))).collect()
 }

@@ -205,9 +205,18 @@ fn keep(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()
 
 /// The whole job, as the command line says.
 pub fn main() -> Result<()> {
-    let options = Options::parse();
+    run(&Options::parse())
+}
+
+/// The whole job, as these words say.
+pub fn with(words: &[&str]) -> Result<()> {
+    let words = [&["hillslope"], words].concat();
+    run(&Options::try_parse_from(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?)
+}
+
+fn run(options: &Options) -> Result<()> {
     options.job.start()?;
-    let Some((before, after, explanation)) = compare(&options)? else { return Ok(()) };
+    let Some((before, after, explanation)) = compare(options)? else { return Ok(()) };
     keep(&before, &after, &explanation, &options.terrain.out)?;
     println!("digest {}", digest(&after.cells));
     Ok(())

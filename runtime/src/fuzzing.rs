@@ -35,7 +35,7 @@ impl Target {
     fn new() -> Option<Self> {
         let kind = TransportKind::Sim(SimConfig { max_delay: 0, ..SimConfig::default() });
         let end = kind.ends(1).ok()?.pop()?;
-        let world = World::new(new_world(), end, Arc::new(Registry::default()), kind, Mode::Auto);
+        let world = World::new((new_world(), 1), end, Arc::new(Registry::default()), kind, Mode::Auto);
         let (words, bytes, wide) =
             (world.window(LEN).ok()?, world.window(LEN).ok()?, world.window(LEN).ok()?);
         Some(Self { words, bytes, wide, _world: world })

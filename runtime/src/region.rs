@@ -66,11 +66,15 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
 
-    /// The memory, that of records too, and how to see that all of `ranks` have let go of it.
-    pub(crate) fn into_memory(mut self) -> Option<(Vec<Bytes>, Done)> {
-        let (base, ranks) = (self.base.as_ptr() as usize, self.ranks as u32);
-        // SAFETY: who has the memory asks, so it is there.
-        let done = move || unsafe { count(base as *mut u8) }.load(Ordering::Acquire) >= ranks; // the add in `let_go`
+    /// The memory, that of records too, and how to see that all who reach it, which are so many ranks with the owner, have
+    /// let go of it.
+    pub(crate) fn into_memory(mut self, reaching: usize) -> Option<(Vec<Bytes>, Done)> {
+        let base = self.base.as_ptr() as usize;
+        let let_go = move || {
+            // SAFETY: who has the memory asks, so it is there.
+            unsafe { count(base as *mut u8) }.load(Ordering::Acquire) // the add in `let_go`
+        };
+        let done = move || let_go() as usize >= reaching;
         let logs = (0..2 * self.ranks).filter_map(|outbox| {
             // SAFETY: there are as many outboxes, and nobody else has a reference any more.
             unsafe { &mut *self.outboxes.as_ptr().add(outbox) }.records.take_memory()

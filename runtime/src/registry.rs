@@ -27,7 +27,8 @@ pub(crate) struct Registry {
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
     attic: Mutex<Vec<Vec<u8>>>,
-    boards: Mutex<BTreeMap<u64, Arc<Board>>>,
+    /// With how many ranks have not taken it yet.
+    boards: Mutex<BTreeMap<u64, (Arc<Board>, usize)>>,
     shelf: Shelf,
     waits: OnceLock<Waits>,
 }
@@ -83,9 +84,16 @@ impl Registry {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }
 
-    /// The board of a world of so many ranks.
-    pub(crate) fn board(&self, world: u64, size: usize) -> Arc<Board> {
-        lock(&self.boards).entry(world).or_insert_with(|| Arc::new(Board::new(size))).clone()
+    /// The board of a world of so many ranks, of which so many know it by this number. Each of them takes it once.
+    pub(crate) fn board(&self, world: u64, size: usize, takers: usize) -> Arc<Board> {
+        let mut boards = lock(&self.boards);
+        let (board, left) = boards.entry(world).or_insert_with(|| (Arc::new(Board::new(size)), takers));
+        *left = left.saturating_sub(1);
+        let (board, last) = (board.clone(), *left == 0);
+        if last {
+            boards.remove(&world);
+        }
+        board
     }
 
     /// Whom each rank waits for; the first to ask gives how many ranks there are.

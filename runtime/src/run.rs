@@ -31,10 +31,10 @@ pub enum TransportKind {
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     TcpThreads,
-    /// Threads of as many made-up hosts, of this many ranks each; the last may have fewer: for tests.
+    /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
     #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
-    MixedThreads(usize),
+    MixedThreads(Vec<u32>),
 }
 
 impl std::str::FromStr for TransportKind {
@@ -69,9 +69,8 @@ impl TransportKind {
                 crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
             }
             #[cfg(all(target_os = "linux", feature = "processes"))]
-            TransportKind::MixedThreads(each) => {
-                let each = (*each).max(1);
-                let hosts: Vec<usize> = (0..size).step_by(each).map(|at| each.min(size - at)).collect();
+            TransportKind::MixedThreads(hosts) => {
+                let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
                 crate::transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
             }
             // Their ends are made by each process for itself.
@@ -312,7 +311,7 @@ impl Ranks {
                 .map(|(rank, endpoint)| {
                     let registry = registry.clone();
                     let name = format!("rank {rank}");
-                    let body = move || self.one(id, endpoint, registry, program);
+                    let body = move || self.one((id, self.size), endpoint, registry, Vec::new(), program);
                     std::thread::Builder::new().name(name).spawn_scoped(scope, body)
                 })
                 .collect();
@@ -355,13 +354,14 @@ impl Ranks {
         let rank = member.job().rank as usize;
         let endpoint = member.endpoint()?;
         member.enter();
-        let end = self.one(new_world(), endpoint, Arc::default(), &program);
+        let end = self.one((new_world(), 1), endpoint, Arc::default(), member.job().host_names(), &program);
         let value = end.value(rank);
-        member.leave(match &value {
+        let how = match &value {
             Ok(_) => Ending::Finished,
             Err(error) if echo(error) => Ending::Echo,
             Err(_) => Ending::Failed,
-        });
+        };
+        member.leave(how, value.as_ref().err().map(ToString::to_string));
         value
     }
 
@@ -372,9 +372,10 @@ impl Ranks {
 
     fn one<R>(
         &self,
-        id: u64,
+        id: (u64, usize),
         endpoint: Endpoint,
         registry: Arc<Registry>,
+        hosts: Vec<Arc<str>>,
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
@@ -382,6 +383,7 @@ impl Ranks {
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
+        *world.core().hosts.borrow_mut() = hosts;
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
                 world.leave(Leave::Finished);

@@ -42,9 +42,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         let site = Location::caller();
         let Some(target) = target.into() else { return Ok(()) };
         let core = self.epoch.window.core();
-        let remote = place.into().datatype(self.into.len());
-        core.sizes(self.into.len(), remote.size(), site)?;
-        core.check(target, &remote, site)?;
+        let remote = core.place(target, place.into(), self.into.len(), site)?;
         if core.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";

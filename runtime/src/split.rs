@@ -87,11 +87,14 @@ impl World {
         let (id, endpoint) = match (number(members[0])?, number(leader)?) {
             (Some(Number { world, .. }), Some(Number { part, .. })) => {
                 let number = Number { world, part };
-                (new_world(), core.endpoint.borrow_mut().enter(number, &members, index)?)
+                ((new_world(), 1), core.endpoint.borrow_mut().enter(number, &members, index)?)
             }
-            _ => core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
-                call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
-            })?,
+            _ => {
+                let end = core.registry.take_end((core.id, attempt), core.rank);
+                let none = "no end was laid out for this rank of a new world";
+                let (id, end) = end.ok_or_else(|| call.error(core, Class::Intern, none))?;
+                ((id, members.len()), end)
+            }
         };
         let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
         world.core().supersteps.check(core.supersteps.checks());
@@ -100,6 +103,8 @@ impl World {
         world.core().order.set(core.order.get());
         let Stalls { settings, waits } = &*core.stalls.borrow();
         *world.core().stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
+        let hosts = members.iter().filter_map(|&member| core.host_of(member));
+        *world.core().hosts.borrow_mut() = hosts.collect();
         *world.core().above.borrow_mut() = Rc::downgrade(core);
         Ok(Some(world))
     }

@@ -19,7 +19,7 @@ use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result, grid};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -47,7 +47,8 @@ pub struct Traffic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochKind {
     /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
-    /// Also where ranks reach each other's memory: operations are read where they lie then, and nobody remembers them.
+    /// Also in a world where some ranks reach each other's memory: what they do there is read where it lies, and nobody
+    /// remembers it.
     Dynamic,
     /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.
     Replayed,
@@ -59,6 +60,8 @@ pub(crate) struct WorldCore {
     pub(crate) size: usize,
     /// Whether this rank reaches everybody's memory.
     pub(crate) reaches_all: bool,
+    /// Whether some ranks reach each other's memory.
+    pub(crate) reaches_some: bool,
     /// Who reaches whose memory, for the planner.
     pub(crate) placement: Placement,
     /// Whether all ranks are threads of this process that read one another's values.
@@ -92,8 +95,11 @@ pub(crate) struct WorldCore {
     /// Whether anything is planned; else every operation is a message of its own.
     pub(crate) plans: Cell<bool>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time.
+    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time, or may not
+    /// have been.
     pub(crate) changed: Cell<bool>,
+    /// Whether some rank described operations then, to a rank that it exchanges messages with.
+    pub(crate) described: Cell<bool>,
     /// The supersteps that this rank is in.
     pub(crate) supersteps: Supersteps,
     /// Whether what epochs do is kept to be explained.
@@ -101,11 +107,14 @@ pub(crate) struct WorldCore {
     pub(crate) explained: RefCell<Explained>,
     /// What is done about waits that last.
     pub(crate) stalls: RefCell<Stalls>,
+    /// The name of each rank's host, for messages; none, where all are on one.
+    pub(crate) hosts: RefCell<Vec<Arc<str>>>,
 }
 
 impl World {
+    /// `takers`: how many ranks of this process know the world by this number.
     pub(crate) fn new(
-        id: u64,
+        (id, takers): (u64, usize),
         endpoint: Endpoint,
         registry: Arc<Registry>,
         kind: TransportKind,
@@ -113,6 +122,7 @@ impl World {
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
+        let hosts: BTreeSet<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
         let placement = crate::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
@@ -121,10 +131,11 @@ impl World {
             rank,
             size,
             reaches_all,
+            reaches_some: reaches_all || hosts.len() < size,
             placement,
             shares_all,
             endpoint: RefCell::new(endpoint),
-            board: registry.board(id, size),
+            board: registry.board(id, size, takers),
             registry,
             kind,
             number: Cell::new(0),
@@ -142,10 +153,12 @@ impl World {
             plans: Cell::new(true),
             traffic: Cell::default(),
             changed: Cell::new(true),
+            described: Cell::new(true),
             supersteps: Supersteps::default(),
             explains: Cell::new(false),
             explained: RefCell::default(),
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
+            hosts: RefCell::default(),
         };
         Self { core: Rc::new(core), collectives: Collectives::default() }
     }
@@ -174,7 +187,7 @@ impl World {
     /// End the epoch of several windows at once: `world.fence((&mut u, &mut v))?`.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// As [`Window::fence`](crate::Window::fence).
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -184,7 +197,7 @@ impl World {
     /// [`fence`](Self::fence), with what the program promises.
     ///
     /// # Errors
-    /// As [`Window::fence_with`].
+    /// As [`Window::fence_with`](crate::Window::fence_with).
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -205,7 +218,7 @@ impl World {
     /// Wait until every rank has come here.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
     /// The empty fence: one letter between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
@@ -311,13 +324,20 @@ impl WorldCore {
         }
     }
 
+    /// The name of a rank's host, where they have several.
+    pub(crate) fn host_of(&self, rank: usize) -> Option<Arc<str>> {
+        self.hosts.borrow().get(rank).cloned()
+    }
+
     /// The world ends for this rank, since `lost` can't come any more.
     pub(crate) fn lost(&self, lost: &Lost, call: &Call) -> Error {
+        let host = self.host_of(lost.rank);
+        let host = host.map_or(String::new(), |host| format!("; rank {} is on host {host}", lost.rank));
         let why = match &lost.how {
-            Loss::Ended(_) => lost.to_string(),
-            _ => format!("{lost}, and this rank waits for it"),
+            Loss::Ended(_) => format!("{lost}{host}"),
+            _ => format!("{lost}, and this rank waits for it{host}"),
         };
-        self.dead.borrow_mut().get_or_insert_with(|| lost.to_string());
+        self.dead.borrow_mut().get_or_insert_with(|| format!("{lost}{host}"));
         let class = match &lost.how {
             Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
             _ => Class::ProcFailed,

@@ -184,6 +184,34 @@ fn a_rank_that_was_killed_and_struck_off_is_named_by_all_who_wait_for_it() {
 }
 
 #[test]
+fn a_rank_that_parted_is_quoted_where_it_never_was_and_nowhere_else() {
+    let segment = std::sync::Arc::new(Segment::create(4).unwrap());
+    let mut worlds =
+        [0, 1].map(|world| [0, 1, 2, 3].map(|rank| Some(ShmEnd::of_job(&segment, world, rank, 4).unwrap())));
+    // In the first world all have been; only ranks 0 and 3 come into the second.
+    let [first, second] = &mut worlds;
+    for rank in [1, 2] {
+        std::mem::forget(second[rank].take());
+    }
+    first[1].take().unwrap().leave(Leave::Failed("no luck".into()));
+    first[2].take().unwrap().leave(Leave::Finished);
+    segment.part(1, "no luck");
+    let mut said = |world: usize, rank| worlds[world][0].as_mut().unwrap().poll(rank).map(|_| ());
+    assert_eq!(said(1, 1), Ok(()), "it has parted, and may still be there");
+    let ended = ["exited with code 1", "exited with code 0", "was killed by signal 9"];
+    (1..4).zip(ended).for_each(|(rank, how)| assert!(segment.strike(rank, how)));
+    let left = |rank, how: &str| Err(Lost { rank, how: Loss::Left(Leave::Failed(how.into())) });
+    assert_eq!(said(0, 1), left(1, "no luck"));
+    assert_eq!(said(0, 2), Err(Lost { rank: 2, how: Loss::Left(Leave::Finished) }));
+    assert_eq!(said(1, 1), left(1, "it ended without having been in this world: no luck"));
+    let died = |rank, how: &str| Err(Lost { rank, how: Loss::Died(how.into()) });
+    assert_eq!(said(1, 2), died(2, "exited with code 0"));
+    for world in [0, 1] {
+        assert_eq!(said(world, 3), died(3, "was killed by signal 9"));
+    }
+}
+
+#[test]
 fn processes_make_worlds_of_some_of_them() {
     let segment = Segment::create(5).unwrap();
     assert!(start(&segment, 2).into_iter().map(reap).all(|status| status.success()));

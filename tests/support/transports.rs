@@ -10,7 +10,7 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
         TransportKind::Local,
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
+        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
     ];
     all.extend(seeds.into_iter().map(sim));
     all

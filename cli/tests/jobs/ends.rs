@@ -1,7 +1,8 @@
 //! How jobs end: well, with a code, by a signal, by a limit, with their launcher.
 
-use crate::launched::{BOTH, await_end, process, rank_program, run, run_with, start};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::launched::{BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, start};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 pub fn well() {
@@ -45,17 +46,23 @@ pub fn sizes() {
 }
 
 pub fn signals() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let mut job = run(&["-n", "3", "-v"], &["spin"]);
-        job.lines(3, "spins");
-        job.kill(signal);
-        job.end().expect(code).says("is handed on");
+    for (transport, ranks) in [("shm", 3), ("mixed", 4)] {
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+            let mut job = run(&[&options(transport, "3")[..], &["-v"]].concat(), &["spin"]);
+            job.lines(ranks, "spins");
+            job.kill(signal);
+            job.end().expect(code).says("is handed on");
+        }
     }
 }
 
 pub fn timeout() {
-    let ended = run(&["-n", "2", "--timeout", "1s"], &["spin"]).end();
-    ended.expect(124).says("longer than its time");
+    for transport in ["shm", "mixed"] {
+        let options = options(transport, "2");
+        let ended = run(&[&options[..], &["--timeout", "1s"]].concat(), &["spin"]).end();
+        ended.expect(124).says("longer than its time");
+    }
+    run(&["-n", "2", "--timeout", "0"], &["well"]).end().expect(0);
 }
 
 pub fn deadlocks() {
@@ -79,31 +86,52 @@ pub fn deadlocks() {
     }
 }
 
-pub fn continued() {
+pub fn late() {
     for transport in BOTH {
-        let mut job = run(&["-n", "3", "--transport", transport], &["sleepy"]);
-        let stopped = job.lines(1, "stops").remove(0);
-        let state = || {
-            let stat = std::fs::read_to_string(format!("/proc/{stopped}/stat")).expect("it is there");
-            stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('T'))
-        };
-        while state() != Some(true) {
-            std::thread::yield_now();
-        }
-        let pid = Pid::from_raw(stopped.parse().expect("a number")).expect("not 0");
-        kill_process(pid, Signal::CONT).expect("it is there");
-        let ended = job.end();
-        assert_eq!(ended.expect(0).out, "done\n".repeat(3));
+        let file = std::env::temp_dir().join(format!("fencepost-late-{}-{transport}", std::process::id()));
+        let options = ["-n", "2", "--transport", transport, "--timeout", "2s"];
+        let limits = [("FENCEPOST_SILENCE", "300ms"), ("FENCEPOST_HEARTBEAT", "100ms")];
+        let ended = run_with(&options, &["unjoined", &file.display().to_string()], &limits).end();
+        std::fs::remove_file(&file).expect("one has joined");
+        ended.expect(124).says("has not joined the job, 0.3 s after others");
+        assert_eq!(ended.err.matches("has not joined").count(), 1, "{ended:#?}");
     }
 }
 
-pub fn orphans() {
+pub fn continued() {
+    for (transport, ranks) in [("shm", 3), ("tcp", 3), ("mixed", 4)] {
+        let mut job = run(&options(transport, "3"), &["sleepy"]);
+        let stopped = job.lines(1, "stops").remove(0);
+        go_on(&stopped);
+        let ended = job.end();
+        assert_eq!(ended.expect(0).out, "done\n".repeat(ranks));
+    }
+}
+
+/// Rank 0 writes more than any pipe holds, and then asks the launcher to end, whose output nobody reads meanwhile.
+pub fn unread() {
     for transport in BOTH {
+        let options = ["-n", "2", "--transport", transport, "--tag-output"];
+        let job = run_with(&options, &["flood", "400000", "end"], &[("FENCEPOST_GRACE", "1s")]);
+        await_end(&process(&job.pid().as_raw_nonzero().to_string()));
+        let ended = job.end();
+        ended.expect(143);
+        assert!(ended.out.lines().all(|line| line.starts_with('[')) && !ended.out.is_empty());
+    }
+    // Who reads at last finds all of it, and the code that the ranks gave.
+    let ended = run(&["-n", "2", "--tag-output"], &["flood", "3000000", "well"]).end();
+    assert_eq!(ended.expect(0).out.len(), 2 * (3_000_000 / 1024) * 1028);
+}
+
+pub fn orphans() {
+    for (transport, ranks) in [("shm", 3), ("tcp", 3), ("mixed", 4)] {
         for group in [false, true] {
-            let mut job = run(&["-n", "3", "--transport", transport], &["spin"]);
-            let ranks = job.lines(3, "spins");
-            let pid = |line: &String| process(line.split(' ').nth(1).expect("its number"));
-            let processes: Vec<_> = ranks.iter().map(pid).collect();
+            let mut job = run(&options(transport, "3"), &["spin"]);
+            let ranks = job.lines(ranks, "spins");
+            // With their parents: the launcher, or the hosts.
+            let numbers = ranks.iter().flat_map(|line| line.split(' ').skip(1));
+            let numbers: BTreeSet<&str> = numbers.collect();
+            let processes: Vec<_> = numbers.into_iter().map(process).collect();
             if group {
                 job.kill_group(Signal::KILL)
             } else {
@@ -119,9 +147,11 @@ pub fn orphans() {
 pub fn descriptors() {
     let count = if crate::full() { "500" } else { "50" };
     let limited = "ulimit -n 64; exec \"$0\" \"$@\"";
-    for transport in BOTH {
+    let hosts = [&["--hosts", "a=127.0.0.2:4,b=127.0.0.3:4"], &HOSTS[2..]].concat();
+    let [shm, tcp] = BOTH.map(|transport| options(transport, "8"));
+    for (transport, options) in [("shm", shm), ("tcp", tcp), ("mixed", hosts)] {
         let (fencepost, program) = (env!("CARGO_BIN_EXE_fencepost"), rank_program());
-        let run = [fencepost, "run", "-n", "8", "--transport", transport, "--tag-output", "--"];
+        let run = [&[fencepost, "run", "--tag-output"], &options[..], &["--"]].concat();
         let words = [&["-c", limited], &run[..], &[&program, "rank", "windows", count]].concat();
         let mut job = start("sh", &words, &[]);
         let mut most = 0;

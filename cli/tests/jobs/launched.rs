@@ -11,6 +11,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The transports that processes have.
 pub const BOTH: [&str; 2] = ["shm", "tcp"];
 
+/// Two hosts that are this machine, of two ranks each, behind a remote command that only runs what it is given. Ranks of
+/// one share memory, and speak to those of the other over TCP.
+pub const HOSTS: [&str; 4] =
+    ["--hosts", "a=127.0.0.2:2,b=127.0.0.3:2", "--remote-command", "env FENCEPOST_TEST_HOST={host}"];
+
+/// How a job of so many ranks is started on this transport; on `mixed` there are four of them.
+pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
+    match transport {
+        "mixed" => HOSTS.into(),
+        _ => vec!["-n", ranks, "--transport", transport],
+    }
+}
+
 static MARK: AtomicU32 = AtomicU32::new(0);
 
 /// A launcher that was started; ended at the latest when it is dropped.
@@ -172,4 +185,17 @@ pub fn await_end(process: &OwnedFd) {
     let mut fds = [PollFd::new(process, PollFlags::IN)];
     let ready = poll(&mut fds, Some(&limit)).expect("poll");
     assert_eq!(ready, 1, "a process does not end");
+}
+
+/// Have a process that stops itself go on, once it has stopped.
+pub fn go_on(pid: &str) {
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+        stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('T'))
+    };
+    while state() != Some(true) {
+        std::thread::yield_now();
+    }
+    let pid = Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
+    kill_process(pid, Signal::CONT).expect("it is there");
 }

@@ -1,6 +1,6 @@
 //! Jobs in a row, some of them killed: no process, descriptor, socket or file of shared memory is left.
 
-use crate::launched::{BOTH, await_end, process, run};
+use crate::launched::{await_end, options, process, run};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::BTreeSet;
 
@@ -30,14 +30,14 @@ pub fn jobs() {
     let (count, every) = if crate::full() { (250, 5) } else { (8, 2) };
     let (before, listened) = (kept(), listening());
     for number in 0..count {
-        let transport = BOTH[number % 2];
-        let options = ["-n", "3", "--transport", transport];
+        let (transport, ranks) = [("shm", 3), ("tcp", 3), ("mixed", 4)][number % 3];
+        let options = options(transport, "3");
         if number % every != every - 1 {
             run(&options, &["well"]).end().expect(0);
             continue;
         }
         let mut job = run(&options, &["spin"]);
-        let ranks = job.lines(3, "spins");
+        let ranks = job.lines(ranks, "spins");
         let pid = |line: &String| process(line.split(' ').nth(1).expect("its number"));
         let processes: Vec<_> = ranks.iter().map(pid).collect();
         match number / every % 3 {

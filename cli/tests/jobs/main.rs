@@ -1,7 +1,7 @@
 //! Jobs of real processes: how they end, what survivors are told, and that nothing is left behind.
 //!
 //! This program is test and subject at once: `jobs rank ..` is what the jobs run. By default a few of each kind run;
-//! `FENCEPOST_JOBS=full` runs all: 24 kill points, four ways to die, two transports, ten times each; 250 jobs in a row
+//! `FENCEPOST_JOBS=full` runs all: 24 kill points, four ways to die, three transports, ten times each; 250 jobs in a row
 //! of which 50 are killed; 100,000 epochs on each transport. Nothing here sleeps: whatever is waited for is a line, the
 //! end of a process, or a lock.
 
@@ -9,6 +9,9 @@
 
 mod ends;
 mod endure;
+#[expect(dead_code, unused_imports, reason = "only its command line is used here, and its own tests are not")]
+#[path = "../../../examples/hillslope/main.rs"]
+mod hillslope;
 mod input;
 mod launched;
 mod leftovers;
@@ -34,22 +37,31 @@ const TESTS: &[Test] = &[
     ("signals_are_handed_on", ends::signals),
     ("a_job_that_takes_too_long_ends_with_124", ends::timeout),
     ("ranks_that_wait_for_one_another_end_when_asked_to", ends::deadlocks),
+    ("a_rank_that_does_not_join_is_named", ends::late),
     ("a_stopped_rank_that_is_continued_changes_nothing", ends::continued),
+    ("a_launcher_whose_output_nobody_reads_still_ends", ends::unread),
     ("ranks_die_with_their_launcher", ends::orphans),
     ("64_descriptors_are_enough_for_8_ranks", ends::descriptors),
     ("starting_8_ranks_takes_a_moment", ends::start_up),
     ("hosts_are_reached_by_the_remote_command", remote::hosts),
     ("a_host_that_is_lost_is_named_by_all", remote::lost),
+    ("what_ranks_on_hosts_write_comes_whole", remote::floods),
+    ("a_remote_command_that_does_not_answer_or_end_is_ended", remote::deaf),
+    ("hosts_that_fall_silent_are_lost", remote::silent),
+    ("who_is_awaited_is_named_with_its_host", remote::late),
     ("hosts_in_network_namespaces", remote::namespaces),
+    ("hillslope_has_one_digest_on_hosts_in_every_mode", remote::hillslope),
     ("jobs_of_other_launchers_meet", meeting::launchers),
     ("what_is_not_enough_to_meet_is_refused", meeting::refusals),
     ("every_way_to_die_by_shm_is_named_on_every_survivor", points::by_shm),
     ("every_way_to_die_by_tcp_is_named_on_every_survivor", points::by_tcp),
+    ("every_way_to_die_on_hosts_is_named_on_every_survivor", points::by_mixed),
     ("jobs_in_a_row_leave_nothing_behind", leftovers::jobs),
     ("many_epochs_by_local_leave_memory_and_descriptors_as_they_were", endure::by_local),
     ("many_epochs_by_sim_leave_memory_and_descriptors_as_they_were", endure::by_sim),
     ("many_epochs_by_shm_leave_memory_and_descriptors_as_they_were", endure::by_shm),
     ("many_epochs_by_tcp_leave_memory_and_descriptors_as_they_were", endure::by_tcp),
+    ("many_epochs_by_mixed_leave_memory_and_descriptors_as_they_were", endure::by_mixed),
 ];
 
 /// Whether everything is to be run.

@@ -1,6 +1,6 @@
 //! Kill points: a rank dies at a numbered place of a program that uses all there is, and every other one is told.
 
-use crate::launched::run_with;
+use crate::launched::{options, run_with};
 use crate::rank::{say, size, world};
 use fencepost::prelude::*;
 use rustix::process::{Signal, getpid, kill_process};
@@ -131,6 +131,16 @@ pub fn by_tcp() {
     all("tcp");
 }
 
+/// On two hosts of two ranks each.
+pub fn by_mixed() {
+    all("mixed");
+}
+
+/// The host of a rank.
+fn host(transport: &str, rank: usize) -> &'static str {
+    if transport == "mixed" { ["a", "b"][rank / 2] } else { "localhost" }
+}
+
 /// Every point and way, ten times; or some of them, once.
 fn all(transport: &str) {
     let mut noticed = Vec::new();
@@ -154,10 +164,11 @@ fn sampled(point: usize, how: &str) -> bool {
 /// One job; how long it took until each survivor was told, where that goes by no limit.
 fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     let what = format!("{transport}: rank {victim} at point {point} by {how}");
-    let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "1s")];
+    // Only a rank that has stopped is found by its silence.
+    let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "2s")];
+    let quick = if how == "stop" { &quick[..] } else { &[] };
     let words = ["die", &victim.to_string(), &point.to_string(), how];
-    let job = run_with(&["-n", &RANKS.to_string(), "--transport", transport], &words, &quick);
-    let ended = job.end();
+    let ended = run_with(&options(transport, &RANKS.to_string()), &words, quick).end();
     let inside = (2..=23).contains(&point);
     let (code, named) = match how {
         "kill" => (137, "killed by signal 9 (SIGKILL)"),
@@ -173,10 +184,13 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     if point <= MISSED {
         assert_eq!(survivors.len(), RANKS - 1, "{what}: {ended:#?}");
     }
+    let host = host(transport, victim);
     for line in &survivors {
         assert!(line.contains(&format!("rank {victim} ")) && line.contains(named), "{what}: {ended:#?}");
+        let told_where = line.contains(&format!("rank {victim} is on host {host}"));
+        assert_eq!(told_where, transport == "mixed", "{what}: {ended:#?}");
     }
-    assert!(ended.err.contains(&format!("rank {victim} on host localhost")), "{what}: {ended:#?}");
+    assert!(ended.err.contains(&format!("rank {victim} on host {host}")), "{what}: {ended:#?}");
     let time = |line: &str| line.split_whitespace().nth(2).and_then(|time| time.parse::<i64>().ok());
     let died = ended.out.lines().find(|line| line.starts_with("dies at")).and_then(time);
     let died = died.unwrap_or_else(|| panic!("{what}: it does not say when it dies: {ended:#?}"));

@@ -1,10 +1,11 @@
 //! What the ranks of the tested jobs do.
 
 use fencepost::prelude::*;
-use fencepost::{TransportKind, process};
+use fencepost::{Stall, TransportKind, process};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// One rank's life, as these words say.
 pub fn main(words: &[String]) -> ExitCode {
@@ -16,9 +17,13 @@ pub fn main(words: &[String]) -> ExitCode {
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
         ["crossed"] => crossed(),
+        ["unjoined", file] => unjoined(file),
+        ["flood", bytes, then] => flood(number(bytes), then),
+        ["late"] => late(),
         ["windows", count] => windows(number(count)),
         ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
+        ["hillslope", ref words @ ..] => super::hillslope::with(words),
         ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),
         _ => panic!("no such rank: {words:?}"),
     };
@@ -128,6 +133,48 @@ fn crossed() -> Result<()> {
         Ok(())
     })
     .map(drop::<Vec<()>>)
+}
+
+/// Who makes the file joins; the others never do.
+fn unjoined(file: &str) -> Result<()> {
+    if std::fs::File::create_new(file).is_ok() {
+        return world(size(), |_| Ok(()));
+    }
+    loop {
+        rustix::event::poll(&mut [], None).expect("poll");
+    }
+}
+
+/// Writes so many bytes in lines, and ends well; or rank 0 ends the launcher then.
+fn flood(bytes: usize, then: &str) -> Result<()> {
+    let rank = world(size(), |world| Ok(world.rank()))?;
+    let line = "x".repeat(1023);
+    (0..bytes / 1024).for_each(|_| say(&line));
+    if then == "well" {
+        return Ok(());
+    }
+    if rank == 0 {
+        kill_process(getppid().expect("a launcher"), Signal::TERM).expect("it is there");
+    }
+    spin()
+}
+
+/// Rank 2 stops before a fence, and the others say that they wait for it; whoever continues it sees the job end well.
+fn late() -> Result<()> {
+    let told = |stall: &Stall| say(&format!("stall {stall}"));
+    let ranks = fencepost::ranks(size()).transport(TransportKind::Tcp).stall(Some(Duration::ZERO));
+    let _: Vec<()> = ranks.on_stall(told).run(|world| {
+        let mut u = world.window::<u64>(1)?;
+        ring(world, &mut u)?;
+        if world.rank() == 2 {
+            say(&format!("stops {}", getpid().as_raw_nonzero()));
+            kill_process(getpid(), Signal::STOP).expect("oneself");
+        }
+        ring(world, &mut u)?;
+        say("done");
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn windows(count: usize) -> Result<()> {

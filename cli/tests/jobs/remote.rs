@@ -1,11 +1,11 @@
 //! Jobs on several hosts: other loopback addresses, and network namespaces where this machine allows them.
 
-use crate::launched::{await_end, process, run, run_with};
+use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
+use rustix::process::{Signal, pidfd_send_signal};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
-
-/// Two hosts that are this machine, behind a remote command that only runs what it is given.
-const HOSTS: [&str; 4] =
-    ["--hosts", "a=127.0.0.2:2,b=127.0.0.3:2", "--remote-command", "env FENCEPOST_TEST_HOST={host}"];
 
 pub fn hosts() {
     let options = [&HOSTS[..], &["--tag-output", "-v", "--env", "SOME=thing"]].concat();
@@ -21,20 +21,139 @@ pub fn hosts() {
     ended.expect(137).says("rank 2 on host b was killed by signal 9");
 }
 
+/// Which ranks are on which of [`HOSTS`], and which are not.
+const PLACES: [(&str, [usize; 2], [usize; 2]); 2] = [("a", [0, 1], [2, 3]), ("b", [2, 3], [0, 1])];
+
 pub fn lost() {
-    let mut job = run(&HOSTS, &["spin"]);
+    for place in PLACES {
+        bereft(place, Signal::KILL, "on host", &[]);
+    }
+}
+
+pub fn silent() {
+    let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "2s")];
+    for place in PLACES {
+        bereft(place, Signal::STOP, "it gave no sign of life for", &quick);
+    }
+}
+
+/// What speaks for a host there is sent this signal: its ranks end, and the others are told of them and of how.
+fn bereft(
+    (name, theirs, others): (&str, [usize; 2], [usize; 2]),
+    signal: Signal,
+    why: &str,
+    quick: &[(&str, &str)],
+) {
+    let mut job = run_with(&HOSTS, &["spin"], quick);
     let ranks = job.lines(4, "spins");
     let words: Vec<Vec<&str>> = ranks.iter().map(|line| line.split(' ').collect()).collect();
-    let theirs: Vec<_> = words[2..].iter().map(|words| process(words[1])).collect();
-    assert_eq!(words[2][2], words[3][2], "ranks 2 and 3 have one parent: their host");
-    let host = process(words[2][2]);
-    rustix::process::pidfd_send_signal(&host, rustix::process::Signal::KILL).expect("it is there");
-    theirs.iter().for_each(await_end);
+    let [first, second] = theirs.map(|rank| &words[rank]);
+    assert_eq!(first[2], second[2], "they have one parent: their host");
+    let (host, processes) = (process(first[2]), theirs.map(|rank| process(words[rank][1])));
+    pidfd_send_signal(&host, signal).expect("it is there");
+    processes.iter().for_each(await_end);
     let ended = job.end();
-    ended.expect(125).says("on host b was lost with its host");
-    let told =
-        ended.out.lines().filter(|line| line.starts_with("error") && line.contains("lost with its host"));
-    assert_eq!(told.count(), 2, "{ended:#?}");
+    let says = format!("rank {} on host {name} was lost with its host", theirs[0]);
+    ended.expect(125).says(&says).says(why);
+    let errors: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
+    assert_eq!(errors.len(), others.len(), "{ended:#?}");
+    for line in errors {
+        let named = |rank| line.contains(&format!("rank {rank} is on host {name}"));
+        assert!(line.contains("was lost with its host") && theirs.into_iter().any(named), "{line}");
+    }
+}
+
+pub fn late() {
+    let patient = [("FENCEPOST_SILENCE", "0")];
+    let mut job = run_with(&HOSTS, &["late"], &patient);
+    let host = |rank: usize| ["a", "a", "b", "b"][rank];
+    let (mut stopped, mut waiting) = (None, BTreeSet::new());
+    // Until it has stopped, and each of the others has said that it waits for it, in the second fence.
+    while stopped.is_none() || waiting.len() < 3 {
+        let line = job.line().expect("somebody still waits");
+        if let Some(pid) = line.strip_prefix("stops ") {
+            stopped = Some(pid.to_owned());
+            continue;
+        }
+        let (rank, rest) = line.split_once(" has waited ").unwrap_or_else(|| panic!("{line}"));
+        let (_, rest) = rest.split_once(" for rank ").unwrap_or_else(|| panic!("{line}"));
+        let mut words = rest.split(' ');
+        let awaited: usize = words.next().and_then(|word| word.parse().ok()).expect("a rank");
+        assert!(rest.starts_with(&format!("{awaited} on host {} in ", host(awaited))), "{line}");
+        if awaited == 2 && rest.contains("number 3: 2 of 3 letters came") {
+            waiting.extend(rank.strip_prefix("stall rank ").map(str::to_owned));
+        }
+    }
+    assert_eq!(waiting.into_iter().collect::<Vec<_>>(), ["0", "1", "3"]);
+    go_on(&stopped.expect("it stops"));
+    let ended = job.end();
+    assert_eq!(ended.expect(0).out.lines().filter(|line| *line == "done").count(), 4, "{ended:#?}");
+}
+
+/// By hosts that are other addresses, and by those that are namespaces where there can be any.
+pub fn hillslope() {
+    let out = std::env::temp_dir().join(format!("fencepost-jobs-hillslope-{}", std::process::id()));
+    let folder = out.display().to_string();
+    let words = ["hillslope", "-n", "4", "--years", "5e5", "--out", &folder];
+    let digest = |text: &str| -> String {
+        let line = text.lines().find(|line| line.starts_with("digest "));
+        line.unwrap_or_else(|| panic!("no digest: {text}")).to_owned()
+    };
+    let threads = [&["rank"], &words[..], &["--transport", "local"]].concat();
+    let expected = digest(&start(&rank_program(), &threads, &[]).end().expect(0).out);
+    let namespaces = Namespaces::new();
+    let there = namespaces.as_ref().map(|namespaces| ("network namespaces", namespaces.options()));
+    if there.is_none() {
+        println!("  this machine makes no network namespaces");
+    }
+    let addresses = ("loopback addresses", HOSTS.map(str::to_owned));
+    for (hosts, options) in there.into_iter().chain([addresses]) {
+        for mode in ["auto", "aggressive", "aggregated", "pipelined", "direct"] {
+            let job = run(&options.each_ref().map(String::as_str), &[&words[..], &["--mode", mode]].concat());
+            let ended = job.end();
+            assert_eq!(digest(&ended.expect(0).out), expected, "{mode}: {ended:#?}");
+        }
+        println!("  hosts are {hosts}: {expected} in every mode, as by threads");
+    }
+    std::fs::remove_dir_all(out).expect("it was written");
+}
+
+/// Much more than is kept on the way.
+pub fn floods() {
+    let options = [&HOSTS[..], &["--tag-output"]].concat();
+    let ended = run(&options, &["flood", "4000000", "well"]).end();
+    assert_eq!(ended.expect(0).out.len(), 4 * (4_000_000 / 1024) * 1028);
+}
+
+/// A script that is a remote command, gone when this is dropped.
+struct Script(String);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fencepost-{name}-{}", std::process::id()));
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file.write(true).create_new(true).mode(0o700).open(&path).expect("a file");
+        file.write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).expect("written");
+        Self(path.display().to_string())
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).expect("it is there");
+    }
+}
+
+pub fn deaf() {
+    // It never says a word, and does not go when it is asked to.
+    let silent = Script::new("silent", "trap '' TERM; while :; do sleep 60; done");
+    let options = ["--hosts", "a=::1", "--remote-command", &silent.0, "--timeout", "500ms"];
+    let ended = run_with(&options, &["well"], &[("FENCEPOST_GRACE", "100ms")]).end();
+    ended.expect(124).says("longer than its time");
+    // It says that it has nothing to say, and stays.
+    let mute = Script::new("mute", "trap '' TERM; exec >&-; while :; do sleep 60; done");
+    let ended = run(&["--hosts", "a=::1", "--remote-command", &mute.0], &["well"]).end();
+    ended.expect(125).says("did not end when it was to");
 }
 
 /// Runs a command of the system's; whether that went well.
@@ -66,6 +185,13 @@ impl Namespaces {
         ];
         steps.iter().all(|step| ip(step)).then_some(made)
     }
+
+    /// What starts two ranks in each.
+    fn options(&self) -> [String; 4] {
+        let [a, b] = &self.0;
+        let hosts = format!("{a}=10.213.7.1:2,{b}=10.213.7.2:2");
+        ["--hosts".into(), hosts, "--remote-command".into(), "ip netns exec {host}".into()]
+    }
 }
 
 impl Drop for Namespaces {
@@ -83,8 +209,8 @@ pub fn namespaces() {
     };
     let [a, b] = &namespaces.0;
     println!("  hosts are network namespaces");
-    let hosts = format!("{a}=10.213.7.1:2,{b}=10.213.7.2:2");
-    let options = ["--hosts", &hosts, "--remote-command", "ip netns exec {host}"];
+    let options = namespaces.options();
+    let options = options.each_ref().map(String::as_str);
     let ended = run(&options, &["well"]).end();
     assert_eq!(ended.expect(0).out.lines().count(), 8);
     let ended = run(&options, &["code", "2", "9"]).end();

@@ -37,7 +37,7 @@ impl WindowCore {
             // SAFETY: the set that was filled is touched by its owner only.
             wire.left[target].bytes + unsafe { &*self.region.outbox(self.set.get(), target) }.bytes()
         });
-        self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.changed.get());
+        self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
     }
 
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.

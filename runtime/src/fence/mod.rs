@@ -253,7 +253,8 @@ impl Fence<'_> {
         if self.windows.is_empty() {
             return Ok(Reads::default());
         }
-        self.world.changed.set(self.world.reaches_all || all.flags & CHANGED != 0);
+        self.world.described.set(all.flags & CHANGED != 0);
+        self.world.changed.set(self.world.reaches_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
         let reads = self.reads(&all);
         let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
@@ -288,7 +289,7 @@ impl Fence<'_> {
         if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
             self.stage(word)?;
         }
-        Ok(reads.first.then(|| self.borrow()))
+        if reads.first { self.borrow().map(Some) } else { Ok(None) }
     }
 
     /// Send frames and letters. Gives this rank's flags.

@@ -4,6 +4,7 @@ use super::codec::{In, Malformed, Out};
 use crate::security::Secret;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the processes of a job reach each other.
@@ -92,6 +93,15 @@ impl Description {
     /// The host of each rank, as its place among the hosts.
     pub(crate) fn host_of_each(&self) -> impl Iterator<Item = u32> {
         (0_u32..).zip(&self.hosts).flat_map(|(at, host)| (0..host.ranks).map(move |_| at))
+    }
+
+    /// The name of each rank's host, where there are several.
+    pub(crate) fn host_names(&self) -> Vec<Arc<str>> {
+        if self.hosts.len() < 2 {
+            return Vec::new();
+        }
+        let of_host = |host: &HostRanks| std::iter::repeat_n(Arc::from(&*host.name), host.ranks as usize);
+        self.hosts.iter().flat_map(of_host).collect()
     }
 
     pub(super) fn write(&self, out: &mut Out) {

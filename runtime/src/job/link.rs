@@ -113,8 +113,15 @@ impl Link {
         })
     }
 
-    /// Say goodbye to the others, and wait until they have heard all that was said to them.
-    pub(super) fn part(&self) {
+    /// Say goodbye to the others, and wait until they have heard all that was said to them: this rank is in no world, and
+    /// left the last with an error, if this says so.
+    pub(super) fn part(&self, job: &Description, why: Option<&str>) {
+        if let (Some(segment), Some(why)) = (&self.memory, why) {
+            let hosts: Vec<u32> = job.host_of_each().collect();
+            let before = &hosts[..job.rank as usize];
+            let seat = before.iter().filter(|&&host| host == hosts[job.rank as usize]).count();
+            segment.part(seat, why);
+        }
         if let Some(fabric) = self.connections.as_ref().and_then(|connections| connections.begun.get()) {
             let last = lock(fabric).take();
             drop(last);

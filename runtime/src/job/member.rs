@@ -28,6 +28,8 @@ pub struct Member {
     worlds: AtomicU32,
     /// How many worlds this rank is in.
     inside: AtomicU32,
+    /// Why it left the last one, where that was with an error.
+    failed: Mutex<Option<String>>,
     begun: Mutex<Begun>,
     news: Condvar,
 }
@@ -65,7 +67,7 @@ extern "C" fn part() {
     if let Some(Ok(Some(member))) = MEMBER.get()
         && member.inside.load(Ordering::Relaxed) == 0
     {
-        member.link.part();
+        member.link.part(&member.job, lock(&member.failed).as_deref());
     }
 }
 
@@ -146,6 +148,7 @@ fn join() -> Result<Option<Member>, String> {
         control: Some(Control { channel: Mutex::new(channel), socket }),
         worlds: AtomicU32::new(0),
         inside: AtomicU32::new(0),
+        failed: Mutex::default(),
         begun: Mutex::new(begun),
         news: Condvar::new(),
     }))
@@ -170,6 +173,7 @@ fn meet() -> Result<Option<Member>, String> {
         control: None,
         worlds: AtomicU32::new(0),
         inside: AtomicU32::new(0),
+        failed: Mutex::default(),
         begun: Mutex::new(Begun::Yes),
         news: Condvar::new(),
     }))
@@ -192,8 +196,9 @@ impl Member {
         self.say(&Message::Entered);
     }
 
-    /// Tell the starter that this rank has left a world.
-    pub(crate) fn leave(&self, how: Ending) {
+    /// Tell the starter that this rank has left a world; with an error, if there is one.
+    pub(crate) fn leave(&self, how: Ending, failed: Option<String>) {
+        *lock(&self.failed) = failed;
         self.inside.fetch_sub(1, Ordering::Relaxed);
         self.say(&Message::Left(how));
     }

@@ -25,6 +25,8 @@ pub struct Stall {
     pub rank: usize,
     /// The rank that it waits for.
     pub awaited: usize,
+    /// The host that it is on, where the job has several.
+    pub host: Option<Arc<str>>,
     /// How many ranks that world has.
     pub size: usize,
     /// The rank that waits, among all that were started, where its world was split off.
@@ -57,13 +59,17 @@ pub struct Stall {
 
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rank, awaited, waited, call, number, what, expected, came, peer, .. } = self;
+        let Self { rank, awaited, host, waited, call, number, what, expected, came, peer, .. } = self;
         write!(f, "rank {rank}")?;
         if let Some(all) = self.rank_of_all {
             write!(f, " of a world of {} (rank {all} of all)", self.size)?;
         }
         let seconds = waited.as_secs_f64();
-        write!(f, " has waited {seconds:.0} s for rank {awaited} in {call}, number {number}: ")?;
+        write!(f, " has waited {seconds:.0} s for rank {awaited}")?;
+        if let Some(host) = host {
+            write!(f, " on host {host}")?;
+        }
+        write!(f, " in {call}, number {number}: ")?;
         write!(f, "{came} of {expected} {what} came")?;
         if let [_, _, ..] = self.missing[..] {
             let missing: Vec<String> = self.missing.iter().map(usize::to_string).collect();

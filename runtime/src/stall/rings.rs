@@ -82,3 +82,23 @@ fn a_long_text_is_cut_between_characters() {
     let text = waits.waiting(0).expect("it waits").text;
     assert_eq!(text, format!("a{}", "ä".repeat(383 / 2)));
 }
+
+#[test]
+fn ranks_without_an_entry_are_in_no_ring_and_those_with_one_are_known_by_their_rank_in_the_job() {
+    // Of five ranks, those with odd numbers are here.
+    let waits = Waits::new(2).seated([None, Some(0), None, Some(1), None].into_iter());
+    assert!(waits.is_whole());
+    let (one, three) = (waits.begin(1, 3, "x"), waits.begin(3, 1, "y"));
+    waits.see(1, three);
+    waits.see(3, one);
+    let part = waits.of(&[3, 4, 1]);
+    for ring in [waits.ring(1), waits.ring(3), part.ring(0)] {
+        assert_eq!(ranks(&ring.expect("a ring")), [1, 3]);
+    }
+    // Rank 3 waits for one that is elsewhere: nobody knows whether that one waits.
+    let again = waits.begin(3, 4, "y");
+    waits.see(3, waits.number(4));
+    waits.see(1, again);
+    assert_eq!((waits.number(4), waits.ring(1), waits.ring(3)), (0, None, None));
+    assert_eq!((waits.waiting(4), waits.ring(4)), (None, None));
+}

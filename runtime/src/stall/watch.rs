@@ -161,6 +161,7 @@ impl<'a> Watch<'a> {
         let stall = Stall {
             rank: me,
             awaited: peer,
+            host: world.host_of(peer),
             size: world.size,
             rank_of_all: (!waits.is_whole()).then(|| waits.rank(me)),
             waited,

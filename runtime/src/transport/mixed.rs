@@ -12,6 +12,8 @@
 //! - Waits of near ranks are read, and those of others asked for; a list of them may come home over a connection of near
 //!   ranks, which is opened for nothing else.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
@@ -61,22 +63,26 @@ impl Seats {
     }
 }
 
-/// A world whose ranks are threads of this process, as if so many were on each of several hosts: for tests.
+/// A world whose ranks are threads of this process, as if each were on the host that is given for it: for tests.
 ///
 /// # Errors
 /// As [`shm`](super::shm) and [`tcp`](super::tcp).
-pub fn mixed(hosts: &[usize]) -> io::Result<Vec<MixedEnd>> {
+pub fn mixed(hosts: &[u32]) -> io::Result<Vec<MixedEnd>> {
     let (secret, job) = (Secret::new()?, chance()?);
-    let segments =
-        hosts.iter().map(|&ranks| Segment::create(ranks).map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
-    let of: Vec<u32> = (0..).zip(hosts).flat_map(|(host, &ranks)| (0..ranks).map(move |_| host)).collect();
-    let fabrics = (0..of.len())
+    let mut segments = BTreeMap::new();
+    for host in hosts {
+        let ranks = hosts.iter().filter(|&other| other == host).count();
+        if let Entry::Vacant(vacant) = segments.entry(host) {
+            vacant.insert(Arc::new(Segment::create(ranks)?));
+        }
+    }
+    let fabrics = (0..hosts.len())
         .map(|rank| Fabric::new(listen(None)?, secret.clone(), job, rank, Settings::default()))
         .collect::<io::Result<Vec<_>>>()?;
     let addresses = fabrics.iter().map(Fabric::address).collect::<io::Result<Vec<_>>>()?;
     let end = |(rank, mut fabric): (usize, Fabric)| {
         fabric.table(&addresses)?;
-        MixedEnd::of_job(&segments[of[rank] as usize], &fabric.into(), &of, 0, rank)
+        MixedEnd::of_job(&segments[&hosts[rank]], &fabric.into(), hosts, 0, rank)
     };
     fabrics.into_iter().enumerate().map(end).collect()
 }

@@ -36,6 +36,8 @@ pub(super) struct Dead {
     /// How many there are.
     count: Placed<AtomicU32>,
     why: Placed<Words>,
+    /// Why each left its last world, if that was with an error, and it ended by itself and in no world.
+    parting: Placed<Words>,
     /// Which of them each rank of this world is.
     of: std::sync::Arc<[u32]>,
 }
@@ -135,6 +137,7 @@ impl Dead {
         Ok(Self {
             count: places.place(1, || AtomicU32::new(0))?,
             why: places.place(ranks, Words::new)?,
+            parting: places.place(ranks, Words::new)?,
             of: (0..ranks as u32).collect(),
         })
     }
@@ -142,6 +145,12 @@ impl Dead {
     /// The same, for a world of some of them.
     pub(super) fn of(&self, members: &[u32]) -> Self {
         Self { of: members.iter().map(|&member| self.of[member as usize]).collect(), ..self.clone() }
+    }
+
+    /// `rank`, the caller, is about to end by itself, in no world; it left the last with this error.
+    pub(super) fn part(&self, rank: usize, why: &str) {
+        let said = format!("it ended without having been in this world: {why}");
+        self.parting[self.of[rank] as usize].write(&Lost { rank, how: Loss::Left(Leave::Failed(said)) });
     }
 
     /// `rank` has died. Gives whether this is news.
@@ -160,8 +169,11 @@ impl Dead {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
     }
 
+    /// What became of `rank`, which has not left the world where this is asked. If it parted, it has never been there.
     fn how(&self, rank: usize) -> Option<Loss> {
-        self.why[self.of[rank] as usize].read().map(|lost| lost.how)
+        let at = self.of[rank] as usize;
+        let died = self.why[at].read()?;
+        Some(self.parting[at].read().unwrap_or(died).how)
     }
 }
 

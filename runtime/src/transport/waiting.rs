@@ -227,6 +227,14 @@ impl Waits {
         Self { table, afar: Some(afar), of }
     }
 
+    /// The same entries, for a world of all ranks of a job of which only some have one: who has which.
+    #[cfg(test)]
+    pub(crate) fn seated(&self, seats: impl Iterator<Item = Option<u32>>) -> Self {
+        let seats: Arc<[_]> = seats.collect();
+        let of = (0..seats.len() as u32).collect();
+        Self { table: Table { seats, ..self.table.clone() }, afar: None, of }
+    }
+
     /// Those of `ranks` threads of this process.
     pub(crate) fn new(ranks: usize) -> Self {
         Self::over(Heap::list(ranks, Entry::new))

@@ -9,7 +9,7 @@ mod gets;
 #[cfg(any(test, fuzzing))]
 mod trial;
 
-pub(crate) use arrive::{apply, discard, most_answered, receive};
+pub(crate) use arrive::{MOST_TIMES, apply, discard, most_answered, receive};
 pub(crate) use gets::{answer, take_answers};
 #[cfg(any(test, fuzzing))]
 pub(crate) use trial::{forget_all, trial};
@@ -168,7 +168,7 @@ pub(crate) fn send(
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(size_of_val(&outbox.records[..]), 0);
-        return Ok(Sent { frames: true, changed: true });
+        return Ok(Sent { frames: true, changed: false }); // nothing was described
     }
     let frame = &mut wire.frame;
     describe(frame, outbox, gets().count())?;

@@ -24,9 +24,24 @@ pub fn sockets(size: usize) -> Vec<Endpoint> {
     tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
 }
 
-/// Ends of a world of hosts with so many ranks each.
-pub fn hosts(hosts: &[usize]) -> Vec<Endpoint> {
+/// Ends of a world whose ranks are on these hosts.
+pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
     mixed(hosts).unwrap().into_iter().map(Endpoint::Mixed).collect()
+}
+
+/// The host of each of so many ranks: all on one, on two halves, by turns, one and the others, each on its own.
+fn layouts(size: usize) -> Vec<Vec<u32>> {
+    let ways: [fn(usize, usize) -> usize; 5] = [
+        |_, _| 0,
+        |rank, size| usize::from(rank >= size - size / 2),
+        |rank, _| rank % 2,
+        |rank, _| usize::from(rank > 0),
+        |rank, _| rank,
+    ];
+    let layout = |way: fn(usize, usize) -> usize| (0..size).map(|rank| way(rank, size) as u32).collect();
+    let mut all: Vec<Vec<u32>> = ways.map(layout).into();
+    all.dedup();
+    all
 }
 
 /// Every transport, with a name for messages.
@@ -38,12 +53,7 @@ pub fn transports(size: usize) -> Vec<(String, Vec<Endpoint>)> {
     configs.push(SimConfig { seed: 9, max_delay: 40, link_bytes: 100, ..SimConfig::default() });
     worlds.extend(configs.into_iter().map(|config| (format!("{config:?}"), simulated(size, config))));
     worlds.push(("tcp".to_owned(), sockets(size)));
-    let half = size / 2;
-    for ranks in [vec![size], vec![size - half, half], vec![1; size]] {
-        if ranks.iter().all(|&ranks| ranks > 0) {
-            worlds.push((format!("mixed {ranks:?}"), hosts(&ranks)));
-        }
-    }
+    worlds.extend(layouts(size).iter().map(|layout| (format!("mixed {layout:?}"), hosts(layout))));
     worlds
 }
 

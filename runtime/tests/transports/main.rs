@@ -76,7 +76,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multipl
         run(ends, |end| {
             let peer = 1 - end.rank();
             let mut payload = [1u8; 100];
-            let near = ["local", "shm", "mixed [2]"].contains(&&name[..]);
+            let near = ["local", "shm", "mixed [0, 0]"].contains(&&name[..]);
             assert_eq!(end.reaches(peer), near);
             assert_eq!(end.host(0) == end.host(1), near);
             assert_eq!(end.shares(peer), name == "local");
@@ -328,7 +328,7 @@ fn big_payloads_pass_both_ways_at_once() {
         LazyLock::new(|| (0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
     let big: &'static [u8] = &BIG;
     let calm = SimConfig { seed: 3, ..SimConfig::default() };
-    for ends in [threads(2), processes(2), simulated(2, calm), sockets(2)] {
+    for ends in [threads(2), processes(2), simulated(2, calm), sockets(2), hosts(&[0, 0]), hosts(&[0, 1])] {
         run(ends, |end| {
             for peer in 0..2 {
                 post(end, peer, header(0), big).unwrap();
@@ -384,7 +384,8 @@ fn a_simulated_link_moves_by_the_looks_at_it_alone() {
 
 #[test]
 fn a_hundred_thousand_frames_posted_ahead_are_kept() {
-    for ends in [threads(2), processes(2), simulated(2, SimConfig::default()), sockets(2)] {
+    let calm = SimConfig::default();
+    for ends in [threads(2), processes(2), simulated(2, calm), sockets(2), hosts(&[0, 0]), hosts(&[0, 1])] {
         run(ends, |end| {
             let (peer, frames) = (1 - end.rank(), 100_000);
             for n in 0..frames {
@@ -524,20 +525,21 @@ struct Traffic {
     posts: Vec<(usize, usize, usize)>,
     config: SimConfig,
     real: u8,
+    /// The host of each rank, where they have several.
+    hosts: [u32; 5],
 }
 
 fn traffic() -> impl Strategy<Value = Traffic> {
     (1usize..6).prop_flat_map(|size| {
         let posts = prop::collection::vec((0..size, 0..size, 0usize..3000), 0..80);
         let config = (any::<u64>(), 0u32..20, any::<bool>(), 1usize..5000);
-        (posts, config, 0u8..5).prop_map(move |(posts, (seed, max_delay, short_reads, link_bytes), real)| {
-            Traffic {
-                size,
-                posts,
-                config: SimConfig { seed, max_delay, short_reads, link_bytes, lose: None, fault: None },
-                real,
-            }
-        })
+        let real = (0u8..6, [0u32..3, 0u32..3, 0u32..3, 0u32..3, 0u32..3]);
+        (posts, config, real).prop_map(
+            move |(posts, (seed, max_delay, short_reads, link_bytes), (real, hosts))| {
+                let config = SimConfig { seed, max_delay, short_reads, link_bytes, lose: None, fault: None };
+                Traffic { size, posts, config, real, hosts }
+            },
+        )
     })
 }
 
@@ -545,11 +547,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
     fn random_traffic_arrives_as_it_was_sent(traffic in traffic()) {
-        let Traffic { size, posts, config, real } = traffic;
+        let Traffic { size, posts, config, real, hosts: layout } = traffic;
         let ends = match real {
             0 => threads(size),
             1 => processes(size),
-            2 if size > 1 => hosts(&[size - size / 2, size / 2]),
+            2 | 3 => hosts(&layout[..size]),
             _ => simulated(size, config),
         };
         run(ends, |end| {

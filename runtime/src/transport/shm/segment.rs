@@ -37,7 +37,7 @@ const WORLDS: usize = 16_384;
 
 /// What the first bytes of a segment are.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// Memory that waits for the last who may read it; and how to see that nobody may.
 type Waiting = (Box<dyn Fn() -> bool + Send>, Vec<Kept>);
@@ -155,6 +155,12 @@ impl Segment {
     /// How many ranks the job has.
     pub fn ranks(&self) -> usize {
         self.ranks
+    }
+
+    /// `rank`, whose process this is, ends by itself and in no world; it left the last one with this error. Once it has died,
+    /// those who wait for it in worlds that it never came into are told so.
+    pub fn part(&self, rank: usize, why: &str) {
+        self.dead.part(rank, why);
     }
 
     /// `rank` has died, so: every wait for it, in every world, ends and says so.

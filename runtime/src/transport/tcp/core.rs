@@ -278,13 +278,20 @@ impl Core {
             return;
         }
         self.channel(number).left = Some(how.clone());
-        for to in self.members(number) {
+        for i in 0..self.channel(number).members.len() {
             let Some(channel) = self.channels.get_mut(&number) else { return };
-            let out = &mut self.peers[to].out;
-            channel.tidings(number, to, out);
-            let outbound = &mut channel.pairs[to].outbound;
-            outbound.let_go(number, out, true);
-            Pen(out, number).left(how, outbound.posted);
+            let to = channel.members[i] as usize;
+            let peer = &mut self.peers[to];
+            let beside = self.beside.get(to).is_some_and(|&beside| beside);
+            if to == self.identity.rank as usize || beside || peer.died.is_some() || peer.heard_goodbye {
+                continue;
+            }
+            // One that has left, too, only waits for this to forget the world.
+            if !channel.has_left(to) {
+                channel.tidings(number, to, &mut peer.out);
+                channel.pairs[to].outbound.let_go(number, &mut peer.out, true);
+            }
+            Pen(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
         }
         self.tell_members(number);
     }

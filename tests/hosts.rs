@@ -1,0 +1,182 @@
+//! Worlds whose ranks are on several hosts: those of one reach each other's memory, and exchange messages with the others.
+//! Parts that are split off have any of them, in any order, and each does what a world does.
+
+use fencepost::{
+    Class, Machine, Mode, Op, Options, Placement, Result, State, TransportKind, Window, World, ranks,
+    superstep,
+};
+use std::sync::Mutex;
+
+/// The host of each rank: even, uneven, one rank on some, all on one, each on its own, and mixed up.
+const LAYOUTS: [&[u32]; 9] = [
+    &[0, 0, 1, 1],
+    &[0, 1, 1, 1],
+    &[0, 0, 1, 2, 2],
+    &[0, 0, 0, 0],
+    &[0, 1, 2, 3],
+    &[0, 1, 0, 1],
+    &[0, 1, 1, 0, 2],
+    &[2, 0, 0, 1, 0, 1],
+    &[5, 3, 5, 5, 3, 9, 3],
+];
+
+/// A generator of numbers, the same on every rank.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// To the next rank, from the one before, and to the first.
+#[superstep]
+fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    let (me, size) = (u.rank(), u.size());
+    u.put(0..2).to((me + 1) % size, 2)?;
+    u.get(4..6).from((me + size - 1) % size, 0..2)?;
+    v.accumulate(v.section(1..2), Op::Sum).to(0, 0)?;
+    Ok(())
+}
+
+/// Everything that a world does, in one whose ranks are these ranks of another.
+fn works(world: &World, members: &[usize]) -> Result<()> {
+    let (me, size) = (world.rank(), world.size());
+    let all: Vec<u64> = members.iter().map(|&member| member as u64).collect();
+    assert_eq!(world.allgather(&[all[me]])?.concat(), all);
+    let mut u = world.window::<u64>(6 + size)?;
+    let mut v = world.window::<u64>(2)?;
+    let (before, sum) = (all[(me + size - 1) % size], all.iter().sum::<u64>());
+    let mut prepared = around::prepare(world)?;
+    for round in 0..3 {
+        let base = 100 * round;
+        (u[0], u[1], v[0], v[1]) = (base + all[me], base, 0, all[me]);
+        if round == 0 {
+            around(&mut u, &mut v)?
+        } else {
+            prepared.run(&mut u, &mut v)?
+        }
+        assert_eq!(u[2..6], [base + before, base, base + before, base], "round {round}");
+        assert_eq!(v[0], if me == 0 { sum } else { 0 }, "round {round}");
+        // One to everybody, the short way and the long one by turns.
+        for to in 0..size {
+            u.put([base + all[me]]).to(to, 6 + me)?;
+        }
+        u.fence()?;
+        let said: Vec<u64> = all.iter().map(|member| base + member).collect();
+        assert_eq!(u[6..], said, "round {round}");
+        for to in (0..size).rev() {
+            u.get(6..6 + size).from(to, 6..6 + size)?;
+            v.put(&[base; 2]).to(to, 0..2)?;
+        }
+        world.fence((&mut u, &mut v))?;
+        assert_eq!(u[6..], said, "round {round}");
+        assert_eq!(v[..], [base; 2]);
+    }
+    Ok(())
+}
+
+/// One splitting: which ranks are whose, in which order, and what is done there.
+fn splits(world: &World, dice: &mut Dice, depth: u32) -> Result<Option<(World, Vec<usize>)>> {
+    let drawn: Vec<(Option<u32>, i64)> = (0..world.size())
+        .map(|_| (dice.below(4).checked_sub(1).map(|colour| colour as u32 % 2), dice.below(5) as i64 - 2))
+        .collect();
+    let (colour, key) = drawn[world.rank()];
+    let mut members: Vec<usize> =
+        (0..world.size()).filter(|&rank| colour.is_some() && drawn[rank].0 == colour).collect();
+    members.sort_by_key(|&rank| drawn[rank].1); // ranks of one key stay in order
+    let part = world.split(colour, key)?;
+    assert_eq!(part.is_some(), colour.is_some());
+    let Some(part) = part else { return Ok(None) };
+    assert_eq!((part.size(), members[part.rank()]), (members.len(), world.rank()));
+    works(&part, &members)?;
+    if depth > 0 {
+        // All of the part draw alike.
+        let mut dice = Dice(u64::from(depth) << 8 | u64::from(colour.unwrap_or_default()));
+        splits(&part, &mut dice, depth - 1)?;
+        works(&part, &members)?;
+    }
+    Ok(Some((part, members)))
+}
+
+#[test]
+fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
+    for (at, layout) in LAYOUTS.iter().enumerate() {
+        let mode = Mode::ALL[at % Mode::ALL.len()];
+        let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec())).mode(mode);
+        world.run::<(), ()>(|world| {
+            let mut dice = Dice(at as u64 + 1);
+            let whole: Vec<usize> = (0..world.size()).collect();
+            works(world, &whole)?;
+            let mut kept = Vec::new();
+            for round in 0..6 {
+                let part = splits(world, &mut dice, 2)?;
+                // Some are dropped at once, and some live on beside later ones.
+                kept.extend(part.filter(|_| round % 2 == 0));
+            }
+            for (part, members) in &kept {
+                works(part, members)?;
+            }
+            works(world, &whole)
+        })?;
+    }
+    Ok(())
+}
+
+/// Which of these ranks leaves its part early, and what the others are told.
+#[test]
+fn who_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() -> Result<()> {
+    for layout in LAYOUTS {
+        for gone in 0..layout.len() {
+            let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec()));
+            world.run::<(), ()>(|world| {
+                let (me, size) = (world.rank(), world.size());
+                // In the reverse order, without one.
+                let colour = (me != (gone + 1) % size).then_some(7);
+                if let Some(part) = world.split(colour, -(me as i64))? {
+                    let mut members = (0..size).rev().filter(|&rank| rank != (gone + 1) % size);
+                    let there = members.position(|rank| rank == gone).expect("it is a member");
+                    part.barrier()?;
+                    if me != gone {
+                        let error = part.barrier().expect_err("one has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        let says = format!("rank {there} has finished and left the world");
+                        assert!(error.to_string().contains(&says), "{layout:?}, {gone} of all: {error}");
+                    }
+                }
+                works(world, &(0..size).collect::<Vec<_>>())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A plan that takes ranks of two hosts to share memory is refused by all, and leaves the world as it was.
+#[test]
+fn a_plan_for_other_hosts_is_refused_by_every_rank() -> Result<()> {
+    let path = std::env::temp_dir().join(format!("fencepost-hosts-{}.plan", std::process::id()));
+    let compiled = around::compile(4, |_| Ok(()))?;
+    let layout = vec![0, 0, 1, 1];
+    for (ranks_each, fits) in [(4, false), (3, false), (2, true), (1, true)] {
+        let placement = Placement::Hosts { ranks_each };
+        compiled.with(placement, &Machine::default(), &Options::default())?.save(&path)?;
+        let said = Mutex::new(Vec::new());
+        ranks(4).transport(TransportKind::MixedThreads(layout.clone())).run::<(), ()>(|world| {
+            match around::load(world, &path) {
+                Ok(_) => assert!(fits, "{placement:?}"),
+                Err(error) => {
+                    assert!(!fits, "{placement:?}: {error}");
+                    assert_eq!((error.class(), error.state()), (Class::Plan, State::Unchanged), "{error}");
+                    said.lock().expect("no panic").push(error.to_string());
+                }
+            }
+            works(world, &[0, 1, 2, 3])
+        })?;
+        let said = said.into_inner().expect("no panic");
+        assert_eq!(said.len(), if fits { 0 } else { 4 }, "{placement:?}: {said:?}");
+        let why = "to share memory, and here they exchange messages: compile it for this placement";
+        assert!(fits || said.iter().any(|error| error.contains(why)), "{said:?}");
+    }
+    Ok(std::fs::remove_file(path)?)
+}
