@@ -249,9 +249,7 @@ impl Ranks {
     /// that names who waits for whom and in which call. Otherwise it is reported only.
     ///
     /// Such a ring needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
-    /// once. It is recognised within some seconds, and never by mistake, where the ranks of the ring share memory or a
-    /// process; over TCP, and so between hosts, they can't tell that nothing is under way. [`run`] asks
-    /// `FENCEPOST_DEADLOCK`.
+    /// once. It is recognised within some seconds, and never by mistake. [`run`] asks `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         Arc::make_mut(&mut self.stalls).ends = ends;
         self

@@ -8,21 +8,19 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Transports whose ranks can tell that nothing is under way: of several hosts, those of one can. These are the hosts.
-fn sharing(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
+/// All transports, with these hosts where there are several.
+fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
     let mut all = vec![
         ("local", TransportKind::Local),
         ("sim", TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })),
     ];
     #[cfg(target_os = "linux")]
-    all.extend([("shm", TransportKind::ShmThreads), ("mixed", TransportKind::MixedThreads(hosts.to_vec()))]);
-    all
-}
-
-fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
-    let mut all = sharing(hosts);
-    #[cfg(target_os = "linux")]
-    all.push(("tcp", TransportKind::TcpThreads));
+    all.extend([
+        ("shm", TransportKind::ShmThreads),
+        ("tcp", TransportKind::TcpThreads),
+        ("mixed", TransportKind::MixedThreads(hosts.to_vec())),
+        ("a host each", TransportKind::MixedThreads((0..hosts.len() as u32).collect())),
+    ]);
     all
 }
 
@@ -108,7 +106,7 @@ fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
 
 #[test]
 fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
-    for (name, transport) in sharing(&[0, 0]) {
+    for (name, transport) in all(&[0, 0]) {
         let (ranks, said) = watched(2, transport);
         let ends: Vec<(String, [u32; 2])> = ranks
             .end_deadlocks(true)
@@ -140,7 +138,7 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
 
 #[test]
 fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
-    for (name, transport) in sharing(&[1, 0, 0, 0]) {
+    for (name, transport) in all(&[0, 0, 1, 1]) {
         let (ranks, said) = watched(4, transport);
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
@@ -174,7 +172,9 @@ fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
 
 #[test]
 fn a_world_that_works_is_never_taken_for_a_deadlock() {
-    for (name, transport) in all(&[0, 1, 0, 1, 1, 0]) {
+    let narrow = |link_bytes| SimConfig { seed: 7, link_bytes, ..SimConfig::default() };
+    let links = [1, 24].map(|link_bytes| ("a narrow sim", TransportKind::Sim(narrow(link_bytes))));
+    for (name, transport) in all(&[0, 1, 0, 1, 1, 0]).into_iter().chain(links) {
         let (ranks, said) = watched(6, transport);
         let sums: Vec<u64> = ranks
             .end_deadlocks(true)

@@ -65,6 +65,27 @@ pub fn timeout() {
     run(&["-n", "2", "--timeout", "0"], &["well"]).end().expect(0);
 }
 
+pub fn deadlocks() {
+    for transport in BOTH {
+        let ending = [("FENCEPOST_DEADLOCK", "end"), ("FENCEPOST_STALL", "1ms")];
+        let ended = run_with(&["-n", "3", "--transport", transport], &["crossed"], &ending).end();
+        ended.expect(1).says("this never ends: a deadlock: ");
+        let mut lines: Vec<&str> = ended.out.lines().collect();
+        lines.sort_unstable();
+        let [zero, one, two] = lines[..] else { panic!("{ended:#?}") };
+        for line in [zero, one] {
+            for wait in [
+                "rank 0 waits for rank 1 in superstep World::barrier",
+                "rank 1 waits for rank 0 in superstep World::barrier",
+            ] {
+                assert!(line.starts_with("error ") && line.contains("RmaSync"), "{ended:#?}");
+                assert!(line.contains("a deadlock: ") && line.contains(wait), "{ended:#?}");
+            }
+        }
+        assert_eq!(two, "well");
+    }
+}
+
 pub fn late() {
     for transport in BOTH {
         let file = std::env::temp_dir().join(format!("fencepost-late-{}-{transport}", std::process::id()));

@@ -36,6 +36,7 @@ const TESTS: &[Test] = &[
     ("a_size_other_than_the_jobs_is_refused_naming_both", ends::sizes),
     ("signals_are_handed_on", ends::signals),
     ("a_job_that_takes_too_long_ends_with_124", ends::timeout),
+    ("ranks_that_wait_for_one_another_end_when_asked_to", ends::deadlocks),
     ("a_rank_that_does_not_join_is_named", ends::late),
     ("a_stopped_rank_that_is_continued_changes_nothing", ends::continued),
     ("a_launcher_whose_output_nobody_reads_still_ends", ends::unread),

@@ -16,6 +16,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["ask", ranks] => world(number(ranks), |_| Ok(())),
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
+        ["crossed"] => crossed(),
         ["unjoined", file] => unjoined(file),
         ["flood", bytes, then] => flood(number(bytes), then),
         ["late"] => late(),
@@ -117,6 +118,21 @@ fn sleepy() -> Result<()> {
         say("done");
         Ok(())
     })
+}
+
+/// Ranks 0 and 1 come to two worlds of theirs in different order; rank 2 has nothing to do with it.
+fn crossed() -> Result<()> {
+    fencepost::run(|world| {
+        let pair = (world.rank() < 2).then_some(0);
+        let (one, other) = (world.split(pair, 0)?, world.split(pair, 0)?);
+        if let (Some(one), Some(other)) = (one, other) {
+            let (first, second) = if world.rank() == 0 { (&one, &other) } else { (&other, &one) };
+            first.barrier().and_then(|()| second.barrier())?;
+        }
+        say("well");
+        Ok(())
+    })
+    .map(drop::<Vec<()>>)
 }
 
 /// Who makes the file joins; the others never do.

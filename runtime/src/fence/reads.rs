@@ -220,8 +220,12 @@ impl Fence<'_> {
                     // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
                     self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
                     let mut pause = Pause::new();
+                    let mut watch = Watch::new(self.world, self.call, self.windows, other, Awaited::Leaving);
                     while self.endpoint.is_touching(other) {
                         self.endpoint.idle(&mut pause);
+                        if pause.lasts() {
+                            watch.woke(self.endpoint);
+                        }
                     }
                 }
                 lost.get_or_insert(gone);
@@ -242,5 +246,65 @@ impl Fence<'_> {
             // SAFETY: this rank's own set, filled before its letter.
             unsafe { &*window.region.outbox(window.set.get(), other) }.sections > 0
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fence::{Call, hash, letter_word, prepare};
+    use crate::run::ranks;
+    use crate::stall::Stall;
+    use std::panic::Location;
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    #[test]
+    fn a_wait_for_one_that_still_reads_is_reported_with_who_reads() {
+        let (tell, told) = channel();
+        let (tell, told) = (Arc::new(Mutex::new(tell)), Mutex::new(told));
+        // Nobody listens any more once the other has heard it.
+        let say = move |stall: Option<&Stall>| drop(tell.lock().expect("no panic").send(stall.cloned()));
+        let over = say.clone();
+        let world = ranks(2).stall(Some(Duration::ZERO)).on_stall(move |stall| say(Some(stall)));
+        let said: Vec<Option<Stall>> = world
+            .run(|world| {
+                let (core, call) = (world.core(), Call::fence(Location::caller()));
+                let mut u = world.window::<u8>(2)?;
+                if world.rank() == 0 {
+                    let fenced = u.fence();
+                    over(None);
+                    let error = fenced.expect_err("the world ends");
+                    assert!(error.to_string().contains("enough"), "{error}");
+                    return Ok(None);
+                }
+                // A rank that says that it reads the other's memory, ends the world, and reads on.
+                u.get(0..1).from(0, 1)?;
+                let windows = [&**u.core()];
+                windows[0].count();
+                let listed = prepare(core, &windows, &call)?;
+                let endpoint = &mut *core.endpoint.borrow_mut();
+                let hash = hash(&call, &windows);
+                let word = core.next_word(hash as u32);
+                let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint, 0) };
+                fence.publish(word, letter_word(word, hash), false)?;
+                while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
+                    std::thread::yield_now();
+                }
+                assert!(endpoint.touching(true));
+                endpoint.end(Cause { rank: 1, what: "enough".into() });
+                let told = told.lock().expect("no panic");
+                let reads = |stall: &Option<Stall>| {
+                    stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
+                };
+                let stall = told.iter().find(reads).flatten();
+                endpoint.touching(false);
+                Ok(stall)
+            })
+            .expect("no panic");
+        let stall = said[1].as_ref().expect("it was said");
+        assert_eq!((stall.rank, stall.awaited, stall.came, stall.expected), (0, 1, 0, 1), "{stall}");
+        assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
     }
 }

@@ -11,10 +11,8 @@ use super::{Header, Letter};
 /// What one rank has sent another.
 #[derive(Default)]
 pub(super) struct Link {
-    /// Not seen yet.
+    /// What is under way, and what follows.
     pub bytes: VecDeque<u8>,
-    /// The sender has more than there was room for when it last tried.
-    pub starved: bool,
     /// Under a fault: items that the sender has said, lost ones too; whether it is heard no more; and looks for which
     /// nothing moves.
     pub said: u64,
@@ -25,7 +23,7 @@ pub(super) struct Link {
 impl Link {
     /// Whether what would come next, after so many items, was lost.
     pub(super) fn owes(&self, opened: u64) -> bool {
-        self.bytes.is_empty() && !self.starved && (self.mute || self.said > opened)
+        self.bytes.is_empty() && (self.mute || self.said > opened)
     }
 }
 

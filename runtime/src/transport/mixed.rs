@@ -9,6 +9,8 @@
 //!   learns of is the one that all of its ranks see.
 //! - A rank that waits sleeps where the near ones wake it. Meanwhile the fabric's thread looks after the sockets, and wakes
 //!   it there as well.
+//! - Waits of near ranks are read, and those of others asked for; a list of them may come home over a connection of near
+//!   ranks, which is opened for nothing else.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::tcp::{Settings, listen};
-use super::waiting::Waits;
+use super::waiting::{Table, Waits};
 use super::{
     Bytes, Cause, Done, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number,
     Pause, Segment, ShmEnd, TcpEnd, Transport,
@@ -104,7 +106,8 @@ impl MixedEnd {
         let seats = Seats::new(hosts.to_vec(), rank);
         let seat = seats.near[rank].unwrap_or_default();
         let near = ShmEnd::of_job(segment, world, seat, seats.ranks.len())?;
-        fabric.beside(&seats.ranks, near.waker());
+        let waits = Table::of(segment.waits().clone(), hosts.len(), &seats.ranks);
+        fabric.beside(&seats.ranks, near.waker(), waits);
         let far = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
         Ok(Self::new(near, far, seats, rank))
     }
@@ -358,11 +361,14 @@ impl Transport for MixedEnd {
     }
 
     fn quiet(&mut self, from: usize) -> bool {
-        self.seats.near[from].is_some_and(|seat| self.near.quiet(seat))
+        match self.seats.near[from] {
+            Some(seat) => self.near.quiet(seat),
+            None => self.far.quiet(from),
+        }
     }
 
     fn waits(&self) -> Option<Waits> {
-        Some(self.near.waits()?.seated(self.seats.near.iter().copied()))
+        self.far.waits()
     }
 
     #[inline]

@@ -8,6 +8,7 @@
 //! # Contract
 //!
 //! - What a rank posts before it publishes has come to whoever has read its letter of that exchange.
+//! - What a rank has sent comes without more of its doing: it may compute, or wait in another world, until it ends.
 //! - Letters are drafted twice over: a rank may publish the next exchange while others still read this one. It can't
 //!   run further ahead, since it must have read everybody's letter of an exchange before it publishes the next (W5).
 //! - Memory that a letter or a frame leads to may be read once the letter or frame has come (W1), and belongs to its
@@ -327,14 +328,15 @@ pub trait Transport {
     /// Whether all that `from` has posted so far has come and was taken, as far as can be told from here.
     fn drained(&mut self, from: usize) -> bool;
 
-    /// Whether nothing that `from` has sent me is still on its way: a look finds all of it. False where that can't be told.
+    /// Whether a look finds all that `from` had sent me before the wait that I have just read it is in: nothing of that is
+    /// still on its way. False where that can't be told.
     fn quiet(&mut self, from: usize) -> bool {
         let _ = from;
         false
     }
 
-    /// Whom each rank of the job waits for, where its ranks share memory for that. This end is of one of its first worlds:
-    /// those that all ranks are in.
+    /// Whom each rank of the job waits for, where that is not told by threads to one another. This end is of one of its
+    /// first worlds: those that all ranks are in.
     #[doc(hidden)]
     fn waits(&self) -> Option<waiting::Waits> {
         None

@@ -1,11 +1,11 @@
 //! Threads that only exchange bytes, over links that are as unpleasant as the seed says.
 //!
 //! Every ordered pair of ranks, a rank and itself too, has a link of its own: a stream of bytes with room for so many at a
-//! time. What does not fit waits with the sender, and follows whenever it calls anything. The reader's looks are the clock:
-//! bytes on a link show after some looks for them, in pieces that split heads and payloads anywhere, so pairs overtake one
-//! another. Delays and pieces are drawn from a generator for each link, by look; a rank can be cut off at a chosen event,
-//! mostly in the middle of an item, and any one item can meet with a [fault](super::Fault). What the links decide is
-//! reproduced by the seed as far as the threads themselves are.
+//! time. What does not fit follows as there is room, whatever the sender does meanwhile: it may wait in another world. The
+//! reader's looks are the clock: bytes on a link show after some looks for them, in pieces that split heads and payloads
+//! anywhere, so pairs overtake one another. Delays and pieces are drawn from a generator for each link, by look; a rank can
+//! be cut off at a chosen event, mostly in the middle of an item, and any one item can meet with a [fault](super::Fault).
+//! What the links decide is reproduced by the seed as far as the threads themselves are.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ struct Shared {
 /// What goes to one rank.
 #[derive(Default)]
 struct Outbound {
-    /// What did not fit on the link.
+    /// What was said since the last event.
     waiting: VecDeque<u8>,
     outlet: Outlet,
     posted: u64,
@@ -114,7 +114,7 @@ impl SimEnd {
         let n = match available {
             _ if late => 0,
             n if all => n,
-            n => inbound.piece(n, &self.shared.config),
+            n => inbound.piece(n.min(self.shared.config.room()), &self.shared.config),
         };
         let mut taken = inbound.take(&mut link.bytes, n, &self.shared.config);
         if self.shared.config.fault.is_some()
@@ -122,12 +122,9 @@ impl SimEnd {
         {
             taken = taken.and(Err(what));
         }
-        let starved = n > 0 && link.starved; // until the sender says otherwise: `drained` reads it
         drop(link);
         if let Err(what) = taken {
             self.end(Cause { rank: from, what });
-        } else if starved {
-            self.shared.bells.ring([from]);
         }
     }
 
@@ -157,8 +154,8 @@ impl SimEnd {
         }
     }
 
-    /// Put on the link to `to` what fits, or all.
-    fn flush(&mut self, to: usize, all: bool) {
+    /// Put on the link to `to` what was said.
+    fn flush(&mut self, to: usize) {
         let Outbound { waiting, outlet, .. } = &mut self.outbound[to];
         let news = std::mem::take(&mut outlet.news);
         if waiting.is_empty() && !news {
@@ -169,14 +166,11 @@ impl SimEnd {
             return;
         }
         let mut link = lock(&self.shared.links[self.rank * self.inbound.len() + to]);
-        let room = self.shared.config.link_bytes.max(1).saturating_sub(link.bytes.len());
-        let n = if all { waiting.len() } else { waiting.len().min(room) };
-        link.bytes.extend(waiting.drain(..n));
-        link.starved = !waiting.is_empty();
+        link.bytes.append(waiting);
         (link.said, link.mute) = (outlet.said, outlet.mute);
         link.hold += std::mem::take(&mut outlet.hold);
         drop(link);
-        if (n > 0 || news) && to != self.rank {
+        if to != self.rank {
             self.shared.bells.ring([to]);
         }
     }
@@ -189,17 +183,20 @@ impl SimEnd {
             self.cut_off();
             return Err(Lost { rank: self.rank, how: Loss::Cut });
         }
-        targets.for_each(|to| self.flush(to, false));
+        targets.for_each(|to| self.flush(to));
         Ok(())
     }
 
-    /// Some of what waits still goes out; nothing afterwards.
+    /// What is under way still comes, and some of what would follow; nothing afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.size() {
-            let waiting = &mut self.outbound[to].waiting;
-            let kept = self.random.below(waiting.len() as u64 + 1) as usize;
-            waiting.truncate(kept);
-            self.flush(to, true);
+            let mut link = lock(&self.shared.links[self.rank * self.inbound.len() + to]);
+            let comes = link.bytes.len().min(self.shared.config.room());
+            link.bytes.append(&mut self.outbound[to].waiting);
+            let more = link.bytes.len() - comes;
+            link.bytes.truncate(comes + self.random.below(more as u64 + 1) as usize);
+            drop(link);
+            self.flush(to);
         }
         self.strike(Loss::Cut);
     }
@@ -224,15 +221,14 @@ impl SimEnd {
         self.shared.config.fault.is_some() && link.owes(self.inbound[from].inlet.opened)
     }
 
-    /// Whether looking again may show something, or let something out, with nobody ringing.
+    /// Whether looking again may show something, with nobody ringing.
     fn busy(&self) -> bool {
         let size = self.size();
         let comes = |from: usize| {
             let link = lock(&self.shared.links[from * size + self.rank]);
             !link.bytes.is_empty() || self.owed(&link, from)
         };
-        self.outbound.iter().any(|outbound| !outbound.waiting.is_empty())
-            || (0..size).any(|from| self.inbound[from].looked && comes(from))
+        (0..size).any(|from| self.inbound[from].looked && comes(from))
     }
 }
 
@@ -357,7 +353,7 @@ impl Transport for SimEnd {
             if self.crashed {
                 return self.cut_off();
             }
-            self.flush(from, false);
+            self.flush(from);
         }
     }
 
@@ -377,16 +373,13 @@ impl Transport for SimEnd {
     }
 
     fn idle(&mut self, pause: &mut Pause) {
-        if self.me().is_none() {
-            (0..self.size()).for_each(|to| self.flush(to, false));
-        }
         self.shared.bells.rest_unless(self.rank, pause, || self.busy());
         self.inbound.iter_mut().for_each(|inbound| inbound.looked = false);
     }
 
     fn leave(&mut self, how: Leave) {
         if self.me().is_none_or(|lost| matches!(lost.how, Loss::Ended(_))) {
-            (0..self.size()).for_each(|to| self.flush(to, true));
+            (0..self.size()).for_each(|to| self.flush(to));
         }
         self.strike(Loss::Left(how));
     }
@@ -417,12 +410,12 @@ impl Transport for SimEnd {
     fn drained(&mut self, from: usize) -> bool {
         let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
         let inbound = &self.inbound[from];
-        link.bytes.is_empty() && !link.starved && inbound.frames.is_empty() && !self.owed(&link, from)
+        link.bytes.is_empty() && inbound.frames.is_empty() && !self.owed(&link, from)
     }
 
     fn quiet(&mut self, from: usize) -> bool {
         let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
-        link.bytes.is_empty() && !link.starved
+        link.bytes.is_empty()
     }
 
     fn meter(&self) -> &Meter {

@@ -57,6 +57,11 @@ pub(crate) struct Altered {
 }
 
 impl SimConfig {
+    /// Bytes at most under way between two ranks.
+    pub(super) fn room(&self) -> usize {
+        self.link_bytes.max(1)
+    }
+
     pub(super) fn altered(&self) -> Altered {
         #[cfg(test)]
         return self.altered;

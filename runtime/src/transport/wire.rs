@@ -36,6 +36,16 @@ const TAG_END: u32 = 8;
 const TAG_BEAT: u32 = 9;
 const TAG_GOODBYE: u32 = 10;
 const TAG_FAREWELL: u32 = 11;
+const TAG_ASK: u32 = 12;
+const TAG_WAITS: u32 = 13;
+const TAG_PROBE: u32 = 14;
+const TAG_AGREE: u32 = 15;
+
+/// Items of which each belongs to no world.
+const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_AGREE;
+
+/// The longest list of waits that is believed.
+pub(super) const PROBE: usize = 1 << 16;
 
 /// What travels. Numbers of frames and bytes count from the beginning of the world, for the pair.
 #[derive(Debug, PartialEq)]
@@ -73,6 +83,21 @@ pub(super) enum Item {
     Goodbye,
     /// All before a goodbye has come.
     Farewell,
+    /// In which wait are you?
+    Ask,
+    /// The sender waits for this rank of the job, in the wait of this number, or in none: 0.
+    Waits {
+        number: u64,
+        awaited: u32,
+        text: String,
+    },
+    /// A list of waits, of which the last has seen this wait of the receiver.
+    Probe {
+        seen: u64,
+        list: Vec<u8>,
+    },
+    /// The sender knows to be in a ring in the wait of this number.
+    Agree(u64),
 }
 
 /// A payload, on a multiple of 16.
@@ -254,6 +279,29 @@ impl<O: Out> Pen<'_, O> {
         self.bare(TAG_FAREWELL, 0, 0);
     }
 
+    /// Ask in which wait the other is.
+    pub(super) fn ask(&mut self) {
+        self.bare(TAG_ASK, 0, 0);
+    }
+
+    /// Write in which wait this rank is, and for which rank of the job.
+    pub(super) fn waits(&mut self, number: u64, awaited: u32, text: &str) {
+        let text = cut(text);
+        self.head(TAG_WAITS, Header { word: number, extra: awaited, ..Header::default() }, 0, text.len());
+        self.0.put(text.as_bytes());
+    }
+
+    /// Write a list of waits, and which wait of the other the last of them has seen.
+    pub(super) fn probe(&mut self, seen: u64, list: &[u8]) {
+        self.head(TAG_PROBE, Header { word: seen, ..Header::default() }, 0, list.len());
+        self.0.put(list);
+    }
+
+    /// Write in which wait this rank knows to be in a ring.
+    pub(super) fn agree(&mut self, number: u64) {
+        self.bare(TAG_AGREE, number, 0);
+    }
+
     fn bare(&mut self, tag: u32, word: u64, more: u64) {
         self.head(tag, Header { word, ..Header::default() }, more, 0);
     }
@@ -385,6 +433,10 @@ impl Decoder {
             TAG_END => Item::End { rank: header.extra, what: text() },
             TAG_BEAT => Item::Beat,
             TAG_GOODBYE => Item::Goodbye,
+            TAG_ASK => Item::Ask,
+            TAG_WAITS => Item::Waits { number: header.word, awaited: header.extra, text: text() },
+            TAG_PROBE => Item::Probe { seen: header.word, list: bytes.to_vec() },
+            TAG_AGREE => Item::Agree(header.word),
             _ => Item::Farewell,
         };
         self.body.len = 0;
@@ -412,11 +464,14 @@ impl Head {
             TAG_RELEASE | TAG_ANNOUNCE => ([0, 0, 1, 1], 0),
             TAG_LEFT => ([1, 0, 0, 1], TEXT as u64),
             TAG_END => ([0, 1, 0, 0], TEXT as u64),
-            TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL => ([0; 4], 0),
+            TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL | TAG_ASK => ([0; 4], 0),
+            TAG_WAITS => ([0, 1, 1, 0], TEXT as u64),
+            TAG_PROBE => ([0, 0, 1, 0], PROBE as u64),
+            TAG_AGREE => ([0, 0, 1, 0], 0),
             _ => return Err(Garbled::Tag(tag)),
         };
         let values = [u64::from(self.u32(4)), u64::from(self.u32(8)), self.u64(24), self.u64(32)];
-        let of_none = matches!(tag, TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL) && self.u64(16) != 0;
+        let of_none = OF_NONE.contains(&tag) && self.u64(16) != 0;
         let unknown = tag == TAG_LEFT && values[0] > 2;
         if self.u32(12) != 0
             || of_none
@@ -554,11 +609,33 @@ mod tests {
             assert_eq!(refusal(at, 1), Err(Garbled::Reserved));
         }
         assert_eq!(refusal(40, 1), Err(Garbled::Length(1)));
-        assert_eq!(refusal(0, TAG_BEAT as u8), Err(Garbled::Reserved), "a beat belongs to no world");
+        for tag in OF_NONE {
+            assert_eq!(refusal(0, tag as u8), Err(Garbled::Reserved), "{tag} belongs to no world");
+        }
         let mut long = good.clone();
         long[0] = TAG_FRAME as u8;
         long[46] = 1;
         assert_eq!(feed(&mut Decoder::default(), &long), Err(Garbled::Length(1 << 48)));
+    }
+
+    #[test]
+    fn what_is_said_of_waits_comes_back_as_it_was_said() {
+        let mut bytes = Vec::new();
+        let mut pen = Pen(&mut bytes, 0);
+        pen.ask();
+        pen.waits(7, 2, "a fence");
+        pen.waits(0, 0, "");
+        pen.probe(9, &[1; 100]);
+        pen.agree(7);
+        let mut items = Vec::new();
+        Decoder::default().feed(&bytes, |_, item| items.push(item)).unwrap();
+        let waits = |number, awaited, text: &str| Item::Waits { number, awaited, text: text.into() };
+        let probe = Item::Probe { seen: 9, list: vec![1; 100] };
+        assert_eq!(items, [Item::Ask, waits(7, 2, "a fence"), waits(0, 0, ""), probe, Item::Agree(7)]);
+        let mut long = Vec::new();
+        Pen(&mut long, 0).probe(9, &vec![1; PROBE + 1]);
+        let refused = Decoder::default().feed(&long, |_, _| {});
+        assert_eq!(refused, Err(Garbled::Length(PROBE as u64 + 1)));
     }
 
     #[test]

@@ -341,6 +341,48 @@ fn big_payloads_pass_both_ways_at_once() {
 }
 
 #[test]
+fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
+    // More than there is credit for, and than a link has room for.
+    static LONG: [u8; 5 << 20] = [7; 5 << 20];
+    for (name, ends) in transports(2) {
+        let turn = std::sync::Barrier::new(2);
+        run(ends, |end| {
+            if end.rank() == 0 {
+                post(end, 1, header(1), &LONG).unwrap();
+                end.publish(1).unwrap();
+                end.settle().unwrap();
+                turn.wait(); // for the other rank, and not with this end
+                return;
+            }
+            end.publish(1).unwrap();
+            assert_eq!(read(end, 0).map(|letter| letter.word), Ok(1), "{name}");
+            assert_eq!(poll(end, 0).map(|frame| frame.len), Ok(LONG.len()), "{name}");
+            end.release(0);
+            settled(end, 0).unwrap();
+            turn.wait();
+        });
+    }
+}
+
+#[test]
+fn a_simulated_link_moves_by_the_looks_at_it_alone() {
+    for link_bytes in [1, 8, 24, 64] {
+        for seed in 0..8 {
+            let config = SimConfig { seed, link_bytes, ..SimConfig::default() };
+            let mut ends = simulated(2, config.clone());
+            post(&mut ends[0], 1, header(1), b"more than there is room for at a time").unwrap();
+            ends[0].publish(1).unwrap();
+            ends[1].publish(1).unwrap();
+            // Each look takes a byte at least, once the delay before it is over.
+            let looks = 1000 * (config.max_delay + 1);
+            let come = (0..looks).any(|_| ends[1].read(0).unwrap().is_some());
+            assert!(come, "{link_bytes} bytes, seed {seed}");
+            assert!(ends[1].poll(0).unwrap().is_some(), "{link_bytes} bytes, seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn a_hundred_thousand_frames_posted_ahead_are_kept() {
     let calm = SimConfig::default();
     for ends in [threads(2), processes(2), simulated(2, calm), sockets(2), hosts(&[0, 0]), hosts(&[0, 1])] {

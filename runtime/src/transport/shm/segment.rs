@@ -191,7 +191,7 @@ impl Segment {
         &self.bells
     }
 
-    pub(super) fn waits(&self) -> &Placed<Line<Entry>> {
+    pub(in crate::transport) fn waits(&self) -> &Placed<Line<Entry>> {
         &self.waits
     }
 

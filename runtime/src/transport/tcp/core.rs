@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
+use super::super::waiting::Table;
 use super::super::wire::{Body, Decoder, Item, Pen};
 use super::super::{Cause, Header, Leave, Letter, Loss, Lost};
 use super::Settings;
 use super::channel::{Channel, Pair};
 use super::peer::{Attempt, Looked, Peer, read_some, write_some};
+use super::probes::Probes;
 use crate::security::{Identity, Opener, Opening, Refusal, Session, Taker, Taking, Verdict, chance};
 
 /// Worlds at most that others are in and this rank is not yet.
@@ -59,6 +61,8 @@ pub(super) struct Core {
     /// Bodies of frames to oneself.
     own: Decoder,
     timed: Instant,
+    /// What is known of waits elsewhere.
+    pub(super) probes: Probes,
 }
 
 /// A connection that somebody opens to this rank.
@@ -103,16 +107,20 @@ impl Core {
             scratch: vec![0; SCRATCH].into(),
             own: Decoder::default(),
             timed: now,
+            probes: Probes::none(),
         }
     }
 
     pub(super) fn table(&mut self, addresses: &[SocketAddr], now: Instant) {
         self.identity.size = addresses.len() as u32;
         self.peers = addresses.iter().map(|address| Peer::new(*address, now)).collect();
+        self.probes = Probes::new(Table::alone(self.me(), addresses.len()), addresses.len());
     }
 
-    /// These ranks are reached otherwise, and so this wakes the one of this process where it waits for them.
-    pub(super) fn set_beside(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>) {
+    /// These ranks are reached otherwise, and so this wakes the one of this process where it waits for them, and these are
+    /// their entries.
+    pub(super) fn set_beside(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
+        self.probes = Probes::new(waits, self.peers.len());
         self.beside = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
         self.waker = Some(waker);
     }
@@ -132,7 +140,7 @@ impl Core {
         }
     }
 
-    fn me(&self) -> usize {
+    pub(super) fn me(&self) -> usize {
         self.identity.rank as usize
     }
 
@@ -323,7 +331,7 @@ impl Core {
     }
 
     /// Whether `to` can still be told something in this world.
-    fn listens(&self, channel: &Channel, to: usize) -> bool {
+    pub(super) fn listens(&self, channel: &Channel, to: usize) -> bool {
         let peer = &self.peers[to];
         to != self.me()
             && !self.is_beside(to)
@@ -377,7 +385,7 @@ impl Core {
         }
     }
 
-    fn numbers(&self) -> Vec<u64> {
+    pub(super) fn numbers(&self) -> Vec<u64> {
         self.channels.keys().copied().collect()
     }
 
@@ -440,6 +448,18 @@ impl Core {
             }
             Item::Farewell => {
                 self.peers[from].heard_farewell = true;
+                return Ok(());
+            }
+            Item::Ask => {
+                self.answer(from);
+                return Ok(());
+            }
+            Item::Waits { number, awaited, text } => {
+                return self.answered(from, number, awaited as usize, text);
+            }
+            Item::Probe { seen, list } => return self.probed(seen, &list),
+            Item::Agree(number) => {
+                self.agreed(from, number);
                 return Ok(());
             }
             _ => {}
@@ -590,7 +610,7 @@ impl Core {
     // ---- connections ----
 
     /// Something was written to `to`: it is sent with what follows, or when somebody looks.
-    fn soil(&mut self, to: usize) {
+    pub(super) fn soil(&mut self, to: usize) {
         if !self.dirty.contains(&(to as u32)) {
             self.dirty.push(to as u32);
         }

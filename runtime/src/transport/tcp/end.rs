@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard};
 
 use super::super::bell::{Pause, ROUND, Rhythm};
 use super::super::meter::Meter;
+use super::super::waiting::Waits;
 use super::super::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Number, Transport};
 use super::core::Core;
 use super::fabric::{Fabric, Shared};
@@ -318,6 +319,15 @@ impl Transport for TcpEnd {
     fn drained(&mut self, from: usize) -> bool {
         let of = self.of(from);
         self.core().channels.get(&self.number).is_none_or(|channel| channel.drained(of))
+    }
+
+    fn quiet(&mut self, _: usize) -> bool {
+        true // who says that it waits has sent all else before
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        let table = self.core().probes.table.clone();
+        Some(Waits::afar(table, self.fabric.shared().clone(), self.members.clone().into()))
     }
 
     fn touching(&mut self, on: bool) -> bool {

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::super::waiting::Table;
 use super::Settings;
 use super::core::{Core, Source};
 use crate::security::{Identity, Secret};
@@ -184,8 +185,9 @@ impl Fabric {
 
     /// These ranks, this one too, are reached otherwise, and this wakes the rank of this process where it waits for them.
     /// Once the table is known.
-    pub(in crate::transport) fn beside(&self, ranks: &[usize], waker: Box<dyn Fn() + Send>) {
-        self.shared.lock().set_beside(ranks, waker);
+    /// Their waits are written down here.
+    pub(in crate::transport) fn beside(&self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
+        self.shared.lock().set_beside(ranks, waker, waits);
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {

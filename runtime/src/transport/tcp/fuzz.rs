@@ -1,9 +1,11 @@
 //! What a fuzzer calls with any bytes: each function must come back, whatever they are, and allocate no more than they
 //! are worth. Also the frames that are broken on purpose.
 
+use super::super::waiting::{Table, Waiting, Walk};
 use super::super::wire::{Decoder, Item, Pen};
 use super::super::{Header, Leave, Letter, Record};
 use super::channel::Channel;
+use super::probes::{read, written};
 use crate::security::{Identity, Opener, Secret, Taker, Verdict};
 
 /// The channel that recorded items belong to.
@@ -23,8 +25,11 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
         decoder.filled(n);
         let fed = decoder.feed(&piece[n..], |_, item| {
             items += 1;
-            let said = !matches!(item, Item::Beat | Item::Goodbye | Item::Farewell);
-            refused |= said && !refused && channel.take(1, item).is_err();
+            refused |= !refused
+                && match item {
+                    Item::Probe { seen, list } => !probed(seen, &list),
+                    item => channel.take(1, item).is_err(),
+                };
         });
         refused |= fed.is_err();
         if refused {
@@ -49,14 +54,30 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
     (items, refused)
 }
 
+/// Take in a list of waits as rank 0 of 3 does, and go on with it. Gives whether it is one.
+fn probed(seen: u64, list: &[u8]) -> bool {
+    let Some(mut waits) = read(list, 0, 3) else { return false };
+    if let Some(last) = waits.last_mut() {
+        (last.awaited, last.seen) = (2, seen);
+    }
+    if let Walk::Away(probe) = Table::alone(0, 3).walk(waits) {
+        let again = read(&written(&probe.waits), probe.to, 3);
+        assert!(again.is_some_and(|again| again.len() == probe.waits.len()), "what is handed on is no list");
+    }
+    true
+}
+
 /// So many items as a rank sends them, each by itself.
 pub fn recorded(items: usize) -> Vec<Vec<u8>> {
     let mut released = 0;
+    let waiting = |rank: usize| Waiting { rank, awaited: 0, text: "a fence".into(), number: 5, seen: 0 };
+    let lasting = [waiting(2), waiting(1)];
     let one = |n: usize| {
         let mut bytes = Vec::new();
-        let mut pen = Pen(&mut bytes, NUMBER);
+        let of_none = n % 12 > 7 || n % 12 == 7 && n + 12 < items;
+        let mut pen = Pen(&mut bytes, if of_none { 0 } else { NUMBER });
         let word = n as u64;
-        match n % 8 {
+        match n % 12 {
             0 | 1 => pen.frame(Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
             2 => {
                 let inline = [Record { head: word, value: !word }; 2];
@@ -69,7 +90,11 @@ pub fn recorded(items: usize) -> Vec<Vec<u8>> {
             }
             5 => pen.announce(word, word / 4),
             6 => pen.want(word << 20),
-            _ if n + 8 < items => pen.beat(),
+            8 => pen.ask(),
+            9 => pen.waits(word, 2, "a fence"),
+            10 => pen.probe(word, &written(&lasting)),
+            11 => pen.agree(word),
+            _ if of_none => pen.beat(),
             _ => {
                 pen.end(2, "enough");
                 pen.left(&Leave::Failed("why".into()), word);

@@ -9,6 +9,7 @@
 //! - A thread of the fabric serves while the rank computes, and only then ([`fabric`]).
 //! - Frames leave as far as there is credit, a window for each pair; everything else goes past them ([`channel`]).
 //! - Releases and announcements ride with what flows anyway.
+//! - Who waits long asks whom it waits for; so ranks find out that they wait for one another ([`probes`]).
 //! - A rank that leaves says so in each world, and its fabric says goodbye at the end. A connection that ends without
 //!   is a death; so is silence beyond a limit, as everybody sends a beat now and then.
 
@@ -19,6 +20,7 @@ mod fabric;
 #[doc(hidden)]
 pub mod fuzz;
 mod peer;
+mod probes;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};

@@ -1,0 +1,102 @@
+//! Waits inside prepared supersteps are reported and recognised as those of a fence are. No time decides a test.
+
+use fencepost::prelude::*;
+use fencepost::transport::SimConfig;
+use fencepost::{Ranks, Stall, TransportKind, ranks};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn worlds(size: usize) -> Vec<(String, Ranks)> {
+    let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
+    let mut all = vec![TransportKind::Local, sim(3)];
+    #[cfg(target_os = "linux")]
+    all.extend([TransportKind::ShmThreads, TransportKind::TcpThreads]);
+    #[cfg(target_os = "linux")]
+    all.extend(
+        [1, 2].map(|each| TransportKind::MixedThreads((0..size as u32).map(|rank| rank / each).collect())),
+    );
+    let world = |kind: TransportKind| (format!("{kind:?}"), ranks(size).transport(kind));
+    all.into_iter().map(world).map(|(name, ranks)| (name, ranks.stall(Some(Duration::ZERO)))).collect()
+}
+
+/// Each rank hands its first two elements to the next.
+#[superstep]
+fn shift(u: &mut Window<u64>) -> Result<()> {
+    let to = (u.rank() + 1) % u.size();
+    u.put(0..2).to(to, 2)
+}
+
+#[test]
+fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
+    for (name, world) in worlds(3) {
+        let (tell, told) = channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let world = world.on_stall(move |stall| {
+            // Nobody listens any more once rank 1 has heard it.
+            let _ = tell.lock().expect("no panic").send(stall.clone());
+        });
+        let said: Vec<Option<(Stall, u32)>> = world
+            .run(|world| {
+                let mut u = world.window::<u64>(4)?;
+                let mut prepared = shift::prepare(world)?;
+                let told = (world.rank() == 1).then(|| {
+                    let told = told.lock().expect("no panic");
+                    // What it waits for while it prepares are letters.
+                    let waits = |stall: &Stall| (stall.rank, stall.awaited, stall.what) == (2, 1, "frames");
+                    told.iter().find(waits)
+                });
+                let line = line!() + 1;
+                prepared.run(&mut u)?;
+                Ok(told.flatten().map(|stall| (stall, line)))
+            })
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (stall, line) = said[1].as_ref().expect("it was said");
+        assert_eq!((stall.file, stall.line), (file!(), *line), "{name}: {stall}");
+        assert_eq!(stall.superstep, Some("shift"), "{name}: {stall}");
+        assert!(stall.came < stall.expected, "{name}: {stall}");
+        assert_eq!(stall.deadlock, None, "{name}");
+    }
+}
+
+#[test]
+fn a_ring_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() {
+    for (name, world) in worlds(2) {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let told = said.clone();
+        let ends: Vec<String> = world
+            .end_deadlocks(true)
+            .on_stall(move |stall: &Stall| told.lock().expect("no panic").push(stall.clone()))
+            .run(|world| {
+                let other = world.split(Some(0), 0)?.expect("it has a colour");
+                let (mut u, mut v) = (world.window::<u64>(4)?, other.window::<u64>(4)?);
+                let (mut first, mut second) = (shift::prepare(world)?, shift::prepare(&other)?);
+                first.run(&mut u)?;
+                second.run(&mut v)?;
+                let end = if world.rank() == 0 {
+                    first.run(&mut u).and_then(|()| second.run(&mut v))
+                } else {
+                    second.run(&mut v).and_then(|()| first.run(&mut u))
+                };
+                Ok(end.expect_err("nobody can go on").to_string())
+            })
+            .expect("the ranks go on");
+        for (rank, error) in ends.iter().enumerate() {
+            for wait in
+                ["rank 0 waits for rank 1 in superstep shift", "rank 1 waits for rank 0 in superstep shift"]
+            {
+                assert!(
+                    error.contains("a deadlock: ") && error.contains(wait),
+                    "{name}, rank {rank}: {error}"
+                );
+            }
+        }
+        let said = said.lock().expect("no panic");
+        for rank in 0..2 {
+            let in_ring = |stall: &&Stall| stall.rank == rank && stall.deadlock.is_some();
+            let stall =
+                said.iter().find(in_ring).unwrap_or_else(|| panic!("{name}: rank {rank} said nothing"));
+            assert_eq!((stall.superstep, stall.what), (Some("shift"), "frames"), "{name}: {stall}");
+        }
+    }
+}
