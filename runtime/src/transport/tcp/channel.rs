@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::wire::{Body, HEAD, Item, Pen};
+use super::super::wire::{Body, HEAD, Item, Pen, Place};
 use super::super::{Cause, Header, Leave, Letter, Loss, Lost};
 
 /// Bytes of frames that may be on their way to one who does not look, for each pair of ranks.
@@ -47,6 +47,8 @@ pub(super) struct Pair {
 #[derive(Default)]
 pub(super) struct Inbound {
     pub(super) frames: VecDeque<(Header, Body)>,
+    /// Places that are offered for payloads: by the number of the frame, and with what its head must say.
+    places: VecDeque<(u64, Header, Place)>,
     /// How many frames have come.
     pub(super) arrived: u64,
     /// How many it has posted, as far as it said.
@@ -216,9 +218,40 @@ impl Inbound {
     pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, bool)> {
         let (_, body) = self.frames.pop_front()?;
         self.releases += 1;
+        self.drop_places(self.releases);
         self.taken += cost(body.len());
         let due = self.taken + WINDOW > self.limit() + WINDOW / 2;
         Some((body, due || std::mem::replace(&mut outbound.silent, true)))
+    }
+
+    /// A place for the payload of the frame that comes after so many that are not released, if it has this header.
+    pub(super) fn offer(&mut self, ahead: u64, header: Header, place: Place) {
+        let frame = self.releases + ahead;
+        if frame >= self.arrived {
+            let at = self.places.partition_point(|(other, ..)| *other < frame);
+            self.places.insert(at, (frame, header, place));
+        }
+    }
+
+    /// The place that is offered for the frame that comes now.
+    pub(super) fn place(&mut self, header: Header, len: usize) -> Option<Place> {
+        self.drop_places(self.arrived);
+        let (frame, expected, place) = self.places.front()?;
+        let fits = *frame == self.arrived && *expected == header && place.len() == len;
+        if fits { self.places.pop_front().map(|(.., place)| place) } else { None }
+    }
+
+    #[inline]
+    fn drop_places(&mut self, before: u64) {
+        while self.places.front().is_some_and(|(frame, ..)| *frame < before) {
+            self.places.pop_front();
+        }
+    }
+
+    /// Places that were offered are not touched any more: what has come to them is moved out.
+    pub(super) fn withdraw(&mut self) {
+        self.places.clear();
+        self.frames.iter_mut().for_each(|(_, body)| body.move_out());
     }
 
     fn limit(&self) -> u64 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::super::wire::{Body, Decoder, Item, Pen};
+use super::super::wire::{Body, Decoder, Intake, Item, Pen, Place};
 use super::super::{Cause, Header, Leave, Letter, Loss, Lost};
 use super::Settings;
 use super::channel::{Channel, Pair};
@@ -69,6 +69,28 @@ struct Half {
     since: Instant,
     /// It is over once `out` is written; and was welcomed, if there is a session.
     decided: Option<Option<Session>>,
+}
+
+/// What comes from one rank.
+struct Coming<'a> {
+    core: &'a mut Core,
+    from: usize,
+    /// Why nothing more is taken of it.
+    wrong: Option<&'static str>,
+}
+
+impl Intake for Coming<'_> {
+    #[inline]
+    fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place> {
+        self.core.channels.get_mut(&channel)?.pairs[self.from].inbound.place(header, len)
+    }
+
+    #[inline]
+    fn take(&mut self, channel: u64, item: Item) {
+        if self.wrong.is_none() {
+            self.wrong = self.core.take(self.from, channel, item).err();
+        }
+    }
 }
 
 /// Where something may be read from.
@@ -286,6 +308,7 @@ impl Core {
         let channel = self.channel(number);
         channel.closed = true;
         channel.pairs.iter_mut().for_each(|pair| pair.inbound.frames.clear());
+        (0..self.peers.len()).for_each(|from| self.withdraw(number, from));
         self.forget_if_over(number);
     }
 
@@ -355,6 +378,23 @@ impl Core {
         true
     }
 
+    /// A place for a payload that is still to come from `from`.
+    pub(super) fn offer(&mut self, number: u64, from: usize, ahead: u64, header: Header, place: Place) {
+        if let Some(channel) = self.channels.get_mut(&number) {
+            channel.pairs[from].inbound.offer(ahead, header, place);
+        }
+    }
+
+    /// Places that were offered for payloads from `from` are not touched any more.
+    pub(super) fn withdraw(&mut self, number: u64, from: usize) {
+        if let Some(channel) = self.channels.get_mut(&number) {
+            channel.pairs[from].inbound.withdraw();
+        }
+        if let Some(link) = &mut self.peers[from].link {
+            link.move_out(number);
+        }
+    }
+
     /// Tell of releases whoever would hear of them in no other way.
     pub(super) fn pay(&mut self) {
         while let Some((number, to)) = self.owing.pop() {
@@ -397,12 +437,9 @@ impl Core {
     pub(super) fn look(&mut self, from: usize) {
         let Some(mut link) = self.peers[from].link.take() else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut wrong = None;
-        let looked = link.look(&mut scratch, |channel, item| {
-            if wrong.is_none() {
-                wrong = self.take(from, channel, item).err();
-            }
-        });
+        let mut coming = Coming { core: self, from, wrong: None };
+        let looked = link.look(&mut scratch, &mut coming);
+        let wrong = coming.wrong;
         self.peers[from].link = Some(link);
         if matches!(looked, Looked::Something) {
             self.peers[from].heard = true;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use super::super::wire::{Body, Decoder, Item, Pen};
+use super::super::wire::{Body, Decoder, Intake, Pen};
 use crate::security::{Opener, Seal, Session};
 
 /// Bytes at most of one record that carries a tag.
@@ -234,8 +234,8 @@ impl Peer {
 }
 
 impl Link {
-    /// Read what has come; `take` gets each item and its channel.
-    pub(super) fn look(&mut self, scratch: &mut [u8], mut take: impl FnMut(u64, Item)) -> Looked {
+    /// Read what has come.
+    pub(super) fn look(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> Looked {
         let mut looked = 0;
         loop {
             // Where big payloads come, little is read beside them, so that they are read to where they stay.
@@ -257,11 +257,11 @@ impl Link {
             };
             looked += n;
             let fed = match &mut self.sealed {
-                Some(sealed) => sealed.open(&scratch[..n], &mut self.decoder, &mut take),
+                Some(sealed) => sealed.open(&scratch[..n], &mut self.decoder, intake),
                 None => {
                     self.decoder.filled(n.min(in_place));
                     let rest = &scratch[..n.saturating_sub(in_place)];
-                    self.decoder.feed(rest, &mut take).map_err(|garbled| garbled.to_string())
+                    self.decoder.feed_to(rest, intake).map_err(|garbled| garbled.to_string())
                 }
             };
             if let Err(what) = fed {
@@ -278,6 +278,11 @@ impl Link {
         if looked > 0 { Looked::Something } else { Looked::Nothing }
     }
 
+    /// Places that were offered in this channel are not touched any more.
+    pub(super) fn move_out(&mut self, channel: u64) {
+        self.decoder.move_out(channel);
+    }
+
     /// Give back the body of a frame.
     pub(super) fn recycle(&mut self, body: Body) {
         self.decoder.recycle(body);
@@ -285,12 +290,7 @@ impl Link {
 }
 
 impl Sealed {
-    fn open(
-        &mut self,
-        bytes: &[u8],
-        decoder: &mut Decoder,
-        mut take: impl FnMut(u64, Item),
-    ) -> Result<(), String> {
+    fn open(&mut self, bytes: &[u8], decoder: &mut Decoder, intake: &mut impl Intake) -> Result<(), String> {
         self.got.extend_from_slice(bytes);
         let mut at = 0;
         while let Some((head, rest)) = self.got[at..].split_first_chunk::<LENGTH>() {
@@ -304,7 +304,7 @@ impl Sealed {
             if !self.seals[1].is(record, *tag) {
                 return Err("it sent a record with a wrong tag".into());
             }
-            decoder.feed(record, &mut take).map_err(|garbled| garbled.to_string())?;
+            decoder.feed_to(record, intake).map_err(|garbled| garbled.to_string())?;
             at += LENGTH + len + Seal::TAG;
         }
         self.got.drain(..at);
