@@ -350,6 +350,8 @@ pub(super) struct Decoder {
     body: Body,
     /// Bodies of frames that were released, to be filled again.
     spare: Vec<Body>,
+    /// Items that were complete so far.
+    items: u64,
 }
 
 struct Head([u8; HEAD]);
@@ -388,6 +390,7 @@ impl Decoder {
                 return Ok(());
             }
             self.have = 0;
+            self.items += 1;
             intake.take(self.head.u64(16), self.item());
             if bytes.is_empty() {
                 return Ok(());
@@ -412,6 +415,35 @@ impl Decoder {
         if self.spare.len() < SPARE {
             self.spare.push(body);
         }
+    }
+
+    /// Read to this place what is half here, if it is a frame of this channel with this header; else gives it back.
+    pub(super) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
+        let head = &self.head;
+        let fits = self.have == HEAD
+            && (head.is_frame(), head.u64(16), head.header()) == (true, channel, header)
+            && self.whole == place.len
+            && self.body.place.is_none();
+        if !fits {
+            return Some(place);
+        }
+        let come = self.body.bytes();
+        // SAFETY: as `Place::new` says; no more has come than the whole, and it lies in an allocation of its own.
+        unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), place.to, come.len()) };
+        self.body.place = Some(place);
+        None
+    }
+
+    /// Which item is half here, if it is a payload of which so many bytes are missing and that has no place: who needs it
+    /// may offer one before it is read.
+    pub(super) fn unplaced(&self, bytes: usize) -> Option<u64> {
+        let long = self.have == HEAD && self.whole - self.body.len >= bytes;
+        (long && self.body.place.is_none()).then_some(self.items)
+    }
+
+    /// Whether an item has come in part.
+    pub(super) fn is_half_here(&self) -> bool {
+        self.have > 0
     }
 
     /// Read a frame of this channel that is half here to memory of its own.

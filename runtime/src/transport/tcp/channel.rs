@@ -6,6 +6,7 @@
 //! a pair at most. Everything else travels at once, past frames that wait; what must not be seen before them carries their
 //! number.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::super::wire::{Body, HEAD, Item, Pen, Place};
@@ -41,6 +42,17 @@ pub(super) struct Channel {
 pub(super) struct Pair {
     pub(super) inbound: Inbound,
     pub(super) outbound: Outbound,
+}
+
+/// When the sender of a frame should hear that it was released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Due {
+    /// As soon as this rank waits for anything: its credit runs out.
+    Now,
+    /// When this rank has waited a little: what it will say to it may come first.
+    Soon,
+    /// With what is said next.
+    Later,
 }
 
 /// What has come from it.
@@ -214,20 +226,39 @@ impl Channel {
 }
 
 impl Inbound {
-    /// The oldest frame is done with: gives its body, and whether the sender should hear of it at once.
-    pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, bool)> {
+    /// The oldest frame is done with: gives its body, and when the sender should hear of it.
+    pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, Due)> {
         let (_, body) = self.frames.pop_front()?;
         self.releases += 1;
         self.drop_places(self.releases);
         self.taken += cost(body.len());
-        let due = self.taken + WINDOW > self.limit() + WINDOW / 2;
-        Some((body, due || std::mem::replace(&mut outbound.silent, true)))
+        let silent = std::mem::replace(&mut outbound.silent, true);
+        let due = if self.taken + WINDOW / 2 > self.limit() {
+            Due::Now
+        } else if silent {
+            Due::Soon
+        } else {
+            Due::Later
+        };
+        Some((body, due))
     }
 
-    /// A place for the payload of the frame that comes after so many that are not released, if it has this header.
-    pub(super) fn offer(&mut self, ahead: u64, header: Header, place: Place) {
+    /// A place for the payload of the frame that comes after so many that are not released, if it has this header. The
+    /// next to be complete may be half here: then `adopt` takes the place, or gives it back.
+    pub(super) fn offer(
+        &mut self,
+        ahead: u64,
+        header: Header,
+        place: Place,
+        adopt: impl FnOnce(Place) -> Option<Place>,
+    ) {
         let frame = self.releases + ahead;
-        if frame >= self.arrived {
+        let place = match frame.cmp(&self.arrived) {
+            Ordering::Less => None,
+            Ordering::Equal => adopt(place),
+            Ordering::Greater => Some(place),
+        };
+        if let Some(place) = place {
             let at = self.places.partition_point(|(other, ..)| *other < frame);
             self.places.insert(at, (frame, header, place));
         }
@@ -329,7 +360,7 @@ impl Outbound {
             && self.wanted <= self.limit()
         {
             let least = self.sent + frame.len() as u64;
-            self.wanted = self.bytes.min(self.limit() + WINDOW).max(least);
+            self.wanted = self.bytes.min(self.limit().saturating_add(WINDOW)).max(least);
             Pen(out, number).want(self.wanted);
         }
         out.len() > before

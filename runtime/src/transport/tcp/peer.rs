@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use super::super::wire::{Body, Decoder, Intake, Pen};
+use super::super::Header;
+use super::super::wire::{Body, Decoder, Intake, Pen, Place};
 use crate::security::{Opener, Seal, Session};
 
 /// Bytes at most of one record that carries a tag.
@@ -234,9 +235,10 @@ impl Peer {
 }
 
 impl Link {
-    /// Read what has come.
+    /// Read what has come; but where a long payload begins for which there is no place yet, the next look goes on.
     pub(super) fn look(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> Looked {
         let mut looked = 0;
+        let half_here = self.decoder.unplaced(0);
         loop {
             // Where big payloads come, little is read beside them, so that they are read to where they stay.
             let scratch = if self.big { &mut scratch[..BESIDE] } else { &mut *scratch };
@@ -271,11 +273,22 @@ impl Link {
                 let big = self.decoder.room().len() >= BIG;
                 self.big = big || self.big && (in_place > 0 || n < offered);
             }
-            if n < offered || looked > LOOK {
+            let unplaced = self.decoder.unplaced(BIG);
+            if n < offered || looked > LOOK || unplaced.is_some() && unplaced != half_here {
                 break;
             }
         }
         if looked > 0 { Looked::Something } else { Looked::Nothing }
+    }
+
+    /// Whether an item has come in part.
+    pub(super) fn is_half_here(&self) -> bool {
+        self.decoder.is_half_here()
+    }
+
+    /// A place for a payload of this channel, which may be half here; gives it back if it is not.
+    pub(super) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
+        self.decoder.adopt(channel, header, place)
     }
 
     /// Places that were offered in this channel are not touched any more.
