@@ -441,11 +441,6 @@ impl Decoder {
         (long && self.body.place.is_none()).then_some(self.items)
     }
 
-    /// Whether an item has come in part.
-    pub(super) fn is_half_here(&self) -> bool {
-        self.have > 0
-    }
-
     /// Read a frame of this channel that is half here to memory of its own.
     pub(super) fn move_out(&mut self, channel: u64) {
         if self.have == HEAD && self.head.u64(16) == channel {

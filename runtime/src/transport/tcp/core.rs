@@ -211,11 +211,6 @@ impl Core {
         }
     }
 
-    /// Whether something from `from` has come in part.
-    pub(super) fn is_half_here(&self, from: usize) -> bool {
-        self.peers[from].link.as_ref().is_some_and(|link| link.is_half_here())
-    }
-
     /// Take in an item.
     pub(super) fn take(&mut self, from: usize, number: u64, item: Item) -> Result<(), &'static str> {
         match item {

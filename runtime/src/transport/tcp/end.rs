@@ -11,9 +11,6 @@ use super::core::Core;
 use super::fabric::{Fabric, Shared};
 use crate::sync::{spin_loop, yield_now};
 
-/// How often a rank looks in one step of a wait, while what comes is half here.
-const LOOKS: u32 = 8;
-
 /// One rank's end of a world over TCP.
 pub struct TcpEnd {
     /// Rank in this world.
@@ -147,16 +144,9 @@ impl TcpEnd {
             return Ok(Some(it));
         }
         let of = self.of(from);
-        // The rest of what is half here is worth a few looks, where there is a core to spare for them.
-        let looks = if self.rhythm.spins > 0 { LOOKS } else { 1 };
-        for _ in 0..looks {
-            core.look(of);
-            if let Some(it) = found(&mut core) {
-                return Ok(Some(it));
-            }
-            if !core.is_half_here(of) {
-                break;
-            }
+        core.look(of);
+        if let Some(it) = found(&mut core) {
+            return Ok(Some(it));
         }
         if let Some(lost) = self.me(&core).or_else(|| core.lost(self.number, from, of)) {
             return Err(lost);

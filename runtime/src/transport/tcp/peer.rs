@@ -281,11 +281,6 @@ impl Link {
         if looked > 0 { Looked::Something } else { Looked::Nothing }
     }
 
-    /// Whether an item has come in part.
-    pub(super) fn is_half_here(&self) -> bool {
-        self.decoder.is_half_here()
-    }
-
     /// A place for a payload of this channel, which may be half here; gives it back if it is not.
     pub(super) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
         self.decoder.adopt(channel, header, place)
