@@ -1,6 +1,8 @@
 //! Epochs in relaxed order: each element takes each of its operations exactly once, in some order, and nothing else.
 
 mod support;
+#[path = "support/transports.rs"]
+mod transports;
 
 use fencepost::transport::SimConfig;
 use fencepost::{
@@ -12,6 +14,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use support::play::{Way, play};
 use support::program::{Outcome, Program, RawProgram, raw_program};
+use transports::transports;
 
 fn allowed(program: &Program, found: &Outcome) -> std::result::Result<(), String> {
     let before = program.first();
@@ -73,14 +76,7 @@ fn every_relaxed_epoch_leaves_what_the_reference_allows() {
 
 #[test]
 fn ranks_that_differ_in_order_are_told_so_and_nothing_is_applied() -> Result<()> {
-    let sim = TransportKind::Sim(SimConfig::default());
-    for transport in [
-        TransportKind::Local,
-        TransportKind::ShmThreads,
-        TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
-        sim,
-    ] {
+    for transport in transports([0]) {
         ranks(3).transport(transport).run::<(), ()>(|world| {
             let mut u = world.window::<f64>(1)?;
             if world.rank() == 1 {

@@ -5,12 +5,16 @@
 //! seed piles up more bytes than ever before: there, less than one allocation in ten epochs is allowed, where one that
 //! belongs to the epoch would make at least one an epoch.
 
-use fencepost::transport::{Count, Meter, SimConfig};
+#[path = "support/transports.rs"]
+mod transports;
+
+use fencepost::transport::{Count, Meter};
 use fencepost::{
     Block, Datatype, EpochKind, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use transports::{sim, transports};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -61,10 +65,6 @@ fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
     let before = ALLOCATIONS.get();
     f()?;
     Ok(ALLOCATIONS.get() - before)
-}
-
-fn sim(seed: u64) -> TransportKind {
-    TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
 }
 
 /// How many allocations `epochs` epochs may make, that were run before.
@@ -126,13 +126,7 @@ impl Everything {
 #[test]
 fn an_unchanged_dynamic_epoch_does_not_allocate() {
     const EPOCHS: u64 = 400;
-    for transport in [
-        TransportKind::Local,
-        TransportKind::ShmThreads,
-        TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
-        sim(3),
-    ] {
+    for transport in transports([3]) {
         let counts: Vec<[u64; 3]> = ranks(3)
             .transport(transport.clone())
             .run(|world| {
@@ -354,13 +348,7 @@ fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
 #[test]
 fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
     const EPOCHS: u64 = 400;
-    for transport in [
-        TransportKind::Local,
-        TransportKind::ShmThreads,
-        TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
-        sim(4),
-    ] {
+    for transport in transports([4]) {
         let counts: Vec<u64> = ranks(4)
             .transport(transport.clone())
             .check(false)
@@ -386,13 +374,7 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
 #[test]
 fn a_prepared_superstep_does_not_allocate() {
     const RUNS: u64 = 400;
-    for transport in [
-        TransportKind::Local,
-        TransportKind::ShmThreads,
-        TransportKind::TcpThreads,
-        TransportKind::MixedThreads(2),
-        sim(2),
-    ] {
+    for transport in transports([2]) {
         for (what, program) in
             [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
         {

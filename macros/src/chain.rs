@@ -1,6 +1,6 @@
 //! Calls on windows, recognised by how they are written: operation chains, fences, queries.
 
-use crate::names::{name_of, strip};
+use crate::exprs::{name_of, strip};
 use crate::parse::{ParamKind, Superstep};
 use proc_macro2::{Ident, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ impl Scope {
             shadowed: None,
         };
         for param in &superstep.params {
-            let names = crate::names::bound_by(&param.pat).into_iter().map(|bound| bound.name.to_string());
+            let names = crate::exprs::bound_by(&param.pat).into_iter().map(|bound| bound.name.to_string());
             match param.kind {
                 ParamKind::Window { .. } => {
                     scope.windows.extend(names.map(|name| (name, scope.count)));

@@ -2,8 +2,8 @@
 
 use crate::chain::Verb;
 use crate::collect::{Body, Flow, Jump, Operation};
+use crate::exprs::{bound_by, is_constant, strip};
 use crate::messages::*;
-use crate::names::{bound_by, is_constant, strip};
 use crate::parse::Superstep;
 use crate::uniform::Cause;
 use proc_macro2::Span;

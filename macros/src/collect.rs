@@ -1,9 +1,11 @@
 //! [`Body`]: what happens to the windows, in order, and the first thing that hides it from view.
 
 use crate::chain::{Scope, Verb, chain_on, is_slice_reference};
+use crate::exprs::{children, in_tokens, is_err, name_of, root_of, strip};
+use crate::known::{is_slice_method, macro_arguments};
 use crate::messages::*;
-use crate::names::{in_tokens, is_slice_method, macro_arguments, name_of, root_of, strip, text_of};
 use crate::parse::Superstep;
+use crate::source::text_of;
 use crate::uniform::{Cause, Uniform};
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -515,43 +517,4 @@ impl Walk<'_> {
 
 fn label_of(label: &Option<syn::Label>) -> Option<String> {
     label.as_ref().map(|label| label.name.ident.to_string())
-}
-
-/// Whether an expression is an `Err(..)`, or something with `?` after one.
-pub fn is_err(expr: &Expr) -> bool {
-    match strip(expr) {
-        Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path)
-            if path.path.segments.last().is_some_and(|last| last.ident == "Err")),
-        Expr::Try(inner) => is_err(&inner.expr),
-        _ => false,
-    }
-}
-
-/// The direct parts of an expression that evaluates all of them, in order; `None` for one that may not.
-pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
-    Some(match expr {
-        Expr::Array(array) => array.elems.iter().collect(),
-        Expr::Assign(assign) => vec![&*assign.right, &*assign.left],
-        Expr::Binary(binary) => vec![&*binary.left, &*binary.right],
-        Expr::Call(call) => std::iter::once(&*call.func).chain(&call.args).collect(),
-        Expr::Cast(cast) => vec![&*cast.expr],
-        Expr::Field(field) => vec![&*field.base],
-        Expr::Group(group) => vec![&*group.expr],
-        Expr::Index(index) => vec![&*index.expr, &*index.index],
-        Expr::Infer(_) | Expr::Lit(_) | Expr::Path(_) => Vec::new(),
-        Expr::Let(condition) => vec![&*condition.expr],
-        Expr::MethodCall(call) => std::iter::once(&*call.receiver).chain(&call.args).collect(),
-        Expr::Paren(paren) => vec![&*paren.expr],
-        Expr::Range(range) => range.start.iter().chain(&range.end).map(|end| &**end).collect(),
-        Expr::RawAddr(address) => vec![&*address.expr],
-        Expr::Reference(reference) => vec![&*reference.expr],
-        Expr::Repeat(repeat) => vec![&*repeat.expr, &*repeat.len],
-        Expr::Struct(value) => {
-            value.fields.iter().map(|field| &field.expr).chain(value.rest.as_deref()).collect()
-        }
-        Expr::Try(inner) => vec![&*inner.expr],
-        Expr::Tuple(tuple) => tuple.elems.iter().collect(),
-        Expr::Unary(unary) => vec![&*unary.expr],
-        _ => return None,
-    })
 }

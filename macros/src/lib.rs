@@ -14,18 +14,16 @@
 //! are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a schedule.
 
 mod chain;
-mod changes;
 mod check;
 mod collect;
 mod element;
 mod expand;
-mod keepers;
+mod exprs;
+mod known;
 mod messages;
-mod names;
 mod parse;
-mod reads;
-mod shape;
 mod slice;
+mod source;
 #[cfg(test)]
 mod tests;
 mod uniform;

@@ -2,14 +2,15 @@
 //! locals made of these alone.
 
 use crate::chain::Scope;
-use crate::collect::children;
-use crate::names::{Effect, bound_by, effect, is_constant, name_of, root_of, strip, text_of};
+use crate::exprs::{bound_by, children, is_compound, is_constant, name_of, root_of, strip};
+use crate::known::{Effect, effect, macro_arguments};
 use crate::parse::Superstep;
+use crate::source::text_of;
 use proc_macro2::Span;
 use std::collections::BTreeSet;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{BinOp, Expr, Pat};
+use syn::{Expr, Pat};
 
 /// What makes a condition differ between ranks.
 #[derive(Clone, Debug)]
@@ -198,8 +199,8 @@ impl<'a> Visit<'a> for Judge<'_> {
 
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
         // Whatever a macro may assign is not known to be uniform; those of the standard library assign nothing.
-        if crate::names::macro_arguments(mac).is_none() {
-            crate::names::in_tokens(mac.tokens.clone(), &mut self.out);
+        if macro_arguments(mac).is_none() {
+            crate::exprs::in_tokens(mac.tokens.clone(), &mut self.out);
         }
     }
 
@@ -291,21 +292,4 @@ fn leaves_unevenly(uniform: &Uniform, body: &syn::Block) -> bool {
     let mut jumps = Jumps(uniform, false, false);
     jumps.visit_block(body);
     jumps.2
-}
-
-/// `+=` and its like.
-pub fn is_compound(op: &BinOp) -> bool {
-    matches!(
-        op,
-        BinOp::AddAssign(_)
-            | BinOp::SubAssign(_)
-            | BinOp::MulAssign(_)
-            | BinOp::DivAssign(_)
-            | BinOp::RemAssign(_)
-            | BinOp::BitXorAssign(_)
-            | BinOp::BitAndAssign(_)
-            | BinOp::BitOrAssign(_)
-            | BinOp::ShlAssign(_)
-            | BinOp::ShrAssign(_)
-    )
 }

@@ -65,7 +65,7 @@ impl fmt::Display for Conflict {
 }
 
 /// The first conflicts, by the first rank whose window they are in; once for all ranks that differ only by where they stand.
-/// The patterns must be ones that [`check`](crate::compile::check) finds nothing wrong with.
+/// The patterns must be ones that [`check`](crate::check::check) finds nothing wrong with.
 ///
 /// # Cost
 /// Ranks x peers small steps; for each class of ranks the pairs of accesses whose bounds meet.

@@ -1,6 +1,7 @@
 //! The planner of Fencepost.
 
 pub mod argument;
+pub mod check;
 pub mod collect;
 pub mod collective;
 pub mod compile;
@@ -13,6 +14,7 @@ pub mod grid;
 pub mod ids;
 pub mod ir;
 pub mod machine;
+pub mod options;
 pub mod passes;
 pub mod plan;
 pub mod reference;
@@ -21,9 +23,10 @@ pub mod text;
 pub mod units;
 pub mod verify;
 
-pub use compile::{Options, compile};
+pub use compile::compile;
 pub use conflicts::conflicts;
 pub use error::{Class, Error, Result, State};
 pub use explain::explain;
 pub use machine::Machine;
+pub use options::Options;
 pub use verify::{Verified, VerifyError, verify};

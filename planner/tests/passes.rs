@@ -33,7 +33,7 @@ fn stage(pass: &str, text: &str) -> String {
         }
     }
     let patterns: Patterns = text.parse().expect("patterns");
-    fencepost_planner::compile::check(&patterns).expect("good patterns");
+    fencepost_planner::check::check(&patterns).expect("good patterns");
     assert_eq!(patterns.to_string().parse::<Patterns>().expect("printed patterns"), patterns);
     let machine = Machine::default();
     let normalised = normalise(&patterns, placement);

@@ -2,11 +2,13 @@
 //!
 //! What is deliberately absent: scheduling decisions (the planner's).
 
-mod ahead;
+mod allocate;
 mod assertions;
 mod board;
+mod bounds;
 pub mod call;
 mod collective;
+mod compiled;
 pub mod early;
 mod element;
 mod execute;
@@ -28,6 +30,7 @@ mod log;
 mod outbox;
 mod pending;
 mod placement;
+mod prepare;
 mod prepared;
 mod record;
 mod region;
@@ -36,6 +39,7 @@ mod run;
 pub mod scoped;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod security;
+mod split;
 mod stall;
 mod superstep;
 mod sync;
@@ -43,12 +47,13 @@ mod ticket;
 pub mod transport;
 mod waits;
 mod window;
+mod windows;
 mod wire;
 mod world;
 
-pub use ahead::Compiled;
 pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
+pub use compiled::Compiled;
 pub use element::{Element, ValueAt, element_type};
 pub use launch::{Process, launch, process};
 pub use record::Recorder;
@@ -56,12 +61,14 @@ pub use run::{Ranks, TransportKind, ranks, run};
 pub use stall::Stall;
 pub use ticket::Ticket;
 pub use window::Window;
-pub use world::{AnyWindow, EpochKind, Traffic, Windows, World};
+pub use windows::{AnyWindow, Windows};
+pub use world::{EpochKind, Traffic, World};
 
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::ahead::{Prepared, TellArgument, TellNothing, Told, adopt, compile, load, prepare};
+    pub use crate::compiled::{TellArgument, TellNothing, Told, compile};
+    pub use crate::prepare::{Prepared, adopt, load, prepare};
     pub use crate::record::Recording;
     pub use crate::superstep::{
         Scope, Superstep, Uniform, UniformHash, enter, error_of, left, orders_nothing, zero, zeros,

@@ -1,5 +1,6 @@
 //! [`Recorder`]: stands in a window's place where a superstep is described instead of run.
 
+use crate::bounds::{sizes, within};
 use crate::call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 use crate::element::{Element, element_type};
 use crate::ticket::Ticket;
@@ -185,10 +186,8 @@ impl<T: Element> Recorder<T> {
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
         let site = Location::caller();
-        let remote = match place.into() {
-            Place::At(at) => Datatype::run(at..at.saturating_add(1)),
-            place => place.datatype(0),
-        };
+        let place: Place = place.into();
+        let remote = place.datatype(1);
         let ticket = Ticket::new(remote.size());
         self.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)
@@ -243,16 +242,8 @@ impl<T: Element> Recorder<T> {
                 );
                 return error(Class::Rank, message);
             }
-            if let Some(&len) = self.lengths().and_then(|lengths| lengths.get(target))
-                && !remote.is_empty()
-                && (remote.low() < 0 || remote.high() > len as i64)
-            {
-                let message = format!(
-                    "elements {}..{} are not all in the window of rank {target}, which has {len} elements there",
-                    remote.low(),
-                    remote.high()
-                );
-                return error(Class::Disp, message);
+            if let Some(&len) = self.lengths().and_then(|lengths| lengths.get(target)) {
+                within(&remote, target, len).or_else(|(class, message)| error(class, message))?;
             }
         }
         let target = target.map(|target| Delta::between(Rank(shared.rank), Rank(target as u32)));
@@ -263,12 +254,8 @@ impl<T: Element> Recorder<T> {
     }
 
     fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
-        if given == asked {
-            return Ok(());
-        }
-        let message =
-            format!("{given} elements at the origin and {asked} at the target: both sides must have as many");
-        Err(Error::new(Class::Size, message).on_rank(self.shared.rank).at(site))
+        let error = |(class, message)| Error::new(class, message).on_rank(self.shared.rank).at(site);
+        sizes(given, asked).map_err(error)
     }
 
     /// A section of this recorder's window, or of another's of the same recording.

@@ -20,7 +20,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Class, Result};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -195,10 +195,8 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
         let site = Location::caller();
-        let remote = match place.into() {
-            Place::At(at) => Datatype::run(at..at.saturating_add(1)),
-            place => place.datatype(0),
-        };
+        let place: Place = place.into();
+        let remote = place.datatype(1);
         let ticket = Ticket::new(remote.size());
         if !self.core.short.get() {
             let landing = Landing::Ticket(ticket.slot());
@@ -350,109 +348,6 @@ impl WindowCore {
         self.pending(|pending| pending.gets.push(One::new(target, at, into, sequence)));
     }
 
-    /// Whether `remote` can be touched at `target`.
-    pub(crate) fn check(
-        &self,
-        target: usize,
-        remote: &Datatype,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        let Some(peer) = self.peers.get(target) else {
-            return Err(self.error(
-                Class::Rank,
-                format!(
-                    "target rank {target} is not one of the window's {} ranks (0 to {})",
-                    self.peers.len(),
-                    self.peers.len() - 1
-                ),
-                site,
-            ));
-        };
-        if !remote.is_empty() && (remote.low() < 0 || remote.high() > peer.len as i64) {
-            return Err(self.error(
-                Class::Disp,
-                format!(
-                    "elements {}..{} are not all in the window of rank {target}, which has {} elements there",
-                    remote.low(),
-                    remote.high(),
-                    peer.len
-                ),
-                site,
-            ));
-        }
-        Ok(())
-    }
-
-    /// The elements of `target`'s window at `place`, of which there must be `count`.
-    pub(crate) fn place(
-        &self,
-        target: usize,
-        place: Place,
-        count: usize,
-        site: &'static Location<'static>,
-    ) -> Result<Datatype> {
-        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
-            && count > 0
-            && at.checked_add(count).is_none_or(|end| end > peer.len)
-        {
-            let len = peer.len;
-            let message = format!(
-                "{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there"
-            );
-            return Err(self.error(Class::Disp, message, site));
-        }
-        let remote = if count == 0 && matches!(place, Place::At(_)) {
-            Datatype::empty()
-        } else {
-            place.datatype(count)
-        };
-        self.sizes(count, remote.size(), site)?;
-        self.check(target, &remote, site)?;
-        Ok(remote)
-    }
-
-    /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
-    fn check_own(
-        &self,
-        window: Option<WindowKey>,
-        section: &Datatype,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        let key = window.unwrap_or(self.key);
-        if key.world != self.key.world {
-            return Err(self.error(
-                Class::Win,
-                "a section of a window of another world cannot take part: use windows of one world".into(),
-                site,
-            ));
-        }
-        let (len, element) = if key == self.key {
-            (self.peers[self.world.rank].len, self.element)
-        } else {
-            self.world.own(key).unwrap_or((0, self.element))
-        };
-        // A `Section` or `Source` of the user's own may name any window.
-        if element != self.element {
-            return Err(self.error(
-                Class::Type,
-                format!("the section is of a window of {element:?}, and this one has {:?}", self.element),
-                site,
-            ));
-        }
-        if !section.is_empty() && (section.low() < 0 || section.high() > len as i64) {
-            return Err(self.error(
-                Class::Disp,
-                format!(
-                    "the section {}..{} is not all in this rank's window of {len} elements",
-                    section.low(),
-                    section.high()
-                ),
-                site,
-            ));
-        }
-        Ok(())
-    }
-
     /// A call while a prepared superstep runs: it must be the planned one.
     #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn matched(
@@ -493,21 +388,6 @@ impl WindowCore {
             }
         };
         ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
-    }
-
-    pub(crate) fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
-        if given == asked {
-            return Ok(());
-        }
-        Err(self.error(
-            Class::Size,
-            format!("{given} elements at the origin and {asked} at the target: both sides must have as many"),
-            site,
-        ))
-    }
-
-    pub(crate) fn error(&self, class: Class, message: String, site: &'static Location<'static>) -> Error {
-        Error::new(class, message).on_rank(self.world.rank as u32).at(site)
     }
 
     /// Collect a put or an accumulate of one small element, all of it checked.

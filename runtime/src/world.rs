@@ -5,21 +5,15 @@ use crate::board::Board;
 use crate::call::WindowKey;
 use crate::collective::Collectives;
 use crate::early::Staged;
-use crate::element::{Element, element_type};
 use crate::explain::Explained;
 use crate::fence::{self, Call, header, kind};
-use crate::lane::Lane;
-use crate::log::Pen;
-use crate::pending::Pending;
-use crate::region::Region;
-use crate::registry::{Registry, new_world};
+use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::stall::Stalls;
 use crate::superstep::Supersteps;
-use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Number, Transport};
-use crate::window::{Peer, Window, WindowCore};
-use crate::wire::Wire;
-use fencepost_planner::element::{ElementKind, ElementType};
+use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
+use crate::windows::Windows;
+use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
@@ -76,15 +70,15 @@ pub(crate) struct WorldCore {
     /// Supersteps so far: the high half of every word.
     number: Cell<u32>,
     /// Collective calls that made something so far.
-    made: Cell<u32>,
+    pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
-    windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
     /// Why the world has ended.
     dead: RefCell<Option<String>>,
     /// The world that this one was split from.
-    above: RefCell<Weak<WorldCore>>,
+    pub(crate) above: RefCell<Weak<WorldCore>>,
     /// Payloads that others may still read, by whom and as which frame.
     kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
@@ -177,115 +171,10 @@ impl World {
         self.core.size
     }
 
-    /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
-    ///
-    /// # Errors
-    /// `TYPE` where ranks ask for different element types, `SIZE` where there is no such memory on some rank; no rank has the window then.
-    /// `RMA_SYNC` where another rank is in another call.
-    ///
-    /// # Source
-    /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
-    #[track_caller]
-    pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
-    }
-
-    /// Make a window as a part of `call`.
-    pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
-        let (core, site) = (&self.core, call.site);
-        let element = element_type::<T>();
-        // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
-        let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
-        let key = WindowKey { world: core.id, window: number };
-        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
-        let memory = core.endpoint.borrow().memory();
-        let region = match bytes {
-            Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
-            None => Err(std::io::ErrorKind::OutOfMemory.into()),
-        };
-        let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
-        let base = region.as_ref().map_or(0, |region| region.base() as u64);
-        let mut mine =
-            Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
-        mine.extend_from_slice(refusal.as_bytes());
-        let region = region.ok();
-        if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
-            core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
-        }
-        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
-        // Known from here on: those who leave this call sooner may send it operations at once.
-        core.windows.borrow_mut().insert(number, (len, element));
-        let unmade = Unmade(core, number);
-        let all =
-            core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
-        core.made.set(number + 1);
-        let regions = core.registry.take((core.id, attempt));
-        let mut peers = Vec::with_capacity(core.size);
-        for (rank, bytes) in all.iter().enumerate() {
-            let error =
-                |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
-            let Some((description, refusal)) = Description::from_bytes(bytes) else {
-                return error(
-                    Class::Intern,
-                    format!("rank {rank} describes its part of a window in a way that is not ours"),
-                );
-            };
-            if description.element != element {
-                return error(
-                    Class::Type,
-                    format!(
-                        "this rank's window has elements of {element:?} and rank {rank}'s of {:?}: all ranks must give one type",
-                        description.element
-                    ),
-                );
-            }
-            if !description.made {
-                return error(
-                    Class::Size,
-                    format!(
-                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory: {}",
-                        description.len,
-                        element.size,
-                        String::from_utf8_lossy(refusal)
-                    ),
-                );
-            }
-            let region = regions.get(rank).cloned().flatten();
-            if core.shares_all && region.is_none() {
-                return error(Class::Intern, format!("rank {rank}'s part of the window was not handed over"));
-            }
-            let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
-            let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
-            peers.push(Peer { len: description.len as usize, region, base });
-        }
-        let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
-        std::mem::forget(unmade);
-        Ok(Window::new(WindowCore {
-            key,
-            element,
-            world: core.clone(),
-            region,
-            peers,
-            set: Cell::new(0),
-            pending: RefCell::new(Pending::default()),
-            getting: Pen::default(),
-            mode: Cell::new(core.mode.get()),
-            apply: fence::apply::<T>,
-            short: Cell::new(true),
-            lanes: (0..core.size).map(|_| Lane::default()).collect(),
-            closed: Cell::new(false),
-            matching: RefCell::new(None),
-            apart: !core.shares_all,
-            wire: RefCell::new(Wire::new(core.size)),
-            habit: RefCell::default(),
-            notes: RefCell::default(),
-        }))
-    }
-
     /// End the epoch of several windows at once: `world.fence((&mut u, &mut v))?`.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// As [`Window::fence`](crate::Window::fence).
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -295,7 +184,7 @@ impl World {
     /// [`fence`](Self::fence), with what the program promises.
     ///
     /// # Errors
-    /// As [`Window::fence_with`].
+    /// As [`Window::fence_with`](crate::Window::fence_with).
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -316,7 +205,7 @@ impl World {
     /// Wait until every rank has come here.
     ///
     /// # Errors
-    /// As [`Window::fence`].
+    /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
     /// The empty fence: one letter between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
@@ -325,100 +214,6 @@ impl World {
     pub fn barrier(&self) -> Result<()> {
         let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
         fence::fence(&self.core, &[], &call, None)
-    }
-
-    /// Divide the world: ranks of one colour make a new world, ordered by key, then by rank here. `None` takes no part
-    /// and gets none.
-    ///
-    /// # Errors
-    /// `RMA_SYNC` where another rank is in another call.
-    ///
-    /// # Source
-    /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
-    #[track_caller]
-    pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
-        let core = &self.core;
-        let (number, attempt) = (core.made.get(), core.number.get().wrapping_add(1));
-        let call = Call {
-            hash: 0x5b ^ u64::from(number) << 8,
-            name: Some("World::split"),
-            site: Location::caller(),
-        };
-        let mut mine = [0; 16];
-        mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
-        mine[8..].copy_from_slice(&key.to_le_bytes());
-        let all = core.meet(&call, |_| mine.to_vec())?;
-        core.made.set(number + 1);
-        let mut members: Vec<(i64, usize)> = Vec::new();
-        for (rank, bytes) in all.iter().enumerate() {
-            let Some((theirs, key)) = bytes.split_first_chunk::<8>() else { continue };
-            if colour.is_some_and(|colour| u64::from_le_bytes(*theirs) == u64::from(colour)) {
-                members.push((key.try_into().map(i64::from_le_bytes).unwrap_or_default(), rank));
-            }
-        }
-        members.sort_unstable();
-        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
-        // The first member lays the new world out, and the first on each host its part of it; they say where: as numbers
-        // that the transport gave, or else in the registry.
-        let mut founded = vec![FOUNDED_HERE];
-        let first = |host: usize| {
-            let endpoint = core.endpoint.borrow();
-            members.iter().copied().find(|&member| endpoint.host(member) == host)
-        };
-        let host = core.endpoint.borrow().host(core.rank);
-        let leads = members.first() == Some(&core.rank);
-        if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
-            match core.endpoint.borrow_mut().found(&members) {
-                Ok(Some(Number { world, part })) => {
-                    founded = [&[FOUNDED], &world.to_le_bytes()[..], &part.to_le_bytes()[..]].concat();
-                }
-                Ok(None) if !leads => {}
-                Ok(None) => {
-                    let ends = core.kind.ends(members.len())?;
-                    core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
-                }
-                Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
-            }
-        }
-        let all = core.meet(&call, |_| founded.clone())?;
-        let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
-        let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
-        if let Some(&founder) = members.iter().find(refused) {
-            let why = String::from_utf8_lossy(all[founder].get(1..).unwrap_or_default()).into_owned();
-            let message = format!("rank {founder} could not lay out a new world: {why}");
-            return Err(call.error(core, Class::Size, message));
-        }
-        let number = |founder: usize| match all[founder].split_first() {
-            Some((&FOUNDED, numbers)) => {
-                let number = numbers.first_chunk().zip(numbers.last_chunk());
-                let number = number.filter(|_| numbers.len() == 16).map(|(world, part)| Number {
-                    world: u64::from_le_bytes(*world),
-                    part: u64::from_le_bytes(*part),
-                });
-                let bug = || call.error(core, Class::Intern, "a new world's number is not one");
-                number.map(Some).ok_or_else(bug)
-            }
-            _ => Ok(None),
-        };
-        let leader = first(host).unwrap_or(members[0]);
-        let (id, endpoint) = match (number(members[0])?, number(leader)?) {
-            (Some(Number { world, .. }), Some(Number { part, .. })) => {
-                let number = Number { world, part };
-                (new_world(), core.endpoint.borrow_mut().enter(number, &members, index)?)
-            }
-            _ => core.registry.take_end((core.id, attempt), core.rank).ok_or_else(|| {
-                call.error(core, Class::Intern, "no end was laid out for this rank of a new world")
-            })?,
-        };
-        let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
-        world.core.supersteps.check(core.supersteps.checks());
-        world.core.plans.set(core.plans.get());
-        world.core.explains.set(core.explains.get());
-        world.core.order.set(core.order.get());
-        let Stalls { settings, waits } = &*core.stalls.borrow();
-        *world.core.stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
-        *world.core.above.borrow_mut() = Rc::downgrade(core);
-        Ok(Some(world))
     }
 
     /// What this rank has moved so far.
@@ -468,69 +263,6 @@ impl grid::Place for World {
     }
     fn size(&self) -> usize {
         self.core.size
-    }
-}
-
-/// What the first member of a new world says of it, in the first byte: it has this number;
-const FOUNDED: u8 = 1;
-/// it was laid out in this process;
-const FOUNDED_HERE: u8 = 2;
-/// it was not laid out, for this reason.
-const NOT_FOUNDED: u8 = 0;
-
-/// A window that has not come to be is forgotten.
-struct Unmade<'w>(&'w WorldCore, u32);
-
-impl Drop for Unmade<'_> {
-    fn drop(&mut self) {
-        self.0.forget_window(WindowKey { world: self.0.id, window: self.1 });
-    }
-}
-
-/// What ranks tell each other of a new window.
-struct Description {
-    len: u64,
-    element: ElementType,
-    made: bool,
-    /// Where its elements begin; 0 where they were not made.
-    base: u64,
-}
-
-impl Description {
-    fn to_bytes(&self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        bytes[..8].copy_from_slice(&self.len.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
-        let (a, b) = match self.element.kind {
-            ElementKind::Opaque => (0, 0),
-            ElementKind::Scalar(scalar) => (1 + scalar as u8, 0),
-            ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
-        };
-        bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
-        bytes[16..].copy_from_slice(&self.base.to_le_bytes());
-        bytes
-    }
-
-    /// A description, and what follows it: why the part was not made.
-    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        use fencepost_planner::element::Scalar;
-        let (bytes, refusal) = bytes.split_first_chunk::<24>()?;
-        let kind = match (bytes[12], bytes[13]) {
-            (0, 0) => ElementKind::Opaque,
-            (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
-            (0, _) => return None,
-            (value, index) => ElementKind::ValueAt(
-                *Scalar::ALL.get(value as usize - 1)?,
-                *Scalar::ALL.get(index as usize - 1)?,
-            ),
-        };
-        let description = Self {
-            len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
-            element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
-            made: bytes[14] == 1,
-            base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
-        };
-        Some((description, refusal))
     }
 }
 
@@ -721,87 +453,3 @@ impl Drop for WorldCore {
         }
     }
 }
-
-/// A window of any element type: what several windows that are fenced together have in common.
-pub trait AnyWindow: sealed::Sealed {}
-impl<T: Element> AnyWindow for Window<T> {}
-
-mod sealed {
-    use crate::element::Element;
-    use crate::window::{Window, WindowCore};
-    use std::rc::Rc;
-
-    pub trait Sealed {
-        fn core(&self) -> &Rc<WindowCore>;
-    }
-    impl<T: Element> Sealed for Window<T> {
-        fn core(&self) -> &Rc<WindowCore> {
-            Window::core(self)
-        }
-    }
-
-    pub trait Fenced {
-        fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R;
-        /// The first six of them, kept alive.
-        fn held(&self) -> Held;
-    }
-
-    /// Up to six windows.
-    pub type Held = [Option<Rc<WindowCore>>; 6];
-}
-use sealed::Fenced;
-pub(crate) use sealed::Held;
-
-/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
-pub trait Windows<'w>: Fenced {}
-
-impl<T: Element> Fenced for &mut Window<T> {
-    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
-        f(&[&**self.core()])
-    }
-    fn held(&self) -> Held {
-        let mut held = Held::default();
-        held[0] = Some(self.core().clone());
-        held
-    }
-}
-impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
-
-impl Fenced for Vec<&mut dyn AnyWindow> {
-    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
-        let cores: Vec<&WindowCore> = self.iter().map(|window| &**window.core()).collect();
-        f(&cores)
-    }
-    fn held(&self) -> Held {
-        let mut held = Held::default();
-        held.iter_mut().zip(self).for_each(|(held, window)| *held = Some(window.core().clone()));
-        held
-    }
-}
-impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
-
-macro_rules! windows {
-    ($($name:ident)*) => {
-        #[expect(non_snake_case, reason = "type names name values too")]
-        impl<$($name: Element),*> Fenced for ($(&mut Window<$name>,)*) {
-            fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
-                let ($($name,)*) = self;
-                f(&[$(&**$name.core()),*])
-            }
-            fn held(&self) -> Held {
-                let ($($name,)*) = self;
-                let mut held = Held::default();
-                let mut next = held.iter_mut();
-                $(if let Some(held) = next.next() { *held = Some($name.core().clone()); })*
-                held
-            }
-        }
-        impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {}
-    };
-}
-windows!(A);
-windows!(A B);
-windows!(A B C);
-windows!(A B C D);
-windows!(A B C D E);
-windows!(A B C D E F);

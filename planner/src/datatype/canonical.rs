@@ -7,7 +7,7 @@
 //! only the borders between pieces need a look, and only where a border joins two of them are the outermost parts of
 //! those split off. The result is the same as that of writing out every run; the cost follows the pieces.
 
-use super::form::{Dim, Piece};
+use super::form::{Dim, Piece, Pieces};
 use crate::error::{Class, Error, Result};
 use smallvec::SmallVec;
 
@@ -16,9 +16,6 @@ pub const MOST_PIECES: usize = 1 << 24;
 
 /// Displacements are from `-REACH` to below `REACH`.
 pub(super) const REACH: i64 = 1 << 62;
-
-/// A list in the making: nearly always of a single piece, which needs no allocation.
-pub(super) type Pieces = SmallVec<[Piece; 1]>;
 
 /// The canonical form of a nest. Zero counts give none.
 pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pieces> {

@@ -1,6 +1,5 @@
 //! The form of a datatype, and what can be asked of it without visiting its elements.
 
-use super::canonical::Pieces;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,6 +30,9 @@ pub struct Piece {
     /// Contiguous elements; in canonical form at least 1.
     pub run: usize,
 }
+
+/// A list in the making: nearly always of a single piece, which needs no allocation.
+pub(super) type Pieces = SmallVec<[Piece; 1]>;
 
 impl Piece {
     /// A single run.

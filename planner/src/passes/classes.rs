@@ -1,7 +1,8 @@
-//! [`Classes`]: rows of numbers, by content.
+//! [`Classes`]: rows of numbers, by content; and ranks grouped anew by them.
 
 use crate::ids::ClassId;
-use crate::ir::peers::Peer;
+use crate::ir::peers::{Class, Peer, Peers};
+use crate::table::Table;
 
 /// Gives equal rows equal numbers, from 0 on, in the order in which they are first seen.
 ///
@@ -79,8 +80,45 @@ impl Classes {
     }
 }
 
+/// Ranks by what becomes of their class, which `decide` says: given a class and, where `neighbours_matter`, those of its
+/// peers one after another; asked once for each such neighbourhood. Those whose class was one and whose links are the
+/// same afterwards are one class.
+pub(super) fn regrouped(
+    peers: &Peers,
+    neighbours_matter: bool,
+    mut decide: impl FnMut(ClassId, &[u32]) -> Class,
+) -> Peers {
+    let (mut seen, mut kept) = (Classes::new(), Classes::new());
+    let (mut found, mut classes): (Vec<ClassId>, Table<ClassId, Class>) = (Vec::new(), Table::new());
+    let mut row = Vec::new();
+    let class_of = peers
+        .class_of
+        .iter()
+        .enumerate()
+        .map(|(rank, &class)| {
+            row.clear();
+            row.push(class.0);
+            if neighbours_matter {
+                let others = peers.classes[class].peers.iter();
+                row.extend(others.map(|peer| peers.class_of[(rank as i64 + peer.delta.0) as usize].0));
+            }
+            let (neighbourhood, new) = seen.intern(&row);
+            if new {
+                let decided = decide(class, &row[1..]);
+                let (id, new) = kept.intern(&links_of(class, &decided.peers));
+                if new {
+                    classes.push(decided);
+                }
+                found.push(ClassId(id));
+            }
+            found[neighbourhood as usize]
+        })
+        .collect();
+    Peers { classes, class_of }
+}
+
 /// What a class that was `class` before is made of now: ranks of equal rows are one class.
-pub(crate) fn links_of(class: ClassId, peers: &[Peer]) -> Vec<u32> {
+fn links_of(class: ClassId, peers: &[Peer]) -> Vec<u32> {
     let links = peers.iter().flat_map(|peer| [peer.sends, peer.receives]);
     [class.0].into_iter().chain(links.map(|link| link.map_or(u32::MAX, |link| link.0))).collect()
 }

@@ -17,12 +17,12 @@
 
 use super::normalise::ascending;
 use super::writers::one_writer;
-use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::ids::WindowId;
 use crate::ir::messages::Messages;
 use crate::ir::pattern::Mode;
 use crate::ir::transfers::{Side, Transfer, Transfers};
+use crate::options::Options;
 
 /// See the [module](self).
 pub fn coalesce<'p>(transfers: Transfers<'p>, options: &Options) -> Messages<'p> {

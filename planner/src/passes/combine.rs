@@ -18,11 +18,11 @@
 //! elsewhere.
 
 use super::cover::any_overlap;
-use crate::compile::Options;
 use crate::datatype::{Datatype, pairs};
 use crate::ir::pattern::Kind;
 use crate::ir::routed::Routed;
 use crate::ir::transfers::{Fold, Side, Transfer};
+use crate::options::Options;
 use std::collections::BTreeMap;
 
 /// What each instruction more must save, in bytes.

@@ -20,7 +20,6 @@
 //! **Requires** answers before all else in a link's frames. **Ensures** every schedule is complete in itself (W6);
 //! equal programs are one. **Cost** follows the classes.
 
-use crate::compile::Options;
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
 use crate::ids::{BufferId, ClassId, Delta, LinkId, OperationId, RoundId, WindowId};
@@ -31,6 +30,7 @@ use crate::ir::placed::{Placed, Staging};
 use crate::ir::rounds::Turn;
 use crate::ir::schedule::{Buffer, Frame, Instruction, Program, Routing, Schedule};
 use crate::ir::transfers::{Fold, Side, Transfer};
+use crate::options::Options;
 use crate::passes::route::order_shows;
 use crate::table::Table;
 use std::collections::HashMap;

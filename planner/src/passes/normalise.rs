@@ -5,7 +5,7 @@
 //! c0: get +1 w0 0+[4 by -1]x1 to buffer    l1: get w0 0+[4 by -1]x1 -> op1 0..4
 //! ```
 //!
-//! **Requires** patterns that [`check`](crate::compile::check) finds nothing wrong with.
+//! **Requires** patterns that [`check`](crate::check::check) finds nothing wrong with.
 //! **Ensures** operations without target or elements are gone; what is written ascends where the other side is a
 //! window too (a buffer is only ever named by ranges, so there the order stays as written); no element is the
 //! destination of two gets of one rank: the one that lands last is kept. A link's answers stand in the program order

@@ -10,13 +10,13 @@
 //! power of two, up to 16, that its elements' size is a multiple of. **Cost** follows the frames and, for each, the
 //! pieces of the datatypes cut.
 
-use crate::compile::Options;
 use crate::ids::LinkId;
 use crate::ir::chunks::{Chunk, Chunks, Cut};
 use crate::ir::pattern::Mode;
 use crate::ir::rounds::Rounds;
 use crate::ir::routed::{Message, Ways};
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::table::Table;
 
 /// See the [module](self).

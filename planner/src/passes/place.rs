@@ -15,11 +15,11 @@
 //! **Requires** nothing. **Ensures** frames begin at multiples of 16 bytes and do not overlap; the peak is known, and it
 //! is beyond [`Options::cap`] only where a copy of each buffer is. **Cost** follows the links and classes.
 
-use crate::compile::Options;
 use crate::ids::{ClassId, Delta, LinkId};
 use crate::ir::chunks::{Chunks, Cut};
 use crate::ir::peers::Peer;
 use crate::ir::placed::{Placed, Staging};
+use crate::options::Options;
 use crate::table::Table;
 use crate::units::Bytes;
 

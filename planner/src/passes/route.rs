@@ -17,8 +17,7 @@
 //! bounds meet; ranks x peers small steps where something may be direct.
 //! **Source** the shared-memory figures behind the choice by blocks are in `benches/LOG.md`.
 
-use super::classes::{Classes, links_of};
-use crate::compile::Options;
+use super::classes::{Classes, regrouped};
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, LinkId, WindowId};
 use crate::ir::messages::Messages;
@@ -27,6 +26,7 @@ use crate::ir::peers::{Class, Peer, Peers};
 use crate::ir::routed::{Message, Routed, Ways};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
+use crate::options::Options;
 use crate::table::Table;
 use std::collections::BTreeSet;
 
@@ -49,34 +49,9 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
     };
     // Where nothing between two ranks may be direct, what a link becomes does not depend on who is at its ends.
     let neighbours_matter = peers.classes.values().any(|class| judge.any_direct(class));
-    let (mut seen, mut kept) = (Classes::new(), Classes::new());
-    let (mut found, mut classes): (Vec<ClassId>, Table<ClassId, Class>) = (Vec::new(), Table::new());
-    let mut row = Vec::new();
-    let class_of = peers
-        .class_of
-        .iter()
-        .enumerate()
-        .map(|(rank, &class)| {
-            row.clear();
-            row.push(class.0);
-            if neighbours_matter {
-                let others = peers.classes[class].peers.iter();
-                row.extend(others.map(|peer| peers.class_of[(rank as i64 + peer.delta.0) as usize].0));
-            }
-            let (neighbourhood, new) = seen.intern(&row);
-            if new {
-                let routed = routes.class(class, &row[1..]);
-                let (id, new) = kept.intern(&links_of(class, &routed.peers));
-                if new {
-                    classes.push(routed);
-                }
-                found.push(ClassId(id));
-            }
-            found[neighbourhood as usize]
-        })
-        .collect();
+    let regrouped = regrouped(&peers, neighbours_matter, |class, others| routes.class(class, others));
     let links = routes.links;
-    Routed { patterns, placement, peers: Peers { classes, class_of }, links }
+    Routed { patterns, placement, peers: regrouped, links }
 }
 
 /// A link of a class: whom it is with, and whether it is what that peer sends.

@@ -7,7 +7,7 @@
 //! What a link carries then depends on who else writes to its target, so ranks are grouped anew, by their class and by
 //! those of their peers.
 
-use super::classes::{Classes, links_of};
+use super::classes::regrouped;
 use super::cover::{Cover, any_overlap, survivors};
 use crate::datatype::Datatype;
 use crate::element::Op;
@@ -108,39 +108,20 @@ impl Variants {
 
 /// The ranks by what they send and receive now.
 fn grouped(peers: &Peers, received: &Table<ClassId, Vec<Option<LinkId>>>) -> Peers {
-    let (mut around, mut kept, mut found) = (Classes::new(), Classes::new(), Vec::new());
-    let mut classes: Table<ClassId, Class> = Table::new();
-    let mut row = Vec::new();
-    let class_of = peers
-        .class_of
-        .iter()
-        .enumerate()
-        .map(|(rank, &class)| {
-            row.clear();
-            row.push(class.0);
-            let others = peers.classes[class].peers.iter();
-            row.extend(others.map(|peer| peers.class_of[(rank as i64 + peer.delta.0) as usize].0));
-            let (neighbourhood, new) = around.intern(&row);
-            if new {
-                let mut now = peers.classes[class].clone();
-                for (place, peer) in now.peers.iter_mut().enumerate() {
-                    let other = ClassId(row[1 + place]);
-                    peer.receives = received[class][place];
-                    peer.sends = peer.sends.and_then(|_| {
-                        let back = peers.classes[other].place(peer.delta.back())?;
-                        received[other][back]
-                    });
-                }
-                let content = links_of(class, &now.peers);
-                now.peers.retain(|peer| peer.sends.is_some() || peer.receives.is_some());
-                let (id, new) = kept.intern(&content);
-                if new {
-                    classes.push(now);
-                }
-                found.push(ClassId(id));
-            }
-            found[neighbourhood as usize]
-        })
-        .collect();
-    Peers { classes, class_of }
+    let mut regrouped = regrouped(peers, true, |class, others| {
+        let mut now = peers.classes[class].clone();
+        for (place, peer) in now.peers.iter_mut().enumerate() {
+            let other = ClassId(others[place]);
+            peer.receives = received[class][place];
+            peer.sends = peer.sends.and_then(|_| {
+                let back = peers.classes[other].place(peer.delta.back())?;
+                received[other][back]
+            });
+        }
+        now
+    });
+    for class in regrouped.classes.values_mut() {
+        class.peers.retain(|peer| peer.sends.is_some() || peer.receives.is_some());
+    }
+    regrouped
 }

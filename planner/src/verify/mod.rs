@@ -31,7 +31,9 @@
 //! The idea: Pnueli, Siegel, Singerman, *Translation validation*, TACAS 1998.
 
 mod error;
+mod facts;
 mod memo;
+mod neighbourhood;
 mod pair;
 mod program;
 mod rank;
@@ -45,7 +47,8 @@ use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
 use crate::ir::pattern::{Local, Pattern, Patterns};
 use crate::ir::schedule::{Instruction, Part, Program, Schedule};
 use crate::table::Table;
-use program::Facts;
+use facts::Facts;
+use neighbourhood::Neighbourhood;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that was verified. It owns what it certifies, and only [`verify`] makes one.
@@ -114,7 +117,7 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     let facts = schedule
         .classes
         .iter()
-        .map(|(class, program)| Facts::of(&schedule.windows, class, first[class], program))
+        .map(|(class, program)| program::facts(&schedule.windows, class, first[class], program))
         .collect::<Result<Table<ClassId, Facts<'_>>, VerifyError>>()?;
     let class_of = &schedule.class_of;
     let extras = one_sided(&facts, class_of)?;
@@ -160,7 +163,7 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     let mut memo = memo::Memo::default();
     let each = |at: usize| {
         let (rank, around) = &distinct[at];
-        rank::Neighbourhood { rank: *rank, own: &facts[class_of[rank.index()]], around }
+        Neighbourhood { rank: *rank, own: &facts[class_of[rank.index()]], around }
     };
     // That nowhere more moves than was asked for bounds all that is looked at afterwards.
     (0..distinct.len()).try_for_each(|at| rank::bounded(&each(at)))?;

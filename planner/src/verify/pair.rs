@@ -1,7 +1,8 @@
 //! Two programs, and the channel from one to the other: frames agree, and buffers are not written too soon.
 
 use super::error::VerifyError;
-use super::program::{Awaited, Facts, Peer, Sent, within};
+use super::facts::{Awaited, Facts, Peer, Sent};
+use super::program::within;
 use crate::ids::{Delta, Rank};
 use crate::ir::schedule::{Frame, Instruction, Part};
 

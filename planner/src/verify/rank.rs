@@ -7,23 +7,18 @@
 //! their spans are, or if one rank does both and its program has them in order; all else counts as a race, though a
 //! longer chain of waits might order it. [`sweep`](super::sweep) then compares element by element, by intervals.
 
-use super::error::{Finding, VerifyError};
+use super::error::VerifyError;
+use super::facts::{Awaited, Facts, Folded, Sent};
 use super::memo::Memo;
-use super::program::{Awaited, Facts, Folded, Sent, owner};
-use super::sweep::{Access, Space, Sweep, What};
+use super::neighbourhood::Neighbourhood;
+use super::program::owner;
+use super::sweep::{Access, Space, Sweep, What, move_or};
 use crate::datatype::Datatype;
-use crate::element::{ElementType, Op};
-use crate::ids::{Delta, Id, OperationId, Rank, WindowId};
+use crate::element::ElementType;
+use crate::ids::{Delta, OperationId, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Order};
 use crate::ir::schedule::{Instruction, Part};
 use crate::table::Table;
-
-/// A rank and all ranks it has to do with, itself included, deltas ascending.
-pub(super) struct Neighbourhood<'f, 's> {
-    pub rank: Rank,
-    pub own: &'f Facts<'s>,
-    pub around: &'f [(Delta, &'f Facts<'s>)],
-}
 
 /// Check all that is done to one rank's memory.
 pub(super) fn check(
@@ -242,39 +237,5 @@ pub(super) fn side(part: &Part) -> (Space, Datatype) {
         Part::Operation { operation, first, count } => {
             (Space::Buffer(*operation), Datatype::run(*first..first + count))
         }
-    }
-}
-
-/// REPLACE is a put by another name.
-pub(super) fn move_or(op: Option<Op>) -> Option<Op> {
-    op.filter(|op| *op != Op::Replace)
-}
-
-impl Neighbourhood<'_, '_> {
-    /// Who stands at `delta`.
-    pub fn at(&self, delta: Delta) -> &Facts<'_> {
-        let found = self.around.binary_search_by_key(&delta, |(delta, _)| *delta);
-        found.map_or(self.own, |place| self.around[place].1)
-    }
-
-    /// The number of the rank at `delta`.
-    pub fn number(&self, delta: Delta) -> Rank {
-        Rank::new((self.rank.index() as i64 + delta.0) as usize)
-    }
-
-    /// A finding about an instruction of the rank at `actor`, and an operation.
-    pub fn finding(
-        &self,
-        actor: Delta,
-        instruction: Option<usize>,
-        operation: Option<(Delta, OperationId)>,
-        what: String,
-    ) -> Box<Finding> {
-        let mut finding = self.at(actor).finding(self.number(actor), instruction, what);
-        finding.operation = operation.map(|(origin, id)| {
-            let site = self.at(origin).program.pattern.operations[id].site.clone();
-            (self.number(origin), id, site)
-        });
-        finding
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{Finding, VerifyError};
 use super::memo::Memo;
-use super::rank::{Neighbourhood, move_or};
+use super::neighbourhood::Neighbourhood;
 use crate::datatype::{Datatype, DatatypeId, pairs};
 use crate::element::{ElementType, Op};
 use crate::ids::{Delta, OperationId, WindowId};
@@ -435,4 +435,9 @@ fn without(all: &[Visit], others: &[Visit]) -> Vec<usize> {
         }
     }
     rest
+}
+
+/// REPLACE is a put by another name.
+pub(super) fn move_or(op: Option<Op>) -> Option<Op> {
+    op.filter(|op| *op != Op::Replace)
 }

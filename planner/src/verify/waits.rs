@@ -9,7 +9,7 @@
 //! as far as it can until all are through or none can move.
 
 use super::error::VerifyError;
-use super::program::Facts;
+use super::facts::Facts;
 use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::table::Table;
 use std::collections::BTreeSet;

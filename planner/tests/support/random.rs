@@ -1,7 +1,6 @@
 //! Random epochs of small worlds, and halos of large ones.
 
 use super::{Dice, intern, operation, patterns};
-use fencepost_planner::compile::{Options, compile};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Delta, Id, WindowId};
@@ -10,6 +9,7 @@ use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::reference::World;
 use fencepost_planner::units::Bytes;
+use fencepost_planner::{Options, compile};
 
 /// A value of a few that make operators show.
 pub fn value(element: ElementType, dice: &mut Dice) -> Vec<u8> {

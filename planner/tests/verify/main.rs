@@ -2,6 +2,8 @@
 
 mod corpus;
 mod damage;
+mod damages;
+mod good;
 #[path = "../support/mod.rs"]
 mod support;
 mod waits;

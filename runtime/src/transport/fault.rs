@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::sim::Random;
+use super::random::Random;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
 /// Looks in vain after which a link that is silent, or owes an item, is given up.

@@ -25,18 +25,21 @@ mod bell;
 mod endpoint;
 mod fault;
 pub(crate) mod letters;
+mod links;
 mod local;
 mod memory;
 mod meter;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod mixed;
 pub(crate) mod placed;
+mod random;
 mod ring;
 mod roll;
 mod shared;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod shm;
 mod sim;
+mod sim_config;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 mod tcp;
 #[cfg_attr(not(feature = "processes"), allow(dead_code, reason = "no model waits in this way"))]
@@ -59,9 +62,10 @@ pub use meter::{Count, Meter};
 pub use mixed::{MixedEnd, mixed};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use shm::{Segment, ShmEnd, shm};
+pub use sim::{SimEnd, sim};
 #[cfg(test)]
-pub use sim::Tamper;
-pub use sim::{Lose, SimConfig, SimEnd, sim};
+pub use sim_config::Tamper;
+pub use sim_config::{Lose, SimConfig};
 #[doc(hidden)]
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use tcp::fuzz;

@@ -4,112 +4,21 @@
 //! time. What does not fit waits with the sender, and follows whenever it calls anything. The reader's looks are the clock:
 //! bytes on a link show after some looks for them, in pieces that split heads and payloads anywhere, so pairs overtake one
 //! another. Delays and pieces are drawn from a generator for each link, by look; a rank can be cut off at a chosen event,
-//! mostly in the middle of an item, and any one item can meet with a [fault](Fault). What the links decide is reproduced by the seed as far as the threads themselves are.
+//! mostly in the middle of an item, and any one item can meet with a [fault](super::Fault). What the links decide is
+//! reproduced by the seed as far as the threads themselves are.
 
 use std::collections::VecDeque;
 
 use super::bell::{Bells, Pause};
-use super::fault::{Fault, Inlet, Mishap, Outlet};
+use super::fault::{Mishap, Outlet};
+use super::links::{Inbound, Link, slot};
 use super::meter::Meter;
+use super::random::Random;
 use super::roll::Roll;
-use super::wire::{Body, Decoder, Item, Pen};
+use super::sim_config::{Lose, SimConfig};
+use super::wire::Pen;
 use super::{Cause, Frame, Header, Leave, Letter, Loss, Lost, Transport};
 use crate::sync::{Arc, Mutex, lock};
-
-/// How unpleasant the links are.
-#[derive(Clone, Debug)]
-pub struct SimConfig {
-    /// What all delays and pieces follow from.
-    pub seed: u64,
-    /// Looks at most that bytes which have come are not yet seen.
-    pub max_delay: u32,
-    /// Whether bytes come in pieces of any length, or all at once.
-    pub short_reads: bool,
-    /// Bytes at most under way between two ranks, at least 1.
-    pub link_bytes: usize,
-    /// A rank that is cut off.
-    pub lose: Option<Lose>,
-    /// What happens to one item on its way.
-    pub fault: Option<Fault>,
-    /// What tests change.
-    #[cfg(test)]
-    pub(crate) altered: Altered,
-    /// What happens to frames on their way.
-    #[cfg(test)]
-    pub(crate) tamper: Option<Tamper>,
-}
-
-/// What is done with a frame from one rank to another, its header and its payload.
-#[cfg(test)]
-type Deed = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync;
-
-/// Called for every frame with its sender and its receiver.
-#[cfg(test)]
-#[derive(Clone)]
-pub struct Tamper(pub(crate) Arc<Deed>);
-
-#[cfg(test)]
-impl std::fmt::Debug for Tamper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tamper")
-    }
-}
-
-/// What tests of the waits change of the links; elsewhere nothing is changed, and there is no way to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Altered {
-    /// Memory is reached: payloads lie with their senders, and frames only lead to them.
-    pub(crate) reach: bool,
-    /// W4: letters are kept in one place instead of two in turn.
-    pub(crate) one_letter: bool,
-    /// W5: a rank may publish without having read what came of the exchange before.
-    pub(crate) unread: bool,
-}
-
-impl SimConfig {
-    fn altered(&self) -> Altered {
-        #[cfg(test)]
-        return self.altered;
-        #[cfg(not(test))]
-        Altered::default()
-    }
-
-    /// A frame as it goes on its way.
-    #[cfg(test)]
-    fn tampered(&self, way: [usize; 2], mut header: Header, bytes: &[u8]) -> (Header, Vec<u8>) {
-        let mut bytes = bytes.to_vec();
-        if let Some(Tamper(tamper)) = &self.tamper {
-            tamper(way, &mut header, &mut bytes);
-        }
-        (header, bytes)
-    }
-}
-
-/// Who is cut off, and when.
-#[derive(Clone, Copy, Debug)]
-pub struct Lose {
-    /// Which rank.
-    pub rank: usize,
-    /// After how many frames posted, exchanges published and settled, counted together.
-    pub after: u64,
-}
-
-impl Default for SimConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            max_delay: 8,
-            short_reads: true,
-            link_bytes: 1 << 16,
-            lose: None,
-            fault: None,
-            #[cfg(test)]
-            altered: Altered::default(),
-            #[cfg(test)]
-            tamper: None,
-        }
-    }
-}
 
 struct Shared {
     config: SimConfig,
@@ -117,46 +26,6 @@ struct Shared {
     links: Vec<Mutex<Link>>,
     bells: Bells,
     roll: Roll,
-}
-
-#[derive(Default)]
-struct Link {
-    bytes: VecDeque<u8>,
-    /// The sender has more than there was room for when it last tried.
-    starved: bool,
-    /// Under a fault: items that the sender has said, lost ones too; whether it is heard no more; and looks for which
-    /// nothing moves.
-    said: u64,
-    mute: bool,
-    hold: u32,
-}
-
-impl Link {
-    /// Whether what would come next, after so many items, was lost.
-    fn owes(&self, opened: u64) -> bool {
-        self.bytes.is_empty() && !self.starved && (self.mute || self.said > opened)
-    }
-}
-
-/// What has come from one rank.
-struct Inbound {
-    random: Random,
-    /// Looks until the bytes on the link show; none while there are no bytes.
-    delay: Option<u32>,
-    /// It was looked at since the last `idle`.
-    looked: bool,
-    inlet: Inlet,
-    decoder: Decoder,
-    frames: VecDeque<(Header, Body)>,
-    /// The last two letters, by exchange.
-    letters: [Letter; 2],
-    /// How many letters have come, ever.
-    arrived: u64,
-    /// The exchange whose letter was read last.
-    read: u64,
-    settled: u64,
-    /// How many of my frames it has released, ever.
-    released: u64,
 }
 
 /// What goes to one rank.
@@ -212,34 +81,6 @@ pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
     (0..size).map(end).collect()
 }
 
-/// A sequence of numbers that a seed decides: splitmix64.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64, stream: usize) -> Self {
-        let mut random = Self(seed);
-        Self(random.next() ^ Self(stream as u64).next())
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `bound`, which is not 0; near enough to evenly.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
-/// Where the letter of an exchange is kept.
-fn slot(exchange: u64, altered: Altered) -> usize {
-    if altered.one_letter { 0 } else { (exchange % 2) as usize }
-}
-
 /// What travels instead of a payload that is reached.
 fn lead_to(payload: *const u8, len: usize) -> [u8; 16] {
     let mut bytes = [0; 16];
@@ -252,78 +93,6 @@ fn lead_to(payload: *const u8, len: usize) -> [u8; 16] {
 fn led(bytes: &[u8]) -> (*const u8, usize) {
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])) as usize;
     (std::ptr::with_exposed_provenance(word(0)), word(8))
-}
-
-impl Inbound {
-    fn new(random: Random) -> Self {
-        Self {
-            random,
-            delay: None,
-            looked: false,
-            inlet: Inlet::default(),
-            decoder: Decoder::default(),
-            frames: VecDeque::new(),
-            letters: [Letter::default(); 2],
-            arrived: 0,
-            read: 0,
-            settled: 0,
-            released: 0,
-        }
-    }
-
-    /// How many of `available` bytes show at this look.
-    fn piece(&mut self, available: usize, config: &SimConfig) -> usize {
-        if available == 0 {
-            return 0;
-        }
-        let random = &mut self.random;
-        let delay = self.delay.get_or_insert_with(|| random.below(u64::from(config.max_delay) + 1) as u32);
-        if *delay > 0 {
-            *delay -= 1;
-            return 0;
-        }
-        self.delay = None;
-        if config.short_reads { available.min(1 << random.below(18)) } else { available }
-    }
-
-    /// Read the first `n` bytes of the link.
-    fn take(&mut self, bytes: &mut VecDeque<u8>, n: usize, config: &SimConfig) -> Result<(), String> {
-        let (front, back) = bytes.as_slices();
-        let (front, back) = (&front[..n.min(front.len())], &back[..n.saturating_sub(front.len())]);
-        for piece in [front, back] {
-            if config.fault.is_none() {
-                self.feed(piece, config.altered())?;
-                continue;
-            }
-            self.inlet.take(piece);
-            while let Some(item) = self.inlet.open()? {
-                self.feed(&item, config.altered())?;
-            }
-        }
-        bytes.drain(..n);
-        Ok(())
-    }
-
-    fn feed(&mut self, piece: &[u8], altered: Altered) -> Result<(), String> {
-        let mut wrong = None;
-        let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
-        let fed = decoder.feed(piece, |_, item| match item {
-            Item::Frame(header, body) => frames.push_back((header, body)),
-            Item::Letter(letter, _) => {
-                *arrived += 1;
-                letters[slot(*arrived, altered)] = letter;
-                if *arrived > *read + 2 {
-                    wrong = Some("it sent a letter too early".to_owned());
-                }
-            }
-            Item::Settle(exchange) => *settled = exchange,
-            Item::Release { frames, .. } => *released = frames,
-            // Whatever else ranks have to say, threads say by their roll.
-            _ => wrong = Some("it sent what no simulated rank sends".to_owned()),
-        });
-        fed.map_err(|garbled| garbled.to_string())?;
-        wrong.map_or(Ok(()), Err)
-    }
 }
 
 impl SimEnd {

@@ -10,10 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::budget::Refusal;
 use super::extents::Extents;
-use super::segment::Mapping;
+use super::mapping::{Mapping, PAGE};
 use crate::transport::placed::{Placed, Places};
-
-pub(super) const PAGE: u64 = 4096;
 
 /// Sizes of small pieces: `SMALLEST << class`.
 const SMALLEST: u64 = 128;

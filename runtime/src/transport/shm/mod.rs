@@ -9,6 +9,7 @@ mod arena;
 mod block;
 mod budget;
 mod extents;
+mod mapping;
 mod segment;
 
 use std::collections::VecDeque;

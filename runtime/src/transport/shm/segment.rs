@@ -8,16 +8,16 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Resource, getrlimit};
 
-use super::arena::{Arena, PAGE};
+use super::arena::Arena;
 use super::block::Block;
 use super::budget::{self, Refusal};
+use super::mapping::{Head, Mapping, PAGE};
 use crate::sync::Line;
 use crate::transport::bell::{Bell, Bells};
 use crate::transport::placed::{Kept, Placed, Places};
@@ -38,120 +38,6 @@ const WORLDS: usize = 16_384;
 /// What the first bytes of a segment are.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
 const VERSION: u64 = 2;
-
-/// What a process must know before it maps the rest.
-#[repr(C)]
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-struct Head {
-    magic: u64,
-    version: u64,
-    ranks: u64,
-    bytes: u64,
-    address: u64,
-    /// Where the arenas begin, and how long each is.
-    arenas: u64,
-    arena: u64,
-}
-
-/// The segment as this process maps it.
-pub(super) struct Mapping {
-    file: File,
-    head: Head,
-}
-
-impl Mapping {
-    /// Map the file that begins with `head`, at its address.
-    fn new(file: File, head: Head) -> io::Result<Self> {
-        Self::map(&file, head)?;
-        Ok(Self { file, head })
-    }
-
-    fn map(file: &File, head: Head) -> io::Result<()> {
-        let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let wanted = head.address as *mut std::ffi::c_void;
-        // SAFETY: `FIXED_NOREPLACE` maps nothing over what is there; a kernel that does not know it may map elsewhere.
-        let got = unsafe { rustix::mm::mmap(wanted, head.bytes as usize, protection, flags, file, 0) }?;
-        if got != wanted {
-            // SAFETY: it was just mapped, and nobody knows it.
-            unsafe { rustix::mm::munmap(got, head.bytes as usize) }?;
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        // A dump of a process that has crashed would go through all addresses.
-        // SAFETY: it was just mapped, and the advice changes nothing but dumps.
-        let _ = unsafe { rustix::mm::madvise(got, head.bytes as usize, Advice::LinuxDontDump) };
-        Ok(())
-    }
-
-    /// The byte at `offset`.
-    pub(super) fn at(&self, offset: u64) -> *mut u8 {
-        (self.head.address + offset) as *mut u8
-    }
-
-    /// Whether these bytes lie in the segment.
-    pub(super) fn holds(&self, first: *const u8, len: usize) -> bool {
-        let offset = (first as u64).wrapping_sub(self.head.address);
-        offset < self.head.bytes && len as u64 <= self.head.bytes - offset
-    }
-
-    /// Bytes that are being asked for by all processes together.
-    fn asking(&self) -> &AtomicU64 {
-        // SAFETY: behind the head, on the first page, which was reserved when the segment was made; zero at first.
-        unsafe { &*self.at(size_of::<Head>() as u64).cast() }
-    }
-
-    /// Have the machine give these pages.
-    pub(super) fn reserve(&self, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        // What others are about to take counts as taken.
-        let asking = self.asking().fetch_add(bytes, Ordering::SeqCst) + bytes;
-        let (there_is, by) = budget::there_is(&budget::read);
-        let there_is = there_is.saturating_sub(asking - bytes);
-        let given = if bytes <= there_is {
-            allocate(&self.file, offset, bytes).map_err(|_| {
-                let _ = self.give_back(offset, bytes);
-                Refusal { asked: bytes, there_is: 0, by: "as much was free, but the system did not give it" }
-            })
-        } else {
-            Err(Refusal { asked: bytes, there_is, by })
-        };
-        self.asking().fetch_sub(bytes, Ordering::SeqCst);
-        given
-    }
-
-    /// Give the machine these pages back. Gives whether it took them: they are zero then.
-    pub(super) fn give_back(&self, offset: u64, bytes: u64) -> bool {
-        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        again(|| rustix::fs::fallocate(&self.file, mode, offset, bytes)).is_ok()
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        let base = self.head.address as *mut std::ffi::c_void;
-        // SAFETY: mapped in `new`; all that points into it keeps this alive.
-        let _ = unsafe { rustix::mm::munmap(base, self.head.bytes as usize) };
-    }
-}
-
-/// Allocate in steps, since a signal takes back the whole of one.
-fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
-    let (mut at, end) = (offset, offset + bytes);
-    while at < end {
-        let step = (end - at).min(64 << 20);
-        again(|| rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, at, step))?;
-        at += step;
-    }
-    Ok(())
-}
-
-fn again(mut call: impl FnMut() -> rustix::io::Result<()>) -> io::Result<()> {
-    loop {
-        match call() {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return Ok(other?),
-        }
-    }
-}
 
 /// Memory that waits for the last who may read it; and how to see that nobody may.
 type Waiting = (Box<dyn Fn() -> bool + Send>, Vec<Kept>);
@@ -329,17 +215,6 @@ impl Drop for Segment {
     fn drop(&mut self) {
         // Others may still read the rest: it goes when the last process has unmapped the segment.
         std::mem::take(&mut *self.sweep()).into_iter().for_each(std::mem::forget);
-    }
-}
-
-impl Mapping {
-    /// Reserve the first bytes, before there is anything in them.
-    fn reserve_first(&self, bytes: u64) -> io::Result<()> {
-        let (there_is, by) = budget::there_is(&budget::read);
-        if bytes > there_is {
-            return Err(Refusal { asked: bytes, there_is, by }.into());
-        }
-        allocate(&self.file, 0, bytes)
     }
 }
 

@@ -1,12 +1,11 @@
 //! Changes of needed names that the slice would not repeat.
 
+use super::need::Need;
 use crate::collect::Reason;
-use crate::names::{
-    Effect, bound_by, changes_inside, effect, in_tokens, macro_arguments, name_of, root_of, strip, text_of,
-};
+use crate::exprs::{bound_by, in_tokens, is_compound, name_of, root_of, strip};
+use crate::known::{Effect, changes_inside, effect, macro_arguments};
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
-use crate::slice::Need;
-use crate::uniform::is_compound;
+use crate::source::text_of;
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::spanned::Spanned;

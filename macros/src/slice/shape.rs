@@ -2,7 +2,7 @@
 
 use crate::chain::Scope;
 use crate::collect::Reason;
-use crate::names::{name_of, strip};
+use crate::exprs::{name_of, strip};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;

@@ -1,218 +1,26 @@
-//! Supersteps ahead of time: compiled for any number of ranks without a world, or prepared in one.
+//! Supersteps prepared in a world: all ranks describe one, bring its schedules or load them, and agree.
 
+use crate::compiled::{explained, schedule};
 use crate::fence::Call;
 use crate::prepared::{self, Ready};
-use crate::record::{RecordedEpoch, Recording};
+use crate::record::Recording;
 use crate::superstep::Superstep;
-use crate::world::{Windows, World, WorldCore};
-use fencepost_planner::argument::Argument;
-use fencepost_planner::collect::patterns;
+use crate::windows::Windows;
+use crate::world::{World, WorldCore};
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
-use fencepost_planner::explain::{cost, explain};
 use fencepost_planner::ids::{ClassId, WindowId};
-use fencepost_planner::ir::pattern::{Local, Mode, Order, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
-use fencepost_planner::units::Nanos;
-use fencepost_planner::{Class, Error, Options, Result, Verified};
-use std::cell::RefCell;
+use fencepost_planner::{Class, Error, Result, Verified};
 use std::collections::HashMap;
 use std::panic::Location;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// An argument as an [`Argument`], or as one that says nothing.
-#[derive(Debug)]
-pub struct Told<'a, T>(pub &'a T);
-
-/// Chosen first: the type says which ranks are alike.
-pub trait TellArgument<'a> {
-    /// The argument itself.
-    fn told(&self) -> &'a dyn Argument;
-}
-
-impl<'a, T: Argument> TellArgument<'a> for Told<'a, T> {
-    fn told(&self) -> &'a dyn Argument {
-        self.0
-    }
-}
-
-/// Chosen for all other types: each rank is evaluated for itself.
-pub trait TellNothing<'a> {
-    /// An argument that says nothing.
-    fn told(&self) -> &'a dyn Argument;
-}
-
-impl<'a, T> TellNothing<'a> for &Told<'a, T> {
-    fn told(&self) -> &'a dyn Argument {
-        struct Nothing;
-        impl Argument for Nothing {}
-        &Nothing
-    }
-}
-
-/// All arguments of one rank.
-struct Bundle<'t, A> {
-    arguments: A,
-    tell: &'t dyn for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
-}
-
-impl<A> Argument for Bundle<'_, A> {
-    fn class(&self) -> Option<Vec<u64>> {
-        let mut key = Vec::new();
-        for part in (self.tell)(&self.arguments) {
-            let mut class = part.class()?;
-            key.push(class.len() as u64);
-            key.append(&mut class);
-        }
-        Some(key)
-    }
-
-    fn shape(&self) -> Option<Vec<u32>> {
-        (self.tell)(&self.arguments).into_iter().find_map(|part| part.shape())
-    }
-
-    fn observed(&self) -> bool {
-        // Every part is asked, so that each forgets.
-        (self.tell)(&self.arguments).into_iter().fold(false, |any, part| part.observed() | any)
-    }
-}
-
-/// A superstep compiled ahead: a verified schedule for each of its epochs.
-#[derive(Clone, Debug)]
-pub struct Compiled {
-    name: &'static str,
-    patterns: Vec<Patterns>,
-    schedules: Vec<Verified<Schedule>>,
-}
-
-impl Compiled {
-    fn new(
-        name: &'static str,
-        patterns: Vec<Patterns>,
-        placement: Placement,
-        machine: &Machine,
-        options: &Options,
-    ) -> Result<Self> {
-        let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
-        let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
-        Ok(Self { name, patterns, schedules })
-    }
-
-    /// Compile the same calls for another placement of the ranks, machine, or choice of modes.
-    ///
-    /// # Errors
-    /// As the superstep's `compile`.
-    pub fn with(&self, placement: Placement, machine: &Machine, options: &Options) -> Result<Self> {
-        Self::new(self.name, self.patterns.clone(), placement, machine, options)
-    }
-
-    /// Compile the same calls with every operation in `mode`, where that can be had.
-    ///
-    /// # Errors
-    /// As the superstep's `compile`.
-    pub fn in_mode(&self, mode: Mode) -> Result<Self> {
-        let options = Options { mode, ..Options::default() };
-        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
-        self.with(placement, &Machine::default(), &options)
-    }
-
-    /// Compile the same calls for epochs that keep order or do not; see [`World::set_order`].
-    ///
-    /// # Errors
-    /// As the superstep's `compile`.
-    pub fn in_order(&self, order: Order) -> Result<Self> {
-        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
-        let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
-        let (machine, options) = (Machine::default(), Options::default());
-        Self::new(self.name, patterns.collect(), placement, &machine, &options)
-    }
-
-    /// What the schedules are predicted to take on the built-in machine, one after another.
-    pub fn predicted(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
-    }
-
-    /// What no schedule of these messages can do without, on the built-in machine.
-    pub fn bound(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
-    }
-
-    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call; and which
-    /// operations [conflict](Self::conflicts).
-    pub fn explain(&self) -> String {
-        let epochs = self.schedules.iter().zip(&self.patterns);
-        epochs.map(|(schedule, patterns)| explained(schedule, patterns)).collect()
-    }
-
-    /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
-    /// and at which lines; the first 1000 of each epoch, those of ranks that differ only by where they stand once.
-    ///
-    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it.
-    ///
-    /// # Cost
-    /// As of compiling, at most.
-    pub fn conflicts(&self) -> Vec<Conflict> {
-        self.patterns.iter().flat_map(conflicts).collect()
-    }
-
-    /// What was asked for: the patterns of all ranks, one for each epoch.
-    pub fn patterns(&self) -> &[Patterns] {
-        &self.patterns
-    }
-
-    /// The schedules, one for each epoch.
-    pub fn schedules(&self) -> &[Verified<Schedule>] {
-        &self.schedules
-    }
-
-    /// Write the plan, of all epochs, to the file `path`.
-    ///
-    /// # Errors
-    /// `IO` when the file system says no; `FILE` for a plan too long to be read again.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        plan::save_all(self.schedules.iter().map(Verified::get), path)
-    }
-}
-
-/// A schedule, explained; and the conflicts in what it is for.
-fn explained(schedule: &Schedule, patterns: &Patterns) -> String {
-    let mut text = explain(schedule, &Machine::default());
-    for conflict in conflicts(patterns) {
-        text.push_str(&format!("conflict: {conflict}\n"));
-    }
-    text
-}
-
-/// From patterns to a schedule that was verified.
-fn schedule(
-    patterns: &Patterns,
-    placement: Placement,
-    machine: &Machine,
-    options: &Options,
-) -> Result<Verified<Schedule>> {
-    fencepost_planner::compile(patterns, placement, machine, options)
-}
-
-/// What `name::compile` does.
-///
-/// # Errors
-/// Those of `arguments` and `record`, with the rank.
-pub fn compile<A>(
-    superstep: &'static Superstep,
-    windows: &[ElementType],
-    ranks: u32,
-    arguments: impl FnMut(usize) -> Result<A>,
-    tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
-    record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
-) -> Result<Compiled> {
-    let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
-    Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
-}
 
 /// A prepared superstep: the plan of each of its epochs.
 pub struct Prepared {
@@ -266,12 +74,12 @@ impl Prepared {
         Ok(Bound(world))
     }
 
-    /// As [`Compiled::conflicts`].
+    /// As [`Compiled::conflicts`](crate::Compiled::conflicts).
     pub fn conflicts(&self) -> Vec<Conflict> {
         self.schedules(|schedule| conflicts(&prepared::patterns_of(schedule))).concat()
     }
 
-    /// As [`Compiled::explain`].
+    /// As [`Compiled::explain`](crate::Compiled::explain).
     pub fn explain(&self) -> String {
         self.schedules(|schedule| explained(schedule, &prepared::patterns_of(schedule))).concat()
     }
@@ -509,55 +317,4 @@ impl Interned {
         let shape = vec![class_of.len() as u32];
         Patterns { name: name.to_owned(), windows, shape, classes, class_of, order: Order::Canonical }
     }
-}
-
-/// The patterns of all ranks of a superstep, epoch by epoch.
-///
-/// `tell` gives the arguments as far as they tell which ranks are alike; `record` evaluates the superstep, and makes its
-/// arguments once more where it takes them by value.
-///
-/// # Errors
-/// Those of `arguments` and `record`; `RMA_SYNC` where ranks fence differently.
-pub(crate) fn describe<A>(
-    superstep: &Superstep,
-    windows: &[ElementType],
-    ranks: u32,
-    arguments: impl FnMut(usize) -> Result<A>,
-    tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
-    record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
-) -> Result<Vec<Patterns>> {
-    let arguments = RefCell::new(arguments);
-    let make = |rank: u32| (arguments.borrow_mut())(rank as usize);
-    let epochs = |rank: u32, given: &A| {
-        let recording = Recording::new(rank, ranks);
-        let again = || {
-            recording.observe();
-            make(rank)
-        };
-        record(&recording, given, &again)?;
-        recording.finish(windows.len(), superstep.fences)
-    };
-    if ranks == 0 {
-        return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
-    }
-    let first = epochs(0, &make(0)?).map_err(|error| error.on_rank(0).in_superstep(superstep.name))?.0;
-    let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
-    let mut all = Vec::new();
-    for (number, RecordedEpoch { windows: fenced, .. }) in first.iter().enumerate() {
-        let bundle = |rank| Ok(Bundle { arguments: make(rank)?, tell: &tell });
-        let one = |rank: u32, bundle: &Bundle<'_, A>| -> Result<(Pattern, bool)> {
-            let (mut mine, observed) = epochs(rank, &bundle.arguments)?;
-            let alike = mine.len() == first.len() && mine[number].windows == *fenced;
-            if !alike {
-                let message =
-                    "ranks do not fence alike: fences may depend on what is the same on all ranks only";
-                return Err(Error::new(Class::RmaSync, message));
-            }
-            Ok((mine.swap_remove(number).pattern, observed))
-        };
-        let patterns = patterns(superstep.name, table.clone(), ranks, bundle, one)
-            .map_err(|error| error.in_superstep(superstep.name))?;
-        all.push(patterns);
-    }
-    Ok(all)
 }

@@ -1,9 +1,8 @@
 //! What in an expression has to stay in the slice: operations, ways out, and changes of what is needed.
 
-use crate::collect::is_err;
-use crate::names::{Effect, effect, macro_arguments, name_of, root_of};
-use crate::slice::{Need, Slicer};
-use crate::uniform::is_compound;
+use super::need::{Known, Need};
+use crate::exprs::{is_compound, is_err, name_of, root_of};
+use crate::known::{Effect, effect, macro_arguments};
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro};
 
@@ -28,18 +27,18 @@ impl Found {
 }
 
 /// Looks for it.
-pub struct Keepers<'s, 'n> {
-    slicer: &'s Slicer<'n>,
+pub struct Keepers<'s> {
+    known: Known<'s>,
     found: Found,
     /// Labels of the loops inside the expression that are being visited.
     loops: Vec<Option<String>>,
     closure: bool,
 }
 
-impl<'s, 'n> Keepers<'s, 'n> {
+impl<'s> Keepers<'s> {
     /// What in `expr` has to stay.
-    pub fn of(slicer: &'s Slicer<'n>, expr: &Expr) -> Found {
-        let mut keepers = Keepers { slicer, found: Found::default(), loops: Vec::new(), closure: false };
+    pub fn of(known: Known<'s>, expr: &Expr) -> Found {
+        let mut keepers = Keepers { known, found: Found::default(), loops: Vec::new(), closure: false };
         keepers.visit_expr(expr);
         keepers.found
     }
@@ -54,7 +53,7 @@ impl<'s, 'n> Keepers<'s, 'n> {
 
     fn changed(&mut self, place: &Expr, shape_too: bool) {
         if let Some(root) = root_of(place) {
-            let need = self.slicer.needed(root);
+            let need = self.known.needed(root);
             self.found.changes |= need == Some(Need::Value) || (shape_too && need.is_some());
         }
     }
@@ -66,9 +65,9 @@ impl<'s, 'n> Keepers<'s, 'n> {
     }
 }
 
-impl<'a> Visit<'a> for Keepers<'_, '_> {
+impl<'a> Visit<'a> for Keepers<'_> {
     fn visit_expr(&mut self, expr: &'a Expr) {
-        let scope = self.slicer.scope;
+        let scope = self.known.scope;
         if scope.chain(expr).is_some() || scope.fence(expr).is_some() {
             self.found.operation = true;
         }
@@ -80,7 +79,7 @@ impl<'a> Visit<'a> for Keepers<'_, '_> {
             self.changed(&binary.left, name_of(&binary.left).is_some());
         }
         if matches!(binary.op, syn::BinOp::And(_) | syn::BinOp::Or(_)) {
-            let right = Keepers::of(self.slicer, &binary.right);
+            let right = Keepers::of(self.known, &binary.right);
             self.found.in_short_circuit |= right.operation;
         }
         visit::visit_expr_binary(self, binary);
@@ -101,7 +100,7 @@ impl<'a> Visit<'a> for Keepers<'_, '_> {
     }
 
     fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
-        self.found.jump |= !self.closure && (self.slicer.errors || !jump.expr.as_deref().is_some_and(is_err));
+        self.found.jump |= !self.closure && (self.known.errors || !jump.expr.as_deref().is_some_and(is_err));
         visit::visit_expr_return(self, jump);
     }
 

@@ -1,168 +1,61 @@
-//! [`Slice`]: the part of the body that the operations' targets and datatypes depend on.
-//!
-//! A backward slice by name: an operation needs the names in its target, its place and its section, a kept condition
-//! or loop needs those in its head, and a needed name keeps every statement that gives it a value, until nothing is
-//! added. All bindings of one name are taken together, which keeps more than it must and never less. Of a slice that is
-//! put only the *shape* is needed, so what fills a buffer can go while what sizes it stays.
-//!
-//! What cannot be followed is never guessed: it makes the superstep dynamic, with the line as the [`Reason`].
+//! One round of slicing: which statements stay, given what is needed, and what these need.
 
-use crate::chain::{Chain, Scope, Verb};
-use crate::changes::unknown_changes;
-use crate::check::idle_fences;
-use crate::collect::{Body, Reason, children, is_err};
-use crate::keepers::Keepers;
-use crate::names::{
-    Effect, bound_by, effect, in_tokens, macro_arguments, mentioned, name_of, root_of, strip,
+use super::changes::unknown_changes;
+use super::keepers::Keepers;
+use super::need::{Known, Need};
+use super::reads::{Ahead, Reads};
+use super::shape::{Shape, shape};
+use crate::chain::{Chain, Verb};
+use crate::collect::Reason;
+use crate::exprs::{
+    bound_by, children, in_tokens, is_compound, is_err, is_ok, mentioned, name_of, root_of, strip,
 };
+use crate::known::{Effect, effect, macro_arguments};
 use crate::parse::{Superstep, strip_type};
-use crate::reads::{Ahead, Reads};
-use crate::shape::{Shape, shape};
-use crate::uniform::is_compound;
+use crate::source::place_of;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{BTreeMap, BTreeSet};
-use syn::visit::{self, Visit};
+use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
 use syn::{Block, Expr, Local, Macro, Pat, Stmt, Type};
 
 type Sliced = Result<TokenStream, Reason>;
 
-/// What became of the body.
-#[derive(Debug)]
-pub enum Outcome {
-    /// Its pattern can be had without running it.
-    Described(Slice),
-    /// It cannot, and why.
-    Dynamic(Reason),
-}
-
-/// The body of `pattern`.
-#[derive(Debug)]
-pub struct Slice {
+/// What one round comes to.
+pub struct Round {
+    /// The statements that stay.
     pub statements: TokenStream,
-    /// Whether the body is nothing but operations between sections, as far as syntax shows: replaying needs no body.
-    pub replays: bool,
+    /// What is needed, what these statements need included.
+    pub found: BTreeMap<String, Need>,
+    /// Nothing was left out, and no operation has a buffer of its own.
+    pub whole: bool,
 }
 
-/// How much of a name is needed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Need {
-    /// How many elements it has.
-    Shape,
-    /// Its value.
-    Value,
+/// Slice the body once; fences at the places `idle` are left out.
+pub fn round(superstep: &Superstep, idle: &[(usize, usize)], known: Known<'_>) -> Result<Round, Reason> {
+    let whole = superstep.returns_unit;
+    let mut slicer = Slicer { superstep, idle, known, found: known.needs.clone(), whole };
+    let statements = slicer.block(&superstep.body, true)?;
+    Ok(Round { statements, found: slicer.found, whole: slicer.whole })
 }
 
-/// Slice the body, or say which line keeps it from being sliced.
-///
-/// Returns of errors stay where they can: a check that a later index relies on. Where one depends on what the slice
-/// cannot have, all of them go, since a pattern is what an execution that succeeds does.
-pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
-    match describe(superstep, body, true).or_else(|_| describe(superstep, body, false)) {
-        Ok(slice) => Outcome::Described(slice),
-        Err(reason) => Outcome::Dynamic(reason),
-    }
-}
-
-fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, Reason> {
-    if let Some(reason) = &body.hidden {
-        return Err(reason.clone());
-    }
-    for param in superstep.arguments() {
-        if let Some(why) = not_owned(&param.ty) {
-            return Err(Reason::new(&param.ty, why));
-        }
-    }
-    let idle = idle_fences(body).into_iter().map(place_of).collect::<Vec<_>>();
-    let mut needs = BTreeMap::new();
-    loop {
-        let mut slicer = Slicer {
-            superstep,
-            scope: &body.scope,
-            idle: &idle,
-            needs: &needs,
-            found: needs.clone(),
-            errors,
-            whole: superstep.returns_unit,
-        };
-        let statements = slicer.block(&superstep.body, true)?;
-        let (found, replays) = (slicer.found, slicer.whole);
-        if found == needs {
-            unknown_changes(superstep, &needs)?;
-            return Ok(Slice { statements, replays });
-        }
-        needs = found;
-    }
-}
-
-/// Why an argument of this type has no owned form that a closure could return.
-fn not_owned(ty: &Type) -> Option<&'static str> {
-    struct Borrows(Option<&'static str>);
-    impl<'a> Visit<'a> for Borrows {
-        fn visit_type(&mut self, ty: &'a Type) {
-            match ty {
-                Type::Reference(_) => {
-                    self.0 = Some("is an argument that holds a reference: take its owned form by reference")
-                }
-                Type::ImplTrait(_) => {
-                    self.0 = Some("is an argument whose type has no name: make it a generic parameter")
-                }
-                Type::TraitObject(_) => {
-                    self.0 = Some("is an argument without a size: make it a generic parameter")
-                }
-                Type::Ptr(_) => self.0 = Some("is a pointer, which nothing is known about: take a reference"),
-                _ => visit::visit_type(self, ty),
-            }
-        }
-        fn visit_lifetime(&mut self, lifetime: &'a syn::Lifetime) {
-            if lifetime.ident == "_" {
-                self.0 = Some("is an argument that borrows: take its owned form by reference");
-            }
-        }
-    }
-    let mut borrows = Borrows(None);
-    match strip_type(ty) {
-        Type::Reference(reference) => match strip_type(&reference.elem) {
-            Type::Slice(slice) => borrows.visit_type(&slice.elem),
-            inner => borrows.visit_type(inner),
-        },
-        other => borrows.visit_type(other),
-    }
-    borrows.0
-}
-
-/// A span as something that can be compared.
-pub fn place_of(span: Span) -> (usize, usize) {
-    (span.start().line, span.start().column)
-}
-
-/// One round of slicing.
-pub struct Slicer<'s> {
+struct Slicer<'s> {
     superstep: &'s Superstep,
-    pub scope: &'s Scope,
     idle: &'s [(usize, usize)],
-    /// What is needed, as found by the last round.
-    needs: &'s BTreeMap<String, Need>,
-    /// The same, as found by this one.
+    known: Known<'s>,
+    /// What is needed, as found by this round.
     found: BTreeMap<String, Need>,
-    /// Whether returns of errors stay.
-    pub errors: bool,
     /// Nothing was left out, and no operation has a buffer of its own.
     whole: bool,
 }
 
 impl Slicer<'_> {
     fn need(&mut self, name: String, need: Need) {
-        if !self.scope.is_any_window(&name) {
+        if !self.known.scope.is_any_window(&name) {
             let known = self.found.entry(name).or_insert(need);
             *known = (*known).max(need);
         }
-    }
-
-    /// How much of a name is needed, as found by the last round.
-    pub fn needed(&self, name: &syn::Ident) -> Option<Need> {
-        self.needs.get(&name.to_string()).copied()
     }
 
     fn dropped(&mut self) -> TokenStream {
@@ -172,19 +65,19 @@ impl Slicer<'_> {
 
     /// An expression as it is, once it is sure that it reads nothing but arguments and locals.
     fn keep(&mut self, expr: &Expr) -> Sliced {
-        if let Some(reason) = Reads::first(self.scope, expr) {
+        if let Some(reason) = Reads::first(self.known.scope, expr) {
             return Err(reason);
         }
         for name in mentioned(expr) {
             self.need(name, Need::Value);
         }
         let mut kept = expr.clone();
-        Ahead { scope: self.scope }.visit_expr_mut(&mut kept);
+        Ahead { scope: self.known.scope }.visit_expr_mut(&mut kept);
         Ok(kept.to_token_stream())
     }
 
     fn shape<'a>(&mut self, expr: &'a Expr) -> Result<Option<Shape<'a>>, Reason> {
-        let (scope, facade) = (self.scope, &self.superstep.facade);
+        let (scope, facade) = (self.known.scope, &self.superstep.facade);
         shape(expr, scope, facade, &mut |inner| self.keep(inner))
     }
 
@@ -203,15 +96,15 @@ impl Slicer<'_> {
     }
 
     fn local(&mut self, local: &Local) -> Sliced {
-        if self.scope.aliased(local).is_some() {
+        if self.known.scope.aliased(local).is_some() {
             return Ok(local.to_token_stream());
         }
-        let need = bound_by(&local.pat).iter().filter_map(|bound| self.needed(&bound.name)).max();
+        let need = bound_by(&local.pat).iter().filter_map(|bound| self.known.needed(&bound.name)).max();
         let Some(init) = &local.init else {
             return Ok(if need.is_some() { local.to_token_stream() } else { TokenStream::new() });
         };
-        let keepers = Keepers::of(self, &init.expr);
-        let diverging = init.diverge.as_ref().map(|(_, diverge)| Keepers::of(self, diverge));
+        let keepers = Keepers::of(self.known, &init.expr);
+        let diverging = init.diverge.as_ref().map(|(_, diverge)| Keepers::of(self.known, diverge));
         let leaves = diverging.as_ref().is_some_and(|keepers| keepers.jump);
         if diverging.as_ref().is_some_and(|keepers| keepers.operation) {
             return Err(Reason::new(local, "has an operation in its `else`"));
@@ -251,14 +144,14 @@ impl Slicer<'_> {
 
     /// The statements that an expression comes to; `passes` where its `Result` is passed on.
     fn expr(&mut self, expr: &Expr, passes: bool) -> Sliced {
-        if let Some(chain) = self.scope.chain(expr) {
+        if let Some(chain) = self.known.scope.chain(expr) {
             return if passes {
                 self.operation(&chain)
             } else {
                 Err(Reason::new(expr, "has its `Result` used otherwise than by `?`"))
             };
         }
-        if let Some(fence) = self.scope.fence(expr) {
+        if let Some(fence) = self.known.scope.fence(expr) {
             if self.idle.contains(&place_of(fence.call.method.span())) {
                 return Ok(TokenStream::new());
             }
@@ -268,13 +161,13 @@ impl Slicer<'_> {
             let span = fence.call.method.span();
             return Ok(quote_spanned!(span=> #first.fence_with_others(&[#(#windows.id()),*])?;));
         }
-        let keepers = Keepers::of(self, expr);
+        let keepers = Keepers::of(self.known, expr);
         match strip(expr) {
             Expr::Try(inner) => self.expr(&inner.expr, true),
             Expr::MethodCall(call)
                 if (call.method == "unwrap" || call.method == "expect")
-                    && (self.scope.chain(&call.receiver).is_some()
-                        || self.scope.fence(&call.receiver).is_some()) =>
+                    && (self.known.scope.chain(&call.receiver).is_some()
+                        || self.known.scope.fence(&call.receiver).is_some()) =>
             {
                 self.expr(&call.receiver, true)
             }
@@ -358,10 +251,10 @@ impl Slicer<'_> {
             Expr::Assign(assign) => self.assign(&assign.left, &assign.right, expr),
             Expr::Binary(binary) if is_compound(&binary.op) => self.assign(&binary.left, &binary.right, expr),
             Expr::MethodCall(call)
-                if root_of(&call.receiver).is_some_and(|root| self.needed(root).is_some())
+                if root_of(&call.receiver).is_some_and(|root| self.known.needed(root).is_some())
                     && effect(&call.method) == Effect::Mutate =>
             {
-                let need = root_of(&call.receiver).and_then(|root| self.needed(root));
+                let need = root_of(&call.receiver).and_then(|root| self.known.needed(root));
                 if need == Some(Need::Shape) && call.method == "push" {
                     let (receiver, facade) = (&call.receiver, &self.superstep.facade);
                     return Ok(quote!(#receiver.push(#facade::__private::zero());));
@@ -371,7 +264,7 @@ impl Slicer<'_> {
             }
             other => {
                 let (Some(all), false) = (children(other), keepers.in_short_circuit) else {
-                    unknown_changes(self.superstep, self.needs)?;
+                    unknown_changes(self.superstep, self.known.needs)?;
                     return Err(Reason::new(other, "has an operation where it may be left out"));
                 };
                 self.whole = false;
@@ -394,14 +287,14 @@ impl Slicer<'_> {
 
     /// The head of a condition or a loop has no operation in it.
     fn plain(&self, head: &Expr) -> Result<(), Reason> {
-        if Keepers::of(self, head).operation {
+        if Keepers::of(self.known, head).operation {
             return Err(Reason::new(head, "has an operation in a condition"));
         }
         Ok(())
     }
 
     fn assign(&mut self, left: &Expr, right: &Expr, whole: &Expr) -> Sliced {
-        let need = root_of(left).and_then(|root| self.needed(root));
+        let need = root_of(left).and_then(|root| self.known.needed(root));
         let plain = name_of(left).is_some();
         match need {
             Some(Need::Value) => {
@@ -433,7 +326,9 @@ impl Slicer<'_> {
         if is_err(value) {
             let names = mentioned(value);
             let locals = names.iter().any(|name| {
-                self.scope.is_any_window(name) || self.scope.worlds.contains(name) || self.is_local(name)
+                self.known.scope.is_any_window(name)
+                    || self.known.scope.worlds.contains(name)
+                    || self.is_local(name)
             });
             // The user's own error where it says nothing that the slice does not know; else one that says where.
             return Ok(if locals {
@@ -447,7 +342,7 @@ impl Slicer<'_> {
             });
         }
         let ok = matches!(strip(value), Expr::Call(call) if is_ok(&call.func));
-        let operation = Keepers::of(self, value).operation;
+        let operation = Keepers::of(self.known, value).operation;
         if ok || operation {
             let inner = self.expr(value, true)?;
             return Ok(quote!(#inner #out));
@@ -466,7 +361,7 @@ impl Slicer<'_> {
         }
         let mut finds = Finds(name, false);
         finds.visit_block(&self.superstep.body);
-        finds.1 && !self.needs.contains_key(name)
+        finds.1 && !self.known.needs.contains_key(name)
     }
 
     fn operation(&mut self, chain: &Chain<'_>) -> Sliced {
@@ -498,7 +393,7 @@ impl Slicer<'_> {
 
     /// The origin's side of an operation: a section as it is, of a slice only the shape.
     fn source(&mut self, verb: Verb, local: &Expr) -> Sliced {
-        if let Some((_, call)) = self.scope.section(local) {
+        if let Some((_, call)) = self.known.scope.section(local) {
             let (receiver, elements) = (&call.receiver, self.keep(&call.args[0])?);
             let method = &call.method;
             return Ok(quote!(#receiver.#method(#elements)));
@@ -561,9 +456,4 @@ fn is_list(ty: &Type) -> bool {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Vec"),
         _ => false,
     }
-}
-
-/// `Ok`.
-fn is_ok(func: &Expr) -> bool {
-    matches!(strip(func), Expr::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Ok"))
 }

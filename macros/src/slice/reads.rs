@@ -1,8 +1,9 @@
 //! What an expression in a slice may not read, and what takes the place of what it may.
 
 use crate::chain::Scope;
-use crate::collect::{Reason, is_err};
-use crate::names::{in_tokens, is_slice_method, macro_arguments, name_of, root_of};
+use crate::collect::Reason;
+use crate::exprs::{in_tokens, is_err, name_of, root_of};
+use crate::known::{is_slice_method, macro_arguments};
 use quote::{ToTokens, quote_spanned};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};

@@ -1,0 +1,107 @@
+//! Arguments and generic parameters, as they are declared, owned and passed on; and names of our own.
+
+use crate::parse::{Param, ParamKind, Superstep, strip_type};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{GenericParam, Type};
+
+/// An identifier that no user's code can see.
+pub(super) fn hidden(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// `pattern::<T>(&recording.window::<f64>(0), argument, ..)`, with the arguments given.
+pub(super) fn call_pattern(
+    superstep: &Superstep,
+    recording: &Ident,
+    mut arguments: impl Iterator<Item = TokenStream>,
+) -> TokenStream {
+    let turbofish = turbofish(superstep);
+    let mut window = 0usize;
+    let inputs = superstep.params.iter().filter_map(|param| match &param.kind {
+        ParamKind::Window { element } => {
+            window += 1;
+            let index = window - 1;
+            Some(quote!(&#recording.window::<#element>(#index)))
+        }
+        ParamKind::Argument => arguments.next(),
+        ParamKind::SharedWindow | ParamKind::World => None,
+    });
+    let inputs: Vec<TokenStream> = inputs.collect();
+    quote!(pattern #turbofish (#(#inputs),*))
+}
+
+/// The type and const parameters, as given at a call.
+pub(super) fn turbofish(superstep: &Superstep) -> TokenStream {
+    let names = generic_names(superstep);
+    if names.is_empty() { TokenStream::new() } else { quote!(::<#(#names),*>) }
+}
+
+/// Types of numbers and the like: copied, and the same each time.
+pub(super) fn is_plain(ty: &Type) -> bool {
+    const PLAIN: [&str; 16] = [
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+        "bool", "char",
+    ];
+    match strip_type(ty) {
+        Type::Path(path) => {
+            path.path.get_ident().is_some_and(|name| PLAIN.contains(&name.to_string().as_str()))
+        }
+        Type::Tuple(tuple) => tuple.elems.iter().all(is_plain),
+        Type::Array(array) => is_plain(&array.elem),
+        _ => false,
+    }
+}
+
+/// The owned form of an argument's type.
+fn owned(ty: &Type) -> TokenStream {
+    let Type::Reference(reference) = strip_type(ty) else { return ty.to_token_stream() };
+    match strip_type(&reference.elem) {
+        Type::Slice(slice) => {
+            let element = &slice.elem;
+            quote!(::std::vec::Vec<#element>)
+        }
+        Type::Path(path) if path.path.is_ident("str") => quote!(::std::string::String),
+        Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Path") => {
+            quote!(::std::path::PathBuf)
+        }
+        inner => inner.to_token_stream(),
+    }
+}
+
+/// All arguments in one type: one as it is, several as a tuple, none as `()`.
+pub(super) fn bundle(superstep: &Superstep) -> TokenStream {
+    let types: Vec<TokenStream> = superstep.arguments().map(|param| owned(&param.ty)).collect();
+    match &types[..] {
+        [one] => one.clone(),
+        several => quote!((#(#several),*)),
+    }
+}
+
+/// A parameter as written.
+pub(super) fn input(param: &Param) -> TokenStream {
+    let (pat, ty) = (&param.pat, &param.ty);
+    quote!(#pat: #ty)
+}
+
+/// A parameter under a name of ours.
+pub(super) fn plain_input((index, param): (usize, &Param)) -> TokenStream {
+    let (name, ty) = (hidden(&format!("argument{index}")), &param.ty);
+    quote!(#name: #ty)
+}
+
+/// `<T, N>`, or nothing.
+pub(super) fn type_names(superstep: &Superstep) -> TokenStream {
+    let names = generic_names(superstep);
+    if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) }
+}
+
+/// The names of the type and const parameters.
+fn generic_names(superstep: &Superstep) -> Vec<&Ident> {
+    let params = superstep.sig.generics.params.iter().filter_map(|param| match param {
+        GenericParam::Type(param) => Some(&param.ident),
+        GenericParam::Const(param) => Some(&param.ident),
+        GenericParam::Lifetime(_) => None,
+    });
+    params.collect()
+}

@@ -1,0 +1,137 @@
+//! What stands beside a superstep whose pattern can be had.
+
+use super::arguments::{bundle, call_pattern, hidden, input, is_plain, plain_input, type_names};
+use super::prepared::{prepared_name, prepared_type};
+use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
+use crate::slice::Slice;
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Attribute, Type};
+
+/// `pattern`, `compile`, `prepare`, `load` and the prepared superstep of one whose pattern can be had.
+pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> TokenStream {
+    let Superstep { facade, sig, pattern_returns, .. } = superstep;
+    let name = &sig.ident;
+    let generics = &sig.generics;
+    let clause = &generics.where_clause;
+    let prepared = prepared_name(superstep);
+    let statements = &slice.statements;
+    let inputs = superstep.params.iter().filter_map(|param| match &param.kind {
+        ParamKind::Window { element } => {
+            let name = &param.name;
+            Some(quote!(#name: &#facade::Recorder<#element>))
+        }
+        ParamKind::Argument => Some(input(param)),
+        ParamKind::SharedWindow | ParamKind::World => None,
+    });
+    let elements: Vec<&Type> = superstep.windows().map(|(_, element)| element).collect();
+
+    let bundle = bundle(superstep);
+    let (recording, all, again) = (hidden("recording"), hidden("all"), hidden("again"));
+    let single = superstep.arguments().count() == 1;
+    let part = |index: usize, of: TokenStream| {
+        let index = syn::Index::from(index);
+        if single { of } else { quote!((#of).#index) }
+    };
+    let lent = superstep.arguments().enumerate().map(|(index, param)| match strip_type(&param.ty) {
+        Type::Reference(reference) if is_mut(reference) => {
+            let own = part(index, quote!(#again()?));
+            quote!(&mut #own)
+        }
+        Type::Reference(_) => {
+            let own = part(index, quote!(*#all));
+            quote!(&#own)
+        }
+        ty if is_plain(ty) => part(index, quote!(*#all)),
+        _ => part(index, quote!(#again()?)),
+    });
+    let record = call_pattern(superstep, &recording, lent);
+    let told = (0..superstep.arguments().count()).map(|index| {
+        let own = part(index, quote!(*#all));
+        quote!((&#facade::__private::Told(&#own)).told())
+    });
+
+    let arguments: Vec<TokenStream> = superstep.arguments().enumerate().map(plain_input).collect();
+    let names =
+        (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
+    let once = call_pattern(superstep, &recording, names);
+    let prepared_generics = type_names(superstep);
+    let replays = slice.replays;
+    let prepared_type = prepared_type(superstep, slice.replays, cfgs);
+    quote! {
+        #prepared_type
+
+        #(#cfgs)*
+        #[allow(unused, unreachable_code, clippy::all, clippy::pedantic)]
+        impl #name {
+            /// Records the calls of this superstep on recorders in the place of its windows: needs no world.
+            pub fn pattern #generics (#(#inputs),*) -> #pattern_returns #clause {
+                #statements
+                ::core::result::Result::Ok(())
+            }
+
+            /// Compiles this superstep for `ranks` ranks, `arguments` giving each rank's: needs no world.
+            ///
+            /// # Errors
+            /// Those of `arguments` and of the calls, with the rank.
+            pub fn compile #generics (
+                ranks: u32,
+                arguments: impl ::core::ops::FnMut(usize) -> #facade::Result<#bundle>,
+            ) -> #facade::Result<#facade::Compiled> #clause {
+                #facade::__private::compile(
+                    #name::__superstep(),
+                    &[#(#facade::element_type::<#elements>()),*],
+                    ranks,
+                    arguments,
+                    |#all: &#bundle| {
+                        use #facade::__private::{TellArgument as _, TellNothing as _};
+                        ::std::vec![#(#told),*]
+                    },
+                    |#recording: &#facade::__private::Recording, #all: &#bundle, #again: &dyn ::core::ops::Fn() -> #facade::Result<#bundle>| {
+                        #name::#record.map_err(#facade::__private::error_of)
+                    },
+                )
+            }
+
+            /// Prepares this superstep: all ranks describe it, agree on its plan, and compile it.
+            ///
+            /// # Errors
+            /// Those of the calls, and of ranks that do not agree.
+            #[track_caller]
+            pub fn prepare #generics (
+                world: &#facade::World
+                #(, #arguments)*
+            ) -> #facade::Result<#prepared #prepared_generics> #clause {
+                let core = #facade::__private::prepare(
+                    #name::__superstep(),
+                    world,
+                    &[#(#facade::element_type::<#elements>()),*],
+                    #replays,
+                    |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
+                )?;
+                ::core::result::Result::Ok(#prepared { core, types: ::core::marker::PhantomData })
+            }
+
+            /// Prepares this superstep from the plan in a file, after comparing it with this rank's own pattern.
+            ///
+            /// # Errors
+            /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not one for these calls.
+            #[track_caller]
+            pub fn load #generics (
+                world: &#facade::World,
+                path: impl ::core::convert::AsRef<::std::path::Path>
+                #(, #arguments)*
+            ) -> #facade::Result<#prepared #prepared_generics> #clause {
+                let core = #facade::__private::load(
+                    #name::__superstep(),
+                    world,
+                    path.as_ref(),
+                    &[#(#facade::element_type::<#elements>()),*],
+                    #replays,
+                    |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
+                )?;
+                ::core::result::Result::Ok(#prepared { core, types: ::core::marker::PhantomData })
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The function itself, between `enter` and `leave`.
+
+use super::arguments::{call_pattern, hidden, is_plain};
+use crate::chain::Scope;
+use crate::check::idle_fences;
+use crate::collect::Body;
+use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
+use crate::slice::Outcome;
+use crate::source::place_of;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::visit::{self, Visit};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Block, Expr, FnArg, Stmt, Type};
+
+/// The function itself.
+pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
+    let Superstep { facade, attrs, vis, sig, returns, .. } = superstep;
+    let name = &superstep.sig.ident;
+    let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
+    let (scope, result) = (hidden("scope"), hidden("result"));
+    let reborrows = superstep.params.iter().filter_map(|param| match (&param.kind, &param.pat) {
+        (ParamKind::Window { .. }, syn::Pat::Ident(pat)) => {
+            let (mutability, name) = (&pat.mutability, &pat.ident);
+            Some(quote!(let #mutability #name = &mut *#name;))
+        }
+        _ => None,
+    });
+    let statements = statements(superstep, body, &scope);
+    // The window that the body has is a reborrow, and that one is `mut` where the user says so.
+    let mut sig = sig.clone();
+    for input in &mut sig.inputs {
+        if let FnArg::Typed(typed) = input
+            && let syn::Pat::Ident(pat) = &mut *typed.pat
+            && windows.contains(&&pat.ident)
+        {
+            pat.mutability = None;
+        }
+    }
+    let uniform = uniform(superstep);
+    let claim = match outcome {
+        Outcome::Described(_) => claim(superstep),
+        Outcome::Dynamic(_) => quote!(::core::option::Option::None),
+    };
+    // Errors name the line of the function's name.
+    let enter = Ident::new("enter", Span::mixed_site().located_at(name.span()));
+    let leave = Ident::new("leave", Span::mixed_site().located_at(name.span()));
+    quote! {
+        #(#attrs)*
+        #vis #sig {
+            let #scope = #facade::__private::#enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
+            #[allow(clippy::redundant_closure_call)]
+            let #result = (|| -> #returns {
+                #(#reborrows)*
+                #statements
+            })();
+            #scope.#leave((#(&mut *#windows,)*), #result)
+        }
+    }
+}
+
+/// The body, without fences that order nothing, and with a note after the last one.
+fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream {
+    let mut block = superstep.body.clone();
+    let idle = idle_fences(body).into_iter().map(place_of).collect();
+    let facade = superstep.facade.clone();
+    LeaveOut { idle, facade, scope: &body.scope }.visit_block_mut(&mut block);
+    let last = last_fence(&superstep.body, body);
+    let statements = block.stmts.iter().enumerate().map(|(i, stmt)| {
+        let ended = (last == Some(i) && i + 1 < block.stmts.len()).then(|| quote!(#scope.ended();));
+        quote!(#stmt #ended)
+    });
+    quote!(#(#statements)*)
+}
+
+/// The statement that holds the last fence.
+fn last_fence(block: &Block, body: &Body) -> Option<usize> {
+    struct Fences<'s>(&'s Scope, bool);
+    impl<'a> Visit<'a> for Fences<'_> {
+        fn visit_expr(&mut self, expr: &'a Expr) {
+            self.1 |= self.0.fence(expr).is_some();
+            visit::visit_expr(self, expr);
+        }
+    }
+    block.stmts.iter().rposition(|stmt: &Stmt| {
+        let mut fences = Fences(&body.scope, false);
+        fences.visit_stmt(stmt);
+        fences.1
+    })
+}
+
+struct LeaveOut<'s> {
+    idle: Vec<(usize, usize)>,
+    facade: syn::Path,
+    scope: &'s Scope,
+}
+
+impl VisitMut for LeaveOut<'_> {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        visit_mut::visit_expr_mut(self, expr);
+        let idle = self
+            .scope
+            .fence(expr)
+            .is_some_and(|fence| self.idle.contains(&place_of(fence.call.method.span())));
+        if idle {
+            let facade = &self.facade;
+            *expr = Expr::Verbatim(quote!(#facade::__private::orders_nothing()));
+        }
+    }
+}
+
+/// A hash of what must be equal on all ranks.
+fn uniform(superstep: &Superstep) -> TokenStream {
+    let facade = &superstep.facade;
+    let params =
+        superstep.params.iter().filter(|param| param.uniform).filter_map(|param| param.name.as_ref());
+    let consts = superstep.sig.generics.const_params().map(|param| &param.ident);
+    let all: Vec<&Ident> = params.chain(consts).collect();
+    if all.is_empty() {
+        return quote!(0);
+    }
+    let with = all.iter().map(|name| {
+        let with = Ident::new("with", Span::mixed_site().located_at(name.span()));
+        quote_spanned!(name.span()=> .#with(&#name))
+    });
+    quote!(#facade::__private::UniformHash::new() #(#with)* .word())
+}
+
+/// The pattern that the calls are compared with, where all arguments can be lent for it.
+fn claim(superstep: &Superstep) -> TokenStream {
+    let (facade, name) = (&superstep.facade, &superstep.sig.ident);
+    let lent: Option<Vec<TokenStream>> = superstep
+        .arguments()
+        .map(|param| {
+            let name = param.name.as_ref()?;
+            match strip_type(&param.ty) {
+                Type::Reference(reference) if is_mut(reference) => None,
+                Type::Reference(_) => Some(quote!(#name)),
+                ty => is_plain(ty).then(|| quote!(#name)),
+            }
+        })
+        .collect();
+    let Some(lent) = lent else { return quote!(::core::option::Option::None) };
+    let recording = hidden("recording");
+    let call = call_pattern(superstep, &recording, lent.into_iter());
+    quote! {
+        ::core::option::Option::Some(&|#recording: &#facade::__private::Recording| {
+            #name::#call.map_err(#facade::__private::error_of)
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Our tree to tokens. Nothing here can fail.
+//!
+//! The function keeps its signature; its body runs between `enter` and `leave`. Beside it stand an empty enum of its
+//! name, which holds `pattern`, `compile`, `prepare` and `load`, and the type of the prepared superstep.
+
+mod arguments;
+mod described;
+mod dynamic;
+mod function;
+mod prepared;
+
+use crate::check::fenced;
+use crate::collect::Body;
+use crate::messages::OTHER_MODE;
+use crate::parse::Superstep;
+use crate::slice::Outcome;
+use described::described;
+use dynamic::dynamic;
+use function::function;
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::{Attribute, FnArg, Item, ReturnType, Type};
+
+/// The whole expansion.
+pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
+    let function = function(superstep, body, outcome);
+    let (vis, name) = (&superstep.vis, &superstep.sig.ident);
+    let cfgs: Vec<&Attribute> = superstep.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
+    let doc = format!("What can be done with the superstep [`{name}`](fn@{name}) without calling it.");
+    let about = about(superstep, body);
+    let ahead = match outcome {
+        Outcome::Described(slice) => described(superstep, slice, &cfgs),
+        Outcome::Dynamic(reason) => dynamic(superstep, reason, &cfgs),
+    };
+    quote! {
+        #function
+
+        #(#cfgs)*
+        #[doc = #doc]
+        #[allow(non_camel_case_types)]
+        #vis enum #name {}
+
+        #(#cfgs)*
+        #[allow(dead_code, clippy::all, clippy::pedantic)]
+        impl #name {
+            #about
+        }
+
+        #ahead
+    }
+}
+
+/// On an error: the diagnostic, and the function as it was, where that compiles.
+pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
+    let complaint = error.to_compile_error();
+    let Ok(Item::Fn(mut function)) = syn::parse2::<Item>(item.clone()) else {
+        return quote!(#item #complaint);
+    };
+    for input in &mut function.sig.inputs {
+        if let FnArg::Typed(typed) = input {
+            typed.attrs.retain(|attr| !attr.path().is_ident("uniform"));
+        }
+    }
+    let returns_result = matches!(&function.sig.output, ReturnType::Type(_, ty)
+        if matches!(&**ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result")));
+    let missing = error.to_string().contains(OTHER_MODE);
+    if !returns_result || function.sig.constness.is_some() || missing {
+        // Its `?`, or its calls of what there is not, would be errors of their own.
+        function.sig.constness = None;
+        function.block = syn::parse_quote!({ loop {} });
+    }
+    quote! {
+        #[allow(unused, clippy::all, clippy::pedantic)]
+        #function
+        #complaint
+    }
+}
+
+/// What the runtime is told of a superstep.
+fn about(superstep: &Superstep, body: &Body) -> TokenStream {
+    let facade = &superstep.facade;
+    let ident = &superstep.sig.ident;
+    let name = ident.to_string();
+    let span = ident.span();
+    let column = span.start().column as u32 + 1;
+    let line = quote_spanned!(span=> ::core::line!());
+    let fences = fenced(&body.flow);
+    quote! {
+        #[doc(hidden)]
+        pub fn __superstep() -> &'static #facade::__private::Superstep {
+            static SUPERSTEP: #facade::__private::Superstep = #facade::__private::Superstep {
+                name: #name,
+                module: ::core::module_path!(),
+                file: ::core::file!(),
+                line: #line,
+                column: #column,
+                fences: #fences,
+            };
+            &SUPERSTEP
+        }
+    }
+}

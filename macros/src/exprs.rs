@@ -1,0 +1,159 @@
+//! Expressions, by how they are built, and the names in them.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use std::collections::BTreeSet;
+use syn::visit::{self, Visit};
+use syn::{BinOp, Expr, Pat, UnOp};
+
+/// An expression without parentheses around it.
+pub fn strip(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Paren(paren) => strip(&paren.expr),
+        Expr::Group(group) => strip(&group.expr),
+        other => other,
+    }
+}
+
+/// Whether an expression is an `Err(..)`, or something with `?` after one.
+pub fn is_err(expr: &Expr) -> bool {
+    match strip(expr) {
+        Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path)
+            if path.path.segments.last().is_some_and(|last| last.ident == "Err")),
+        Expr::Try(inner) => is_err(&inner.expr),
+        _ => false,
+    }
+}
+
+/// The direct parts of an expression that evaluates all of them, in order; `None` for one that may not.
+pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
+    Some(match expr {
+        Expr::Array(array) => array.elems.iter().collect(),
+        Expr::Assign(assign) => vec![&*assign.right, &*assign.left],
+        Expr::Binary(binary) => vec![&*binary.left, &*binary.right],
+        Expr::Call(call) => std::iter::once(&*call.func).chain(&call.args).collect(),
+        Expr::Cast(cast) => vec![&*cast.expr],
+        Expr::Field(field) => vec![&*field.base],
+        Expr::Group(group) => vec![&*group.expr],
+        Expr::Index(index) => vec![&*index.expr, &*index.index],
+        Expr::Infer(_) | Expr::Lit(_) | Expr::Path(_) => Vec::new(),
+        Expr::Let(condition) => vec![&*condition.expr],
+        Expr::MethodCall(call) => std::iter::once(&*call.receiver).chain(&call.args).collect(),
+        Expr::Paren(paren) => vec![&*paren.expr],
+        Expr::Range(range) => range.start.iter().chain(&range.end).map(|end| &**end).collect(),
+        Expr::RawAddr(address) => vec![&*address.expr],
+        Expr::Reference(reference) => vec![&*reference.expr],
+        Expr::Repeat(repeat) => vec![&*repeat.expr, &*repeat.len],
+        Expr::Struct(value) => {
+            value.fields.iter().map(|field| &field.expr).chain(value.rest.as_deref()).collect()
+        }
+        Expr::Try(inner) => vec![&*inner.expr],
+        Expr::Tuple(tuple) => tuple.elems.iter().collect(),
+        Expr::Unary(unary) => vec![&*unary.expr],
+        _ => return None,
+    })
+}
+
+/// Whether a function is `Ok`.
+pub fn is_ok(func: &Expr) -> bool {
+    matches!(strip(func), Expr::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Ok"))
+}
+
+/// `+=` and its like.
+pub fn is_compound(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}
+
+/// The name, if the expression is one.
+pub fn name_of(expr: &Expr) -> Option<&Ident> {
+    match strip(expr) {
+        Expr::Path(path) if path.qself.is_none() => path.path.get_ident(),
+        _ => None,
+    }
+}
+
+/// The name that a place expression is part of: `x` of `x.field[3]` and `*x`.
+pub fn root_of(expr: &Expr) -> Option<&Ident> {
+    match strip(expr) {
+        Expr::Field(field) => root_of(&field.base),
+        Expr::Index(index) => root_of(&index.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => root_of(&unary.expr),
+        other => name_of(other),
+    }
+}
+
+/// A name that a pattern binds.
+pub struct Bound {
+    pub name: Ident,
+    pub mutable: bool,
+}
+
+/// The names that a pattern binds.
+pub fn bound_by(pat: &Pat) -> Vec<Bound> {
+    struct Binder(Vec<Bound>);
+    impl<'a> Visit<'a> for Binder {
+        fn visit_pat_ident(&mut self, pat: &'a syn::PatIdent) {
+            // `None` and other constants look like bindings; by convention they begin with a capital.
+            if !is_constant(&pat.ident) {
+                let by_mut_ref = pat.by_ref.is_some() && pat.mutability.is_some();
+                self.0
+                    .push(Bound { name: pat.ident.clone(), mutable: pat.mutability.is_some() || by_mut_ref });
+            }
+            visit::visit_pat_ident(self, pat);
+        }
+        fn visit_expr(&mut self, _: &'a Expr) {}
+    }
+    let mut binder = Binder(Vec::new());
+    binder.visit_pat(pat);
+    binder.0
+}
+
+/// Whether a name is a constant's, by its case.
+pub fn is_constant(name: &Ident) -> bool {
+    name.to_string().trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// Every identifier in tokens, those captured by format strings included.
+pub fn in_tokens(tokens: TokenStream, into: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => {
+                into.insert(ident.to_string());
+            }
+            TokenTree::Group(group) => in_tokens(group.stream(), into),
+            TokenTree::Literal(literal) => captured(&literal.to_string(), into),
+            TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+/// The names in the braces of a format string.
+fn captured(text: &str, into: &mut BTreeSet<String>) {
+    if !text.contains('"') {
+        return;
+    }
+    for part in text.split('{').skip(1) {
+        let name: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            into.insert(name);
+        }
+    }
+}
+
+/// Every name that an expression mentions, macros' tokens included.
+pub fn mentioned(expr: &Expr) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    in_tokens(quote::quote!(#expr), &mut all);
+    all
+}

@@ -1,0 +1,113 @@
+//! [`Slice`]: the part of the body that the operations' targets and datatypes depend on.
+//!
+//! A backward slice by name: an operation needs the names in its target, its place and its section, a kept condition
+//! or loop needs those in its head, and a needed name keeps every statement that gives it a value, until nothing is
+//! added. All bindings of one name are taken together, which keeps more than it must and never less. Of a slice that is
+//! put only the *shape* is needed, so what fills a buffer can go while what sizes it stays.
+//!
+//! What cannot be followed is never guessed: it makes the superstep dynamic, with the line as the [`Reason`].
+
+mod changes;
+mod keepers;
+mod need;
+mod reads;
+mod round;
+mod shape;
+
+use crate::check::idle_fences;
+use crate::collect::{Body, Reason};
+use crate::parse::{Superstep, strip_type};
+use crate::source::place_of;
+use changes::unknown_changes;
+use need::Known;
+use proc_macro2::TokenStream;
+use round::{Round, round};
+use std::collections::BTreeMap;
+use syn::Type;
+use syn::visit::{self, Visit};
+
+/// What became of the body.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Its pattern can be had without running it.
+    Described(Slice),
+    /// It cannot, and why.
+    Dynamic(Reason),
+}
+
+/// The body of `pattern`.
+#[derive(Debug)]
+pub struct Slice {
+    pub statements: TokenStream,
+    /// Whether the body is nothing but operations between sections, as far as syntax shows: replaying needs no body.
+    pub replays: bool,
+}
+
+/// Slice the body, or say which line keeps it from being sliced.
+///
+/// Returns of errors stay where they can: a check that a later index relies on. Where one depends on what the slice
+/// cannot have, all of them go, since a pattern is what an execution that succeeds does.
+pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
+    match describe(superstep, body, true).or_else(|_| describe(superstep, body, false)) {
+        Ok(slice) => Outcome::Described(slice),
+        Err(reason) => Outcome::Dynamic(reason),
+    }
+}
+
+fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, Reason> {
+    if let Some(reason) = &body.hidden {
+        return Err(reason.clone());
+    }
+    for param in superstep.arguments() {
+        if let Some(why) = not_owned(&param.ty) {
+            return Err(Reason::new(&param.ty, why));
+        }
+    }
+    let idle = idle_fences(body).into_iter().map(place_of).collect::<Vec<_>>();
+    let mut needs = BTreeMap::new();
+    loop {
+        let known = Known { scope: &body.scope, needs: &needs, errors };
+        let Round { statements, found, whole } = round(superstep, &idle, known)?;
+        if found == needs {
+            unknown_changes(superstep, &needs)?;
+            return Ok(Slice { statements, replays: whole });
+        }
+        needs = found;
+    }
+}
+
+/// Why an argument of this type has no owned form that a closure could return.
+fn not_owned(ty: &Type) -> Option<&'static str> {
+    struct Borrows(Option<&'static str>);
+    impl<'a> Visit<'a> for Borrows {
+        fn visit_type(&mut self, ty: &'a Type) {
+            match ty {
+                Type::Reference(_) => {
+                    self.0 = Some("is an argument that holds a reference: take its owned form by reference")
+                }
+                Type::ImplTrait(_) => {
+                    self.0 = Some("is an argument whose type has no name: make it a generic parameter")
+                }
+                Type::TraitObject(_) => {
+                    self.0 = Some("is an argument without a size: make it a generic parameter")
+                }
+                Type::Ptr(_) => self.0 = Some("is a pointer, which nothing is known about: take a reference"),
+                _ => visit::visit_type(self, ty),
+            }
+        }
+        fn visit_lifetime(&mut self, lifetime: &'a syn::Lifetime) {
+            if lifetime.ident == "_" {
+                self.0 = Some("is an argument that borrows: take its owned form by reference");
+            }
+        }
+    }
+    let mut borrows = Borrows(None);
+    match strip_type(ty) {
+        Type::Reference(reference) => match strip_type(&reference.elem) {
+            Type::Slice(slice) => borrows.visit_type(&slice.elem),
+            inner => borrows.visit_type(inner),
+        },
+        other => borrows.visit_type(other),
+    }
+    borrows.0
+}

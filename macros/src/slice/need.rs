@@ -1,0 +1,30 @@
+//! What a round of slicing knows: how much of each name is needed.
+
+use crate::chain::Scope;
+use std::collections::BTreeMap;
+
+/// How much of a name is needed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Need {
+    /// How many elements it has.
+    Shape,
+    /// Its value.
+    Value,
+}
+
+/// What is needed, and what the names stand for.
+#[derive(Clone, Copy)]
+pub struct Known<'s> {
+    pub scope: &'s Scope,
+    /// What is needed, as found by the last round.
+    pub needs: &'s BTreeMap<String, Need>,
+    /// Whether returns of errors stay.
+    pub errors: bool,
+}
+
+impl Known<'_> {
+    /// How much of a name is needed.
+    pub fn needed(&self, name: &syn::Ident) -> Option<Need> {
+        self.needs.get(&name.to_string()).copied()
+    }
+}

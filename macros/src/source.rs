@@ -1,0 +1,51 @@
+//! Where something stands in the source, and what it looks like there.
+
+use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+
+/// A span as something that can be compared.
+pub fn place_of(span: Span) -> (usize, usize) {
+    (span.start().line, span.start().column)
+}
+
+/// What something looks like in the source, on one line and not too long.
+pub fn text_of(tokens: &impl ToTokens) -> String {
+    let mut line = String::new();
+    write_tokens(tokens.to_token_stream(), &mut line, &mut None);
+    const LONG: usize = 70;
+    if line.chars().count() > LONG {
+        line = line.chars().take(LONG - 3).collect::<String>() + "...";
+    }
+    line
+}
+
+/// Tokens with a space where the source has one or more; `end` is where the last one ended.
+fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineColumn>) {
+    fn write(text: &str, from: LineColumn, to: LineColumn, line: &mut String, end: &mut Option<LineColumn>) {
+        if end.is_some_and(|end| end != from) {
+            line.push(' ');
+        }
+        line.push_str(text);
+        *end = Some(to);
+    }
+    for token in tokens {
+        let (from, to) = (token.span().start(), token.span().end());
+        let TokenTree::Group(group) = token else {
+            write(&token.to_string(), from, to, line, end);
+            continue;
+        };
+        let (open, close) = match group.delimiter() {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Brace => ("{", "}"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::None => {
+                write_tokens(group.stream(), line, end);
+                continue;
+            }
+        };
+        // A group that was parsed and printed has one span for both its delimiters: the whole.
+        write(open, from, LineColumn { column: from.column + 1, ..from }, line, end);
+        write_tokens(group.stream(), line, end);
+        write(close, LineColumn { column: to.column.saturating_sub(1), ..to }, to, line, end);
+    }
+}

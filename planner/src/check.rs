@@ -1,0 +1,106 @@
+//! [`check`]: whether what is asked for makes sense, before anything is made of it.
+
+use crate::datatype::Datatype;
+use crate::error::{Class, Error, Result};
+use crate::ids::{ClassId, Delta, Id, OperationId};
+use crate::ir::pattern::{Kind, Local, Operation, Patterns};
+
+/// Whether each rank's operations make sense by themselves. Conflicts of different operations are none of its business:
+/// they have a meaning.
+///
+/// # Errors
+/// Naming the operation, its rank and its line: a target outside the world (class `Rank`), sides that differ in size
+/// (`Size`) or in element type (`Type`), elements below the window's first (`Disp`), an operator that is not defined for
+/// the window's elements (`Op`), a window that is no parameter (`Win`), a class that is not there (`Arg`).
+pub fn check(patterns: &Patterns) -> Result<()> {
+    let ranks = i64::from(patterns.ranks());
+    let mut reach: Vec<Option<(Delta, Delta)>> = Vec::with_capacity(patterns.classes.len());
+    for (class, pattern) in patterns.classes.iter() {
+        for (id, operation) in pattern.operations.iter() {
+            check_operation(patterns, operation).map_err(|error| locate(error, patterns, class, id))?;
+        }
+        let targets = pattern.operations.values().filter_map(|operation| operation.target);
+        reach.push(targets.clone().min().zip(targets.max()));
+    }
+    for (rank, class) in patterns.class_of.iter().enumerate() {
+        let Some(reach) = reach.get(class.index()) else {
+            return Err(Error::new(
+                Class::Arg,
+                format!("rank {rank} is of class {class}, which is not there"),
+            ));
+        };
+        let outside = |delta: Delta| !(0..ranks).contains(&(rank as i64).saturating_add(delta.0));
+        if let Some((low, high)) = *reach
+            && (outside(low) || outside(high))
+        {
+            let operations = &patterns.classes[*class].operations;
+            for (id, operation) in operations.iter() {
+                if let Some(delta) = operation.target.filter(|&delta| outside(delta)) {
+                    let target = rank as i64 + delta.0;
+                    let what = format!("{id} has target {target}; the world has ranks 0 to {}", ranks - 1);
+                    return Err(Error::new(Class::Rank, with_site(what, operation))
+                        .on_rank(rank as u32)
+                        .in_superstep(&patterns.name));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
+    let count = patterns.windows.len();
+    let element = |window| {
+        patterns.windows.get(window).copied().ok_or_else(|| {
+            Error::new(Class::Win, format!("names window {window}; the superstep has {count} windows"))
+        })
+    };
+    let target = element(operation.window)?;
+    let below = |datatype: &Datatype| datatype.size() > 0 && datatype.low() < 0;
+    if below(&operation.remote) {
+        return Err(Error::new(
+            Class::Disp,
+            format!("reaches down to element {} of its target", operation.remote.low()),
+        ));
+    }
+    if let Local::Section { window, datatype } = &operation.local {
+        let origin = element(*window)?;
+        if datatype.size() != operation.remote.size() {
+            let (here, there) = (datatype.size(), operation.remote.size());
+            return Err(Error::new(
+                Class::Size,
+                format!("has {here} elements at its origin and {there} at its target"),
+            ));
+        }
+        if below(datatype) {
+            return Err(Error::new(
+                Class::Disp,
+                format!("reaches down to element {} of its section", datatype.low()),
+            ));
+        }
+        if origin != target {
+            return Err(Error::new(
+                Class::Type,
+                format!("moves between elements of {origin} and of {target}"),
+            ));
+        }
+    }
+    match operation.kind {
+        Kind::Accumulate(op) if !op.takes(target) => {
+            Err(Error::new(Class::Op, format!("accumulates with {op}, which is not defined for {target}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn locate(error: Error, patterns: &Patterns, class: ClassId, id: OperationId) -> Error {
+    let what = format!("{id} {}", error.message());
+    let located = Error::new(error.class(), with_site(what, &patterns.classes[class].operations[id]));
+    let rank = patterns.class_of.iter().position(|&of| of == class);
+    let located = located.in_superstep(&patterns.name);
+    if let Some(rank) = rank { located.on_rank(rank as u32) } else { located }
+}
+
+fn with_site(what: String, operation: &Operation) -> String {
+    if operation.site.line == 0 { what } else { format!("{what}, at {}", operation.site) }
+}

@@ -1,0 +1,105 @@
+//! [`Facts`]: what one program does, and what passes between its rank and each peer.
+
+use super::error::{Finding, VerifyError};
+use crate::ids::{BufferId, ClassId, Delta, OperationId, Rank};
+use crate::ir::schedule::{Frame, Program};
+use crate::table::Table;
+use std::collections::BTreeMap;
+
+/// Bytes that may lie idle beside each thing that is packed or sent.
+const PADDING: u64 = 64;
+
+/// What one program does, seen from its own rank.
+pub(super) struct Facts<'s> {
+    pub class: ClassId,
+    /// The lowest rank of that class.
+    pub rank: Rank,
+    pub program: &'s Program,
+    /// What goes into each buffer.
+    pub packed: Table<BufferId, Packed>,
+    /// Every rank that the program or the pattern has to do with, itself included where it has.
+    pub peers: BTreeMap<Delta, Peer>,
+    /// Own accesses to own windows, and movements to own parts, by instruction.
+    pub own: Vec<usize>,
+}
+
+/// What goes into a buffer in one run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Packed {
+    /// Bytes in all.
+    pub bytes: u64,
+    /// How often something is packed into it or sent from it.
+    pub things: usize,
+    /// The first that is packed into it, by instruction.
+    pub first: Option<usize>,
+    /// Where it is asked back.
+    pub reclaim: Option<usize>,
+}
+
+/// What passes between a rank and one peer, by instruction.
+#[derive(Default)]
+pub(super) struct Peer {
+    /// Frames to the peer, in order.
+    pub sent: Vec<Sent>,
+    /// Frames from the peer, in order.
+    pub awaited: Vec<Awaited>,
+    pub expose: Option<usize>,
+    pub done_in: Option<usize>,
+    pub entry_in: Option<usize>,
+    pub done_out: Option<usize>,
+    /// Copies that touch the peer's windows.
+    pub copies: Vec<usize>,
+    /// Operations that target the peer and move something.
+    pub operations: Vec<OperationId>,
+    /// Buffers that are sent to the peer.
+    pub buffers: Vec<BufferId>,
+}
+
+/// A frame that is sent.
+pub(super) struct Sent {
+    pub instruction: usize,
+    pub frame: Frame,
+    /// For data: from which byte of its buffer.
+    pub at: u64,
+    /// For data: its packed bytes, ascending: first byte and past the last in the buffer, and the instruction.
+    pub packs: Vec<(u64, u64, usize)>,
+    /// For data: what is combined into them.
+    pub folds: Vec<Folded>,
+    pub buffer: BufferId,
+}
+
+/// What is combined into packed bytes: between which, and by which instruction.
+#[derive(Clone, Copy)]
+pub(super) struct Folded {
+    pub low: u64,
+    pub high: u64,
+    pub instruction: usize,
+}
+
+/// A frame that is awaited.
+pub(super) struct Awaited {
+    pub instruction: usize,
+    pub frame: Frame,
+    pub unpacks: Vec<usize>,
+    /// Where a data frame is released.
+    pub released: usize,
+}
+
+impl<'s> Facts<'s> {
+    /// Whoever binds this program allocates its buffers: they hold what is packed, and little besides.
+    pub fn lengths(&self) -> Result<(), VerifyError> {
+        for (id, buffer) in self.program.buffers.iter() {
+            let Packed { bytes, things, .. } = self.packed[id];
+            if buffer.bytes > bytes.saturating_add(PADDING * (things as u64)) {
+                let what = format!("{id} has {} bytes for {bytes} that are packed into it", buffer.bytes);
+                return Err(VerifyError::Malformed(self.finding(self.rank, None, what)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A finding about an instruction of this program.
+    pub fn finding(&self, rank: Rank, instruction: Option<usize>, what: String) -> Box<Finding> {
+        Box::new(Finding { rank, class: self.class, instruction, operation: None, what })
+    }
+}

@@ -1,0 +1,181 @@
+//! A window comes to be: each rank makes its part, and all learn of all parts.
+
+use crate::call::WindowKey;
+use crate::element::{Element, element_type};
+use crate::fence::{self, Call};
+use crate::lane::Lane;
+use crate::log::Pen;
+use crate::pending::Pending;
+use crate::region::Region;
+use crate::transport::Transport;
+use crate::window::{Peer, Window, WindowCore};
+use crate::wire::Wire;
+use crate::world::{World, WorldCore};
+use fencepost_planner::element::{ElementKind, ElementType};
+use fencepost_planner::{Class, Error, Result};
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::Arc;
+
+impl World {
+    /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
+    ///
+    /// # Errors
+    /// `TYPE` where ranks ask for different element types, `SIZE` where there is no such memory on some rank; no rank has the window then.
+    /// `RMA_SYNC` where another rank is in another call.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
+    #[track_caller]
+    pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
+        self.window_in(len, &Call { hash: 0, name: Some("World::window"), site: Location::caller() })
+    }
+
+    /// Make a window as a part of `call`.
+    pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
+        let (core, site) = (self.core(), call.site);
+        let element = element_type::<T>();
+        // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
+        let (number, attempt) = (core.made.get(), core.number().wrapping_add(1));
+        let key = WindowKey { world: core.id, window: number };
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let memory = core.endpoint.borrow().memory();
+        let region = match bytes {
+            Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
+            None => Err(std::io::ErrorKind::OutOfMemory.into()),
+        };
+        let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
+        let base = region.as_ref().map_or(0, |region| region.base() as u64);
+        let mut mine =
+            Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+        mine.extend_from_slice(refusal.as_bytes());
+        let region = region.ok();
+        if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
+            core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
+        }
+        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
+        // Known from here on: those who leave this call sooner may send it operations at once.
+        core.windows.borrow_mut().insert(number, (len, element));
+        let unmade = Unmade(core, number);
+        let all =
+            core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
+        core.made.set(number + 1);
+        let regions = core.registry.take((core.id, attempt));
+        let mut peers = Vec::with_capacity(core.size);
+        for (rank, bytes) in all.iter().enumerate() {
+            let error =
+                |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
+            let Some((description, refusal)) = Description::from_bytes(bytes) else {
+                return error(
+                    Class::Intern,
+                    format!("rank {rank} describes its part of a window in a way that is not ours"),
+                );
+            };
+            if description.element != element {
+                return error(
+                    Class::Type,
+                    format!(
+                        "this rank's window has elements of {element:?} and rank {rank}'s of {:?}: all ranks must give one type",
+                        description.element
+                    ),
+                );
+            }
+            if !description.made {
+                return error(
+                    Class::Size,
+                    format!(
+                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory: {}",
+                        description.len,
+                        element.size,
+                        String::from_utf8_lossy(refusal)
+                    ),
+                );
+            }
+            let region = regions.get(rank).cloned().flatten();
+            if core.shares_all && region.is_none() {
+                return error(Class::Intern, format!("rank {rank}'s part of the window was not handed over"));
+            }
+            let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
+            let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
+            peers.push(Peer { len: description.len as usize, region, base });
+        }
+        let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
+        std::mem::forget(unmade);
+        Ok(Window::new(WindowCore {
+            key,
+            element,
+            world: core.clone(),
+            region,
+            peers,
+            set: Cell::new(0),
+            pending: RefCell::new(Pending::default()),
+            getting: Pen::default(),
+            mode: Cell::new(core.mode.get()),
+            apply: fence::apply::<T>,
+            short: Cell::new(true),
+            lanes: (0..core.size).map(|_| Lane::default()).collect(),
+            closed: Cell::new(false),
+            matching: RefCell::new(None),
+            apart: !core.shares_all,
+            wire: RefCell::new(Wire::new(core.size)),
+            habit: RefCell::default(),
+            notes: RefCell::default(),
+        }))
+    }
+}
+
+/// A window that has not come to be is forgotten.
+struct Unmade<'w>(&'w WorldCore, u32);
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        self.0.forget_window(WindowKey { world: self.0.id, window: self.1 });
+    }
+}
+
+/// What ranks tell each other of a new window.
+struct Description {
+    len: u64,
+    element: ElementType,
+    made: bool,
+    /// Where its elements begin; 0 where they were not made.
+    base: u64,
+}
+
+impl Description {
+    fn to_bytes(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.len.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
+        let (a, b) = match self.element.kind {
+            ElementKind::Opaque => (0, 0),
+            ElementKind::Scalar(scalar) => (1 + scalar as u8, 0),
+            ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
+        };
+        bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
+        bytes[16..].copy_from_slice(&self.base.to_le_bytes());
+        bytes
+    }
+
+    /// A description, and what follows it: why the part was not made.
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        use fencepost_planner::element::Scalar;
+        let (bytes, refusal) = bytes.split_first_chunk::<24>()?;
+        let kind = match (bytes[12], bytes[13]) {
+            (0, 0) => ElementKind::Opaque,
+            (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
+            (0, _) => return None,
+            (value, index) => ElementKind::ValueAt(
+                *Scalar::ALL.get(value as usize - 1)?,
+                *Scalar::ALL.get(index as usize - 1)?,
+            ),
+        };
+        let description = Self {
+            len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
+            element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
+            made: bytes[14] == 1,
+            base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
+        };
+        Some((description, refusal))
+    }
+}

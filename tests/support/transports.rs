@@ -1,0 +1,22 @@
+//! The transports that whole programs are tested on.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use fencepost::TransportKind;
+use fencepost::transport::SimConfig;
+
+/// Every kind of transport between threads, and simulated links for each of some seeds.
+pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
+    let mut all = vec![
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        TransportKind::TcpThreads,
+        TransportKind::MixedThreads(2),
+    ];
+    all.extend(seeds.into_iter().map(sim));
+    all
+}
+
+/// Simulated links that a seed decides about.
+pub fn sim(seed: u64) -> TransportKind {
+    TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
+}
