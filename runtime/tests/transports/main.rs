@@ -152,7 +152,7 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
                 return;
             }
             let mut shelves: Vec<Shelf> = (0..4).map(|_| Shelf::new()).collect();
-            let mut places = vec![std::ptr::null(); 4];
+            let mut places = [std::ptr::null(); 4];
             // In any order; that of the third frame expects another header, that of the fourth another length.
             for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
                 places[n] = shelves[n].offer(end, peer, 1 + n as u64, header(word), less);
