@@ -14,14 +14,15 @@
 mod support;
 
 use fencepost::transport::SimConfig;
-use fencepost::{Machine, Mode, Options, Placement, TransportKind};
+use fencepost::{Datatype, Machine, Mode, Options, Placement, TransportKind};
+use fencepost_planner::ir::pattern::Local;
 use fencepost_planner::units::Bytes;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::play::{Way, play};
-use support::program::{Program, RawProgram, raw_program};
+use support::program::{Epoch, Program, RawProgram, raw_program};
 
 /// The ways to play `program` on one transport: dynamic and prepared in every mode, and some epochs of each kind.
 fn ways(
@@ -230,4 +231,70 @@ fn hosts_are_even_uneven_and_mixed_up() {
         }
     }
     assert!([even, uneven, mixed_up].iter().all(|&count| count > 400), "{even}, {uneven}, {mixed_up}");
+}
+
+/// The same program of windows `times` as long, where each element was.
+fn magnified(mut program: Program, times: usize) -> Program {
+    let long = |datatype: &Datatype| {
+        Datatype::runs(datatype.run_iter().map(|(at, len)| (at * times as i64, len * times)))
+    };
+    program.lens.iter_mut().flatten().for_each(|len| *len *= times);
+    let operations = program.epochs.iter_mut().flat_map(|epoch| epoch.operations.iter_mut().flatten());
+    for operation in operations {
+        operation.remote = long(&operation.remote);
+        if let Local::Section { datatype, .. } = &mut operation.local {
+            *datatype = long(datatype);
+        }
+    }
+    program
+}
+
+/// Payloads of many packets, some of them of one run of a window, which are read to where they stay.
+#[test]
+fn programs_of_long_runs_do_over_sockets_what_the_reference_does() {
+    const TIMES: usize = 2048; // an element of eight bytes becomes 16 KiB
+    let config = ProptestConfig {
+        cases: (cases() / 100).max(3),
+        max_shrink_iters: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let result = runner.run(&(raw_program(), 1u64..60), |(raw, seed)| {
+        let small = raw.program();
+        let program = magnified(raw.program(), TIMES);
+        let expected = program.reference();
+        let chunk = Some(Bytes(seed << 10));
+        let odd = Options { mode: Mode::ALL[seed as usize % 5], coalesce: seed % 3 > 0, chunk, cap: None };
+        let pairs = (0..program.ranks as u32).map(|rank| rank / 2).collect();
+        let hosts = Placement::Hosts { ranks_each: 2 };
+        for (transport, placement) in
+            [(TransportKind::TcpThreads, Placement::Apart), (TransportKind::MixedThreads(pairs), hosts)]
+        {
+            let prepared = |name: &str, options: &Options| {
+                let compiled = |epoch: &Epoch| {
+                    let patterns = epoch.patterns(&program.windows);
+                    fencepost_planner::compile(&patterns, placement, &Machine::default(), options)
+                        .map(|schedule| Some(Arc::new(schedule)))
+                        .map_err(|error| TestCaseError::fail(format!("{error}\n{small}")))
+                };
+                let prepared = program.epochs.iter().map(compiled).collect::<Result<_, _>>()?;
+                Ok::<_, TestCaseError>(Way { name: name.into(), prepared, ..Way::default() })
+            };
+            let ways = [
+                Way { name: "dynamic".into(), ..Way::default() },
+                prepared("prepared", &Options::default())?,
+                prepared("prepared in an odd way", &odd)?,
+            ];
+            let found = play(&program, &transport, &ways)
+                .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{small}")))?;
+            for (way, found) in ways.iter().zip(&found) {
+                prop_assert!(*found == expected, "{transport:?}, {}, {odd:?}\n{small}", way.name);
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
 }

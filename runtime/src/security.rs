@@ -141,6 +141,8 @@ pub enum Refusal {
     Unlike(String),
     /// It has the secret, and connects to this rank itself: the other connection is used.
     Crossed,
+    /// It has the secret, and takes this rank for dead.
+    GivenUp,
 }
 
 impl fmt::Display for Refusal {
@@ -150,6 +152,7 @@ impl fmt::Display for Refusal {
             Refusal::Unproven => f.write_str("it has not the secret of this job"),
             Refusal::Unlike(how) => write!(f, "it can't work with this rank: {how}"),
             Refusal::Crossed => f.write_str("both connected at once"),
+            Refusal::GivenUp => f.write_str("it has given this rank up before they were connected"),
         }
     }
 }
@@ -165,6 +168,8 @@ pub enum Verdict {
     Crossed,
     /// The two can't work together.
     Unlike,
+    /// The opener was taken for dead before.
+    GivenUp,
 }
 
 /// What a tag says: a key for each, so that none stands for another.
@@ -367,6 +372,7 @@ impl Opener {
         match code {
             [0, ..] => Ok(Opening::Done(Session::new(secret, &self.said, self.peer, true))),
             [1, ..] => Err(Refusal::Crossed),
+            [3, ..] => Err(Refusal::GivenUp),
             _ => Err(Refusal::Unlike(
                 unlike((VERSION, facts(self.me.sealed)), theirs)
                     .unwrap_or_else(|| "their jobs differ in size".into()),

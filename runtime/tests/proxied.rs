@@ -119,8 +119,7 @@ fn world(settings: Settings, plan: &Arc<Plan>) -> Vec<Result<u32, Lost>> {
 }
 
 fn settings(sealed: bool) -> Settings {
-    // Who was given up in its handshake is answered as if connections had crossed, and so tries again after this long.
-    Settings { sealed, handshake: Duration::from_secs(1), ..Settings::default() }
+    Settings { sealed, ..Settings::default() }
 }
 
 /// Bytes of each direction between ranks 0 and 1.

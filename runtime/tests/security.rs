@@ -569,6 +569,69 @@ fn a_connection_that_ends_without_a_goodbye_is_a_death_and_names_the_rank() {
 }
 
 #[test]
+fn a_rank_that_was_given_up_is_told_so_when_it_connects() {
+    let secret = Secret::new().unwrap();
+    let mut fabrics: Vec<Fabric> = (0..2)
+        .map(|rank| {
+            Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, Settings::default()).unwrap()
+        })
+        .collect();
+    let table: Vec<SocketAddr> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
+    fabrics.iter_mut().for_each(|fabric| fabric.table(&table).unwrap());
+    fabrics[0].strike(1, "as a test has it");
+    let mut end = TcpEnd::of_job(&Arc::new(fabrics.pop().unwrap()), 0, 1, 2).unwrap();
+    let lost = poll(&mut end, 0).unwrap_err();
+    assert_eq!(lost.rank, 0);
+    assert!(matches!(&lost.how, Loss::Died(how) if how.contains("given this rank up")), "{lost}");
+}
+
+#[test]
+fn who_claims_to_have_posted_more_than_it_did_is_not_waited_for_after_its_goodbye() {
+    let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (secret, mut ends, table) = ends(2, &[quiet.local_addr().unwrap()], Settings::default());
+    let mut end = ends.remove(0);
+    let mut stream = open(table[0], &secret, 1, 2, 0).expect("it has the secret");
+    let (mut left, mut goodbye) = ([0; 48], [0; 48]);
+    (left[0], left[32], goodbye[0]) = (7, 5, 10); // after five frames
+    stream.write_all(&[left, goodbye].concat()).unwrap();
+    let lost = poll(&mut end, 1).unwrap_err();
+    assert_eq!(lost, Lost { rank: 1, how: Loss::Left(Leave::Finished) });
+}
+
+#[test]
+fn what_is_released_after_leaving_harms_no_other_world() {
+    let mut two = fencepost_runtime::transport::tcp(2).unwrap();
+    let (mut b, mut a) = (two.pop().unwrap(), two.pop().unwrap());
+    let number = a.found(&[0, 1]).unwrap().unwrap();
+    let mut short = a.enter(number, &[0, 1], 0).unwrap();
+    let mut other = b.enter(number, &[0, 1], 1).unwrap();
+    for word in 0..3 {
+        // SAFETY: there is no payload.
+        unsafe { short.post(1, header(word), std::ptr::dangling(), 0) }.unwrap();
+    }
+    let mut pause = Pause::new();
+    while short.released(1) < 3 {
+        if other.lost(0).is_none() && other.poll(0).unwrap().is_some() && other.lost(1).is_none() {
+            other.leave(Leave::Finished);
+        }
+        short.idle(&mut pause); // which leaving ends, too
+    }
+    assert!(short.lost(1).is_some());
+    drop(short);
+    for _ in 0..3 {
+        while other.poll(0).unwrap().is_none() {}
+        other.release(0);
+    }
+    while !pause.lasts() {
+        other.idle(&mut pause);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| talk(&mut a, &[1], 3).unwrap());
+        talk(&mut b, &[0], 3).unwrap();
+    });
+}
+
+#[test]
 fn a_rank_that_is_silent_beyond_the_limit_has_died() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (beat, limit) = (Duration::from_millis(30), Duration::from_millis(150));

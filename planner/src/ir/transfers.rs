@@ -148,6 +148,15 @@ impl Fold {
 }
 
 impl Transfer {
+    /// Whether it is one run of a window that becomes one run of another, with nothing combined: it needs no packing.
+    pub fn is_moved_as_it_is(&self) -> bool {
+        let run = |side: &Side| side.window().is_some_and(|(_, datatype)| datatype.as_run().is_some());
+        !matches!(self.kind, Kind::Accumulate(_))
+            && self.folds.is_empty()
+            && run(&self.source)
+            && run(&self.target)
+    }
+
     /// How many elements.
     pub fn size(&self) -> usize {
         self.target.size()

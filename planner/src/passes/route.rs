@@ -30,6 +30,10 @@ use crate::options::Options;
 use crate::table::Table;
 use std::collections::BTreeSet;
 
+/// Over a network, one run that stays one is cut only beyond so many bytes, which may leave at once: neither end has
+/// anything to do for one piece while another travels.
+const WHOLE: u64 = 2 << 20;
+
 /// See the [module](self).
 pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -> Routed<'p> {
     let Messages { patterns, placement, peers, links } = messages;
@@ -269,10 +273,12 @@ impl Routes<'_> {
         for (transfer, &direct) in transfers.iter().zip(direct) {
             if direct { copied.push(transfer.clone()) } else { packed.push(transfer.clone()) }
         }
-        let automatic: u64 =
-            packed.iter().filter(|t| self.options.asked(t.asked) == Mode::Auto).map(Transfer::bytes).sum();
+        let automatic = || packed.iter().filter(|t| self.options.asked(t.asked) == Mode::Auto);
+        let bytes: u64 = automatic().map(Transfer::bytes).sum();
+        let whole =
+            !shared && bytes <= WHOLE && packed.len() == 1 && automatic().all(Transfer::is_moved_as_it_is);
         let automatic =
-            if self.machine.pieces_pay(shared, automatic) { Mode::Pipelined } else { Mode::Aggregated };
+            if !whole && self.machine.pieces_pay(shared, bytes) { Mode::Pipelined } else { Mode::Aggregated };
         let mode = |transfer: &Transfer| match self.options.asked(transfer.asked) {
             _ if own => Mode::Aggregated,
             Mode::Auto => automatic,

@@ -1,5 +1,6 @@
 //! Binding: a program's words become this rank's peers, buffers and parts, once.
 
+use super::offers::{Offer, offers};
 use crate::fence::Call;
 use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
 use crate::window::WindowCore;
@@ -22,6 +23,8 @@ pub(crate) struct Executable {
     /// What instructions refer to by number.
     pub(super) buffers: Vec<Bound>,
     pub(super) steps: Vec<Step>,
+    /// Where payloads may be put as they come.
+    pub(super) offers: Vec<Offer>,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
     /// Ranks that may touch this rank's windows in this run and have not said that they are done.
@@ -126,10 +129,9 @@ impl Executable {
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
         let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
-        let steps = unpacked(steps, |buffer: usize| {
-            let peer = buffers[buffer].peer;
-            peer != rank && !world.endpoint.borrow().reaches(peer)
-        });
+        let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
+        let steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
+        let offers = offers(rank, &steps, far);
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
@@ -142,6 +144,7 @@ impl Executable {
             rank,
             buffers,
             steps,
+            offers,
             open: (0..world.size).map(|_| None).collect(),
             exposed,
             touches,
@@ -160,6 +163,7 @@ impl Executable {
         assert_eq!(program.pattern, *self.pattern(), "other calls");
         let resolve = Resolve { rank: self.rank, ranks: world.size as u32, schedule, program };
         (self.buffers, self.steps) = (resolve.buffers(world)?, resolve.steps(&self.starts)?);
+        self.offers = Vec::new();
         Ok(())
     }
 

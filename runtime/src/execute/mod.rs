@@ -8,6 +8,7 @@
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
 
 mod bind;
+mod offers;
 
 pub(crate) use bind::{Executable, takes_slice};
 
@@ -23,6 +24,7 @@ use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Class, Error, State};
+use offers::Offer;
 
 /// A run that can't go on.
 enum Stop {
@@ -48,7 +50,12 @@ impl Executable {
         let result = if self.touches && !endpoint.touching(true) {
             Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
         } else {
-            self.steps(world, endpoint, (windows, call), word, rest)
+            let offers = std::mem::take(&mut self.offers);
+            let offered = Offered { endpoint: &mut *endpoint, offers: &offers };
+            let result = self.steps(world, offered.endpoint, (windows, call), (word, rest), &offers);
+            drop(offered);
+            self.offers = offers;
+            result
         };
         if self.touches {
             endpoint.touching(false);
@@ -68,12 +75,25 @@ impl Executable {
         world: &WorldCore,
         endpoint: &mut Endpoint,
         (windows, call): (&[&WindowCore], &Call),
-        word: u64,
-        rest: u32,
+        (word, rest): (u64, u32),
+        offers: &[Offer],
     ) -> Result<(), Stop> {
         let head = |kind: u32| header(word, kind, rest);
         self.exposed.clear();
+        let mut offered = 0;
         for at in 0..self.steps.len() {
+            while let Some(Offer { peer, ahead, window, bytes, .. }) =
+                offers.get(offered).filter(|offer| offer.before == at)
+            {
+                // SAFETY: as many bytes lie there, as for unpacking. Neither this program touches them before it unpacks
+                // this frame, nor anybody else, as it exposes nothing; and they are there until the offer is withdrawn,
+                // which it is before this run is over.
+                unsafe {
+                    let to = windows[*window].region.base().add(bytes.start);
+                    endpoint.offer(*peer, *ahead, head(kind::PAYLOAD), to, bytes.len());
+                }
+                offered += 1;
+            }
             match &self.steps[at] {
                 Step::Expose(peer) => {
                     self.exposed.push(*peer);
@@ -243,6 +263,18 @@ impl Executable {
     }
 }
 
+/// Takes back what was offered, however a run ends.
+struct Offered<'e> {
+    endpoint: &'e mut Endpoint,
+    offers: &'e [Offer],
+}
+
+impl Drop for Offered<'_> {
+    fn drop(&mut self) {
+        self.offers.iter().for_each(|offer| self.endpoint.withdraw(offer.peer));
+    }
+}
+
 /// Wait for something of `peer`, and notice when it is elsewhere and will not send it.
 fn wait_for<'w, R>(
     endpoint: &mut Endpoint,
@@ -342,7 +374,10 @@ unsafe fn unpack(
     match to {
         Where::Window(owner, window, datatype) => {
             let base = base(windows, *owner, *window);
+            let stays =
+                |start: i64| base.wrapping_offset(start as isize * size as isize).cast_const() == from;
             match op {
+                None if datatype.as_run().is_some_and(|run| stays(run.start)) => {} // it was offered this place
                 // SAFETY: the caller's.
                 None => unsafe { kernel::unpack(from, base, datatype, size) },
                 // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.

@@ -124,6 +124,16 @@ impl Transport for Endpoint {
     }
 
     #[inline]
+    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+        // SAFETY: the caller's promise is the same.
+        each!(self, end => unsafe { end.offer(from, ahead, header, to, len) });
+    }
+
+    fn withdraw(&mut self, from: usize) {
+        each!(self, end => end.withdraw(from));
+    }
+
+    #[inline]
     fn release(&mut self, from: usize) {
         each!(self, end => end.release(from))
     }

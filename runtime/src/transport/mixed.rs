@@ -291,6 +291,17 @@ impl Transport for MixedEnd {
         }
     }
 
+    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+        if self.seats.near[from].is_none() {
+            // SAFETY: the caller's promise is the same.
+            unsafe { self.far.offer(from, ahead, header, to, len) };
+        }
+    }
+
+    fn withdraw(&mut self, from: usize) {
+        self.far.withdraw(from);
+    }
+
     #[inline]
     fn release(&mut self, from: usize) {
         match self.seats.near[from] {

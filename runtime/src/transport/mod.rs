@@ -120,7 +120,8 @@ pub struct Header {
 pub struct Frame {
     /// What it says.
     pub header: Header,
-    /// Its first byte; where the sender's memory is not reached, it lies on a multiple of 16.
+    /// Its first byte; where the sender's memory is not reached, it lies on a multiple of 16, or in the place that was
+    /// [offered](Transport::offer).
     pub payload: *const u8,
     /// How many bytes.
     pub len: usize,
@@ -295,6 +296,22 @@ pub trait Transport {
     /// # Errors
     /// There is none, and there can't come one: `from` left, or the world was ended.
     fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost>;
+
+    /// The payload of the frame from `from` that comes after `ahead` others which I have not released may be put here as
+    /// it comes, if it has this header and is `len` bytes long; [`poll`](Self::poll) then gives it here. A transport need
+    /// not: it has always done so before the frame is polled, or does not any more.
+    ///
+    /// # Safety
+    /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released, and nobody else touches
+    /// them until it is polled; or until places of `from` are [withdrawn](Self::withdraw), or this end is dropped.
+    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+        let _ = (from, ahead, header, to, len);
+    }
+
+    /// Places that I have offered for frames from `from` are not touched any more; what has come to them is copied.
+    fn withdraw(&mut self, from: usize) {
+        let _ = from;
+    }
 
     /// I have done with the frame that [`poll`](Self::poll) gave me from `from`.
     ///

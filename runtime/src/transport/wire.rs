@@ -100,12 +100,36 @@ pub(super) enum Item {
     Agree(u64),
 }
 
-/// A payload, on a multiple of 16.
+/// A payload, on a multiple of 16, or in the place that was offered for it.
 #[derive(Default)]
 pub(super) struct Body {
     /// Room, all of it initialised.
     units: Vec<u128>,
     len: usize,
+    /// It is read to there instead.
+    place: Option<Place>,
+}
+
+/// Memory that somebody offers for a payload.
+pub(super) struct Place {
+    to: *mut u8,
+    len: usize,
+}
+
+// SAFETY: who makes a place promises that nobody else touches that memory meanwhile, in whichever thread this is used.
+unsafe impl Send for Place {}
+
+impl Place {
+    /// # Safety
+    /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else touches them, until
+    /// the place, or the body that was read to it, is dropped, recycled, or moved out of it.
+    pub(super) unsafe fn new(to: *mut u8, len: usize) -> Self {
+        Self { to, len }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
 }
 
 /// Why bytes are not what a rank would send.
@@ -132,7 +156,7 @@ impl Body {
     }
 
     pub(super) fn as_ptr(&self) -> *const u8 {
-        self.units.as_ptr().cast()
+        self.place.as_ref().map_or(self.units.as_ptr().cast(), |place| place.to)
     }
 
     /// What a payload that did not travel would be.
@@ -143,11 +167,28 @@ impl Body {
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.units)[..self.len]
+        match &self.place {
+            // SAFETY: as `Place::new` says; no more has come than there is room for.
+            Some(place) => unsafe { std::slice::from_raw_parts(place.to, self.len) },
+            None => &bytemuck::cast_slice(&self.units)[..self.len],
+        }
+    }
+
+    /// Move what has come out of the place that was offered for it.
+    pub(super) fn move_out(&mut self) {
+        if self.place.is_some() {
+            let mut own = Self { units: std::mem::take(&mut self.units), ..Self::default() };
+            own.fill(&mut self.bytes(), self.len);
+            *self = own;
+        }
     }
 
     /// Room for the next bytes of a payload of `whole`.
     fn room(&mut self, whole: usize) -> &mut [u8] {
+        if let Some(place) = &mut self.place {
+            // SAFETY: as `Place::new` says; its length is that of the whole, of which so much has come.
+            return unsafe { std::slice::from_raw_parts_mut(place.to.add(self.len), place.len - self.len) };
+        }
         let end = self.len + (whole - self.len).min(STEP);
         if self.units.len() * 16 < end {
             self.units.resize(end.div_ceil(16), 0);
@@ -325,6 +366,28 @@ fn cut(text: &str) -> &str {
     &text[..(0..=TEXT.min(text.len())).rev().find(fits).unwrap_or(0)]
 }
 
+/// Who gets what is read.
+pub(super) trait Intake {
+    /// The head of a frame of this channel has come: where its payload is to be read to, if not to memory of its own.
+    fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place>;
+
+    /// An item of this channel is complete.
+    fn take(&mut self, channel: u64, item: Item);
+}
+
+/// Offers no places.
+struct Plain<F>(F);
+
+impl<F: FnMut(u64, Item)> Intake for Plain<F> {
+    fn place(&mut self, _channel: u64, _header: Header, _len: usize) -> Option<Place> {
+        None
+    }
+
+    fn take(&mut self, channel: u64, item: Item) {
+        self.0(channel, item);
+    }
+}
+
 /// Reads items from pieces.
 #[derive(Default)]
 pub(super) struct Decoder {
@@ -335,6 +398,8 @@ pub(super) struct Decoder {
     body: Body,
     /// Bodies of frames that were released, to be filled again.
     spare: Vec<Body>,
+    /// Items that were complete so far.
+    items: u64,
 }
 
 struct Head([u8; HEAD]);
@@ -347,7 +412,12 @@ impl Default for Head {
 
 impl Decoder {
     /// Read one piece; `take` gets the channel of each item that it completes, and the item.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut take: impl FnMut(u64, Item)) -> Result<(), Garbled> {
+    pub(super) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), Garbled> {
+        self.feed_to(bytes, &mut Plain(take))
+    }
+
+    /// The same, for one who may offer places for payloads.
+    pub(super) fn feed_to(&mut self, mut bytes: &[u8], intake: &mut impl Intake) -> Result<(), Garbled> {
         loop {
             if self.have < HEAD {
                 let n = bytes.len().min(HEAD - self.have);
@@ -358,13 +428,18 @@ impl Decoder {
                     return Ok(());
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
+                if self.head.is_frame() {
+                    let place = intake.place(self.head.u64(16), self.head.header(), self.whole);
+                    self.body.place = place.filter(|place| place.len == self.whole);
+                }
             }
             self.body.fill(&mut bytes, self.whole);
             if self.body.len < self.whole {
                 return Ok(());
             }
             self.have = 0;
-            take(self.head.u64(16), self.item());
+            self.items += 1;
+            intake.take(self.head.u64(16), self.item());
             if bytes.is_empty() {
                 return Ok(());
             }
@@ -384,9 +459,40 @@ impl Decoder {
 
     /// Give back the body of a frame.
     pub(super) fn recycle(&mut self, mut body: Body) {
+        (body.len, body.place) = (0, None);
         if self.spare.len() < SPARE {
-            body.len = 0;
             self.spare.push(body);
+        }
+    }
+
+    /// Read to this place what is half here, if it is a frame of this channel with this header; else gives it back.
+    pub(super) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
+        let head = &self.head;
+        let fits = self.have == HEAD
+            && (head.is_frame(), head.u64(16), head.header()) == (true, channel, header)
+            && self.whole == place.len
+            && self.body.place.is_none();
+        if !fits {
+            return Some(place);
+        }
+        let come = self.body.bytes();
+        // SAFETY: as `Place::new` says; no more has come than the whole, and it lies in an allocation of its own.
+        unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), place.to, come.len()) };
+        self.body.place = Some(place);
+        None
+    }
+
+    /// Which item is half here, if it is a payload of which so many bytes are missing and that has no place: who needs it
+    /// may offer one before it is read.
+    pub(super) fn unplaced(&self, bytes: usize) -> Option<u64> {
+        let long = self.have == HEAD && self.whole - self.body.len >= bytes;
+        (long && self.body.place.is_none()).then_some(self.items)
+    }
+
+    /// Read a frame of this channel that is half here to memory of its own.
+    pub(super) fn move_out(&mut self, channel: u64) {
+        if self.have == HEAD && self.head.u64(16) == channel {
+            self.body.move_out();
         }
     }
 
@@ -398,9 +504,9 @@ impl Decoder {
     /// The item that is complete.
     fn item(&mut self) -> Item {
         let head = &self.head;
-        let header = Header { word: head.u64(24), kind: head.u32(4), extra: head.u32(8) };
+        let header = head.header();
         let more = head.u64(32);
-        if head.u32(0) == TAG_FRAME {
+        if head.is_frame() {
             let spare = self.spare();
             return Item::Frame(header, std::mem::replace(&mut self.body, spare));
         }
@@ -451,6 +557,14 @@ impl Head {
 
     fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+
+    fn is_frame(&self) -> bool {
+        self.u32(0) == TAG_FRAME
+    }
+
+    fn header(&self) -> Header {
+        Header { word: self.u64(24), kind: self.u32(4), extra: self.u32(8) }
     }
 
     /// The length of the body, where the head is one that a rank would send.
@@ -586,6 +700,74 @@ mod tests {
                 if at == bytes.len() { break }
             }
             prop_assert_eq!(got, expected);
+        }
+
+        #[test]
+        fn payloads_are_read_to_places_that_fit_and_may_be_moved_out_at_any_byte(
+            frames in proptest::collection::vec((1usize..200, 0u8..4), 1..8),
+            cuts in proptest::collection::vec(1usize..150, 1..20),
+            out_at in 0usize..40,
+        ) {
+            let mut bytes = Vec::new();
+            let payload = |i: usize, len: usize| -> Vec<u8> { (0..len).map(|b| (7 * b + i) as u8).collect() };
+            for (i, &(len, _)) in frames.iter().enumerate() {
+                let header = Header { word: i as u64, kind: 1, extra: 0 };
+                Pen(&mut bytes, CHANNEL).frame(header, &payload(i, len));
+                Pen(&mut bytes, CHANNEL).settle(i as u64);
+            }
+            // Places side by side, some of them too long or too short by one.
+            let mut memory = vec![0xee_u8; 202 * frames.len()];
+            let start = memory.as_mut_ptr();
+            struct Places<'a> { start: *mut u8, frames: &'a [(usize, u8)], got: Vec<Body> }
+            impl Intake for Places<'_> {
+                fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place> {
+                    assert_eq!(channel, CHANNEL);
+                    let i = header.word as usize;
+                    assert_eq!(len, self.frames[i].0);
+                    let len = (len + 1).checked_sub(usize::from(self.frames[i].1))?;
+                    // SAFETY: one of the places below, which nobody touches until all is read.
+                    Some(unsafe { Place::new(self.start.add(202 * i), len) })
+                }
+                fn take(&mut self, _channel: u64, item: Item) {
+                    if let Item::Frame(_, body) = item {
+                        self.got.push(body);
+                    }
+                }
+            }
+            let mut places = Places { start, frames: &frames, got: Vec::new() };
+            let (mut decoder, mut at, mut moved) = (Decoder::default(), 0, None);
+            for (n, cut) in cuts.iter().cycle().enumerate() {
+                let end = bytes.len().min(at + cut);
+                let room = decoder.room();
+                let read = if n % 3 == 0 { room.len().min(end - at) } else { 0 };
+                room[..read].copy_from_slice(&bytes[at..at + read]);
+                decoder.filled(read);
+                decoder.feed_to(&bytes[at + read..end], &mut places).unwrap();
+                at = end;
+                if n == out_at {
+                    decoder.move_out(CHANNEL ^ 1); // another one's
+                    decoder.move_out(CHANNEL);
+                    places.got.iter_mut().for_each(Body::move_out);
+                    moved = Some(places.got.len());
+                }
+                if at == bytes.len() { break }
+            }
+            prop_assert_eq!(places.got.len(), frames.len());
+            for (i, (body, &(len, fits))) in places.got.iter().zip(&frames).enumerate() {
+                prop_assert_eq!(body.bytes(), payload(i, len));
+                let there = body.as_ptr() == start.wrapping_add(202 * i).cast_const();
+                // The one that was half here when places were withdrawn may be either.
+                match moved {
+                    Some(moved) if i < moved => prop_assert!(!there),
+                    Some(moved) if i == moved => {}
+                    _ => prop_assert_eq!(there, fits == 1),
+                }
+            }
+            drop(places);
+            for (place, &(len, fits)) in memory.chunks(202).zip(&frames) {
+                let used = if fits == 1 { len } else { 0 };
+                prop_assert!(place[used..].iter().all(|&byte| byte == 0xee), "written beside a place");
+            }
         }
 
         #[test]

@@ -93,6 +93,157 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multipl
     }
 }
 
+/// So long that it comes in several pieces.
+static LONG: [u8; 300_000] = {
+    let mut long = [0; 300_000];
+    let mut i = 0;
+    while i < long.len() {
+        long[i] = (i * 7 % 249 + i / 1000 % 3) as u8;
+        i += 1;
+    }
+    long
+};
+
+/// Memory of this rank, as far as others may write to it only between offering and withdrawing.
+struct Shelf(Vec<u8>);
+
+impl Shelf {
+    const UNTOUCHED: u8 = 250; // of which there is none in LONG
+
+    fn new() -> Self {
+        Self(vec![Self::UNTOUCHED; LONG.len() + 16])
+    }
+
+    /// Offer all but eight bytes on either side; gives where.
+    fn offer(
+        &mut self,
+        end: &mut Endpoint,
+        from: usize,
+        ahead: u64,
+        header: Header,
+        less: usize,
+    ) -> *const u8 {
+        let to = self.0.as_mut_ptr().wrapping_add(8);
+        // SAFETY: there are as many bytes, which the tests touch after the frame was released or the place withdrawn.
+        unsafe { end.offer(from, ahead, header, to, LONG.len() - less) };
+        to
+    }
+
+    /// Whether nothing was written beside the place, nor to it, if it was not `used`.
+    fn is_kept(&self, used: bool) -> bool {
+        let (before, rest) = self.0.split_at(8);
+        let (place, after) = rest.split_at(LONG.len());
+        let whole = |bytes: &[u8]| bytes.iter().all(|&byte| byte == Self::UNTOUCHED);
+        whole(before) && whole(after) && (if used { place == LONG } else { whole(place) })
+    }
+}
+
+#[test]
+fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                exchange(end, 0).unwrap(); // all is offered
+                post(end, peer, header(0), piece(0, 1, 5)).unwrap();
+                for word in 1..=4 {
+                    post(end, peer, header(word), &LONG).unwrap();
+                }
+                return;
+            }
+            let mut shelves: Vec<Shelf> = (0..4).map(|_| Shelf::new()).collect();
+            let mut places = [std::ptr::null(); 4];
+            // In any order; that of the third frame expects another header, that of the fourth another length.
+            for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
+                places[n] = shelves[n].offer(end, peer, 1 + n as u64, header(word), less);
+            }
+            exchange(end, 0).unwrap();
+            take(end, peer).unwrap();
+            for n in 0..4 {
+                let frame = poll(end, peer).unwrap();
+                assert!(frame.header == header(1 + n as u64) && bytes(&frame) == LONG, "{name}, frame {n}");
+                let far = name == "tcp" || name == "mixed [1, 1]";
+                let there = frame.payload == places[n];
+                assert_eq!(there, far && n < 2, "{name}, frame {n}: where it came to");
+                end.release(peer);
+                assert!(shelves[n].is_kept(there), "{name}, frame {n}");
+            }
+            end.withdraw(peer);
+        });
+    }
+}
+
+#[test]
+fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewhere() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                exchange(end, 0).unwrap();
+                for word in 0..3 {
+                    post(end, peer, header(word), &LONG).unwrap();
+                }
+                return;
+            }
+            let mut shelves: Vec<Shelf> = (0..3).map(|_| Shelf::new()).collect();
+            for (n, shelf) in shelves.iter_mut().enumerate() {
+                shelf.offer(end, peer, n as u64, header(n as u64), 0);
+            }
+            exchange(end, 0).unwrap();
+            poll(end, peer).unwrap();
+            end.withdraw(peer); // when the first has come, and of the others who knows how much
+            for mut shelf in shelves {
+                shelf.0.fill(Shelf::UNTOUCHED);
+                let frame = poll(end, peer).unwrap();
+                assert!(bytes(&frame) == LONG, "{name}");
+                assert!(shelf.is_kept(false), "{name}");
+                end.release(peer);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_place_that_is_offered_too_late_is_not_touched() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                for word in [0, 0, 1] {
+                    post(end, peer, header(word), &LONG).unwrap();
+                }
+                exchange(end, 0).unwrap();
+                return;
+            }
+            exchange(end, 0).unwrap(); // all has come
+            let mut shelf = Shelf::new();
+            for _ in 0..3 {
+                shelf.offer(end, peer, 0, header(0), 0);
+                shelf.offer(end, peer, 0, header(0), 0);
+                assert!(take(end, peer).unwrap().1 == LONG, "{name}");
+            }
+            assert!(shelf.is_kept(false), "{name}");
+        });
+    }
+}
+
+#[test]
+fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
+    for (_, ends) in transports(2) {
+        let mut ends = ends;
+        let mut shelf = Shelf::new();
+        shelf.offer(&mut ends[1], 0, 0, header(0), 0);
+        drop(ends.pop());
+        let end = &mut ends[0];
+        let ended = wait(end, |end| {
+            post(end, 1, header(0), &LONG)?;
+            end.poll(1)
+        });
+        assert!(ended.is_err_and(|lost| lost.rank == 1));
+        assert!(shelf.is_kept(false));
+    }
+}
+
 #[test]
 fn letters_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
     for size in 1..=8 {

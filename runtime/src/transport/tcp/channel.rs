@@ -6,9 +6,10 @@
 //! a pair at most. Everything else travels at once, past frames that wait; what must not be seen before them carries their
 //! number.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use super::super::wire::{Body, HEAD, Item, Pen};
+use super::super::wire::{Body, HEAD, Item, Pen, Place};
 use super::super::{Cause, Header, Leave, Letter, Loss, Lost};
 
 /// Bytes of frames that may be on their way to one who does not look, for each pair of ranks.
@@ -43,10 +44,23 @@ pub(super) struct Pair {
     pub(super) outbound: Outbound,
 }
 
+/// When the sender of a frame should hear that it was released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Due {
+    /// As soon as this rank waits for anything: its credit runs out.
+    Now,
+    /// When this rank has waited a little: what it will say to it may come first.
+    Soon,
+    /// With what is said next.
+    Later,
+}
+
 /// What has come from it.
 #[derive(Default)]
 pub(super) struct Inbound {
     pub(super) frames: VecDeque<(Header, Body)>,
+    /// Places that are offered for payloads: by the number of the frame, and with what its head must say.
+    places: VecDeque<(u64, Header, Place)>,
     /// How many frames have come.
     pub(super) arrived: u64,
     /// How many it has posted, as far as it said.
@@ -214,13 +228,63 @@ impl Channel {
 }
 
 impl Inbound {
-    /// The oldest frame is done with: gives its body, and whether the sender should hear of it at once.
-    pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, bool)> {
+    /// The oldest frame is done with: gives its body, and when the sender should hear of it.
+    pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, Due)> {
         let (_, body) = self.frames.pop_front()?;
         self.releases += 1;
+        self.drop_places(self.releases);
         self.taken += cost(body.len());
-        let due = self.taken + WINDOW > self.limit() + WINDOW / 2;
-        Some((body, due || std::mem::replace(&mut outbound.silent, true)))
+        let silent = std::mem::replace(&mut outbound.silent, true);
+        let due = if self.taken + WINDOW / 2 > self.limit() {
+            Due::Now
+        } else if silent {
+            Due::Soon
+        } else {
+            Due::Later
+        };
+        Some((body, due))
+    }
+
+    /// A place for the payload of the frame that comes after so many that are not released, if it has this header. The
+    /// next to be complete may be half here: then `adopt` takes the place, or gives it back.
+    pub(super) fn offer(
+        &mut self,
+        ahead: u64,
+        header: Header,
+        place: Place,
+        adopt: impl FnOnce(Place) -> Option<Place>,
+    ) {
+        let frame = self.releases + ahead;
+        let place = match frame.cmp(&self.arrived) {
+            Ordering::Less => None,
+            Ordering::Equal => adopt(place),
+            Ordering::Greater => Some(place),
+        };
+        if let Some(place) = place {
+            let at = self.places.partition_point(|(other, ..)| *other < frame);
+            self.places.insert(at, (frame, header, place));
+        }
+    }
+
+    /// The place that is offered for the frame that comes now.
+    pub(super) fn place(&mut self, header: Header, len: usize) -> Option<Place> {
+        self.drop_places(self.arrived);
+        let (frame, expected, place) = self.places.front()?;
+        let fits = *frame == self.arrived && *expected == header && place.len() == len;
+        if fits { self.places.pop_front().map(|(.., place)| place) } else { None }
+    }
+
+    #[inline]
+    fn drop_places(&mut self, before: u64) {
+        while self.places.front().is_some_and(|(frame, ..)| *frame < before) {
+            self.places.pop_front();
+        }
+    }
+
+    /// Places that were offered are not touched any more: what has come to them is moved out.
+    pub(super) fn withdraw(&mut self) {
+        self.places.clear();
+        self.frames.iter_mut().for_each(|(_, body)| body.move_out());
     }
 
     fn limit(&self) -> u64 {
@@ -298,7 +362,7 @@ impl Outbound {
             && self.wanted <= self.limit()
         {
             let least = self.sent + frame.len() as u64;
-            self.wanted = self.bytes.min(self.limit() + WINDOW).max(least);
+            self.wanted = self.bytes.min(self.limit().saturating_add(WINDOW)).max(least);
             Pen(out, number).want(self.wanted);
         }
         out.len() > before

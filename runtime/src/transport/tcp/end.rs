@@ -6,6 +6,7 @@ use std::sync::{Arc, MutexGuard};
 use super::super::bell::{Pause, ROUND, Rhythm};
 use super::super::meter::Meter;
 use super::super::waiting::Waits;
+use super::super::wire::Place;
 use super::super::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Number, Transport};
 use super::core::Core;
 use super::fabric::{Fabric, Shared};
@@ -250,6 +251,17 @@ impl Transport for TcpEnd {
             let (header, body) = core.channels.get(&number)?.pairs[of].inbound.frames.front()?;
             Some(Frame { header: *header, payload: body.as_ptr(), len: body.len() })
         })
+    }
+
+    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+        // SAFETY: the caller promises the same until `release` or `withdraw`, or until this end is dropped: then the
+        // body is recycled, moved out, or dropped.
+        let place = unsafe { Place::new(to, len) };
+        self.core().offer(self.number, self.of(from), ahead, header, place);
+    }
+
+    fn withdraw(&mut self, from: usize) {
+        self.core().withdraw(self.number, self.of(from));
     }
 
     fn release(&mut self, from: usize) {

@@ -21,7 +21,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::waiting::Table;
 use super::Settings;
-use super::core::{Core, Source};
+use super::core::Core;
+use super::turns::{Source, Stream};
 use crate::security::{Identity, Secret};
 
 /// How often the thread looks whether the rank was here.
@@ -114,7 +115,7 @@ impl Shared {
 }
 
 /// Wait until one of these can be served.
-fn wait(bell: &Bell, sources: Vec<(Source, super::core::Stream, PollFlags)>, limit: Duration) -> Vec<Source> {
+fn wait(bell: &Bell, sources: Vec<(Source, Stream, PollFlags)>, limit: Duration) -> Vec<Source> {
     let mut fds = vec![PollFd::new(&bell.hear, PollFlags::IN)];
     fds.extend(sources.iter().map(|(_, stream, flags)| PollFd::new(stream, *flags)));
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };

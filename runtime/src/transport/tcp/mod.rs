@@ -14,13 +14,17 @@
 //!   is a death; so is silence beyond a limit, as everybody sends a beat now and then.
 
 mod channel;
+mod connecting;
 mod core;
 mod end;
 mod fabric;
 #[doc(hidden)]
 pub mod fuzz;
+mod losses;
 mod peer;
 mod probes;
+mod sayings;
+mod turns;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use super::super::wire::{Body, Decoder, Item, Pen};
+use super::super::Header;
+use super::super::wire::{Body, Decoder, Intake, Pen, Place};
 use crate::security::{Opener, Seal, Session};
 
 /// Bytes at most of one record that carries a tag.
@@ -234,9 +235,10 @@ impl Peer {
 }
 
 impl Link {
-    /// Read what has come; `take` gets each item and its channel.
-    pub(super) fn look(&mut self, scratch: &mut [u8], mut take: impl FnMut(u64, Item)) -> Looked {
+    /// Read what has come; but where a long payload begins for which there is no place yet, the next look goes on.
+    pub(super) fn look(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> Looked {
         let mut looked = 0;
+        let half_here = self.decoder.unplaced(0);
         loop {
             // Where big payloads come, little is read beside them, so that they are read to where they stay.
             let scratch = if self.big { &mut scratch[..BESIDE] } else { &mut *scratch };
@@ -257,11 +259,11 @@ impl Link {
             };
             looked += n;
             let fed = match &mut self.sealed {
-                Some(sealed) => sealed.open(&scratch[..n], &mut self.decoder, &mut take),
+                Some(sealed) => sealed.open(&scratch[..n], &mut self.decoder, intake),
                 None => {
                     self.decoder.filled(n.min(in_place));
                     let rest = &scratch[..n.saturating_sub(in_place)];
-                    self.decoder.feed(rest, &mut take).map_err(|garbled| garbled.to_string())
+                    self.decoder.feed_to(rest, intake).map_err(|garbled| garbled.to_string())
                 }
             };
             if let Err(what) = fed {
@@ -271,11 +273,22 @@ impl Link {
                 let big = self.decoder.room().len() >= BIG;
                 self.big = big || self.big && (in_place > 0 || n < offered);
             }
-            if n < offered || looked > LOOK {
+            let unplaced = self.decoder.unplaced(BIG);
+            if n < offered || looked > LOOK || unplaced.is_some() && unplaced != half_here {
                 break;
             }
         }
         if looked > 0 { Looked::Something } else { Looked::Nothing }
+    }
+
+    /// A place for a payload of this channel, which may be half here; gives it back if it is not.
+    pub(super) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
+        self.decoder.adopt(channel, header, place)
+    }
+
+    /// Places that were offered in this channel are not touched any more.
+    pub(super) fn move_out(&mut self, channel: u64) {
+        self.decoder.move_out(channel);
     }
 
     /// Give back the body of a frame.
@@ -285,12 +298,7 @@ impl Link {
 }
 
 impl Sealed {
-    fn open(
-        &mut self,
-        bytes: &[u8],
-        decoder: &mut Decoder,
-        mut take: impl FnMut(u64, Item),
-    ) -> Result<(), String> {
+    fn open(&mut self, bytes: &[u8], decoder: &mut Decoder, intake: &mut impl Intake) -> Result<(), String> {
         self.got.extend_from_slice(bytes);
         let mut at = 0;
         while let Some((head, rest)) = self.got[at..].split_first_chunk::<LENGTH>() {
@@ -304,7 +312,7 @@ impl Sealed {
             if !self.seals[1].is(record, *tag) {
                 return Err("it sent a record with a wrong tag".into());
             }
-            decoder.feed(record, &mut take).map_err(|garbled| garbled.to_string())?;
+            decoder.feed_to(record, intake).map_err(|garbled| garbled.to_string())?;
             at += LENGTH + len + Seal::TAG;
         }
         self.got.drain(..at);
