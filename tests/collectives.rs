@@ -1,11 +1,13 @@
 //! Collectives on every transport, against plain loops over what every rank gives.
 
+#[path = "support/ends.rs"]
+mod ends;
 #[path = "support/transports.rs"]
 mod transports;
 
+use ends::ends;
 use fencepost::transport::{Lose, SimConfig};
 use fencepost::{Class, Element, Error, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
-use std::sync::Mutex;
 use transports::transports;
 
 #[test]
@@ -520,18 +522,15 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
         for size in [2, 3, 5] {
             for len in [1, 3000] {
                 for (what, call) in DIFFERENT {
-                    let errors = Mutex::new(Vec::new());
-                    let result = ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+                    let ends = ends(&ranks(size).transport(transport.clone()), &[], |world| {
                         call(world, len)?;
                         if world.rank() == 1 {
                             return Err(Error::new(Class::Other, "enough"));
                         }
-                        let error = call(world, len).expect_err("rank 1 has left");
-                        errors.lock().unwrap().push((error.class(), error.to_string()));
-                        Err(error)
+                        Err(call(world, len).expect_err("rank 1 has left"))
                     });
-                    assert!(result.is_err());
-                    for (class, text) in errors.into_inner().unwrap() {
+                    for (rank, end) in ends.into_iter().enumerate().filter(|(rank, _)| *rank != 1) {
+                        let (class, text) = end.unwrap_or_else(|| panic!("{what}: rank {rank} was not told"));
                         assert_eq!(class, Class::ProcFailed, "{what}: {text}");
                         assert!(text.contains("rank 1"), "{what}: {text}");
                     }
@@ -550,7 +549,7 @@ fn a_rank_that_is_cut_off_half_way_hangs_nobody_and_spoils_nothing() {
         for after in 0..60 {
             let lose = Some(Lose { rank: 1, after });
             let config = SimConfig { seed: after, lose, ..SimConfig::default() };
-            let _ = ranks(3).transport(TransportKind::Sim(config)).run::<(), ()>(|world| {
+            ends(&ranks(3).transport(TransportKind::Sim(config)), &[], |world| {
                 let me = world.rank();
                 for _ in 0..4 {
                     let mut sum = given::<i64>(me, len);

@@ -1,6 +1,10 @@
 //! Bad input and ranks that leave: each a clear error with MPI's class, nothing lost, nothing hung, and no timeout anywhere.
 
-use fencepost::transport::SimConfig;
+#[path = "support/ends.rs"]
+mod ends;
+
+use ends::ends;
+use fencepost::transport::{Fault, Mishap, SimConfig};
 use fencepost::{Class, Error, Op, Ranks, Result, State, TransportKind, World, ranks};
 use std::sync::Mutex;
 
@@ -17,20 +21,6 @@ fn worlds(size: usize) -> Vec<Ranks> {
     .into_iter()
     .map(|t| ranks(size).transport(t))
     .collect()
-}
-
-/// Run `program` and give back what each rank's fences said, `[rank]`.
-fn outcomes(world: &Ranks, program: impl Fn(&World) -> Result<()> + Sync) -> Vec<Option<(Class, String)>> {
-    let said = Mutex::new(Vec::new());
-    let _ = world.run::<(), ()>(|world| {
-        let result = program(world);
-        let said_here = result.as_ref().err().map(|error| (error.class(), error.to_string()));
-        said.lock().unwrap().push((world.rank(), said_here));
-        result
-    });
-    let mut said = said.into_inner().unwrap();
-    said.sort_by_key(|(rank, _)| *rank);
-    said.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 #[test]
@@ -50,6 +40,15 @@ fn what_one_rank_can_see_is_an_error_at_the_call_and_no_part_of_the_epoch() -> R
             assert_eq!(class(u.accumulate([1.0], Op::Bxor).to(1, 0)), Class::Op);
             assert_eq!(class(u.accumulate(&[1.0, 2.0], Op::MinLoc).to(1, 0)), Class::Op);
             assert_eq!(u.fetch(7, 0..1).expect_err("no rank 7").class(), Class::Rank);
+            for at in [4, usize::MAX - 1, usize::MAX] {
+                let error = u.fetch(1, at).expect_err("past the window");
+                assert_eq!(error.class(), Class::Disp, "{error}");
+                assert!(error.message().contains(&at.to_string()), "{error}");
+                let mut buffer = [0.0; 2];
+                let result = u.epoch(|epoch| epoch.get_into(&mut buffer).from(1, at));
+                assert_eq!(class(result), Class::Disp);
+                assert_eq!(u.fetch(None, at)?.len(), 1);
+            }
             // To nobody, and of nothing, wherever it points.
             u.put([1.0]).to(None, 99)?;
             u.put(&[] as &[f64]).to(1, 99..99)?;
@@ -116,7 +115,7 @@ fn swapped_windows_on_one_rank_are_rma_sync_on_all_naming_both() -> Result<()> {
 #[test]
 fn ranks_in_different_calls_are_told_of_both() {
     for world in worlds(2) {
-        let said = outcomes(&world, |world| {
+        let said = ends(&world, &[], |world| {
             let mut u = world.window::<u8>(1)?;
             if world.rank() == 0 { u.fence() } else { world.barrier() }
         });
@@ -125,7 +124,7 @@ fn ranks_in_different_calls_are_told_of_both() {
             assert_eq!(*class, Class::RmaSync);
             assert!(text.contains("fence") && text.contains("barrier"), "{text}");
         }
-        let said = outcomes(&world, |world| {
+        let said = ends(&world, &[], |world| {
             if world.rank() == 0 { world.window::<u8>(1).map(drop) } else { world.window::<u16>(1).map(drop) }
         });
         assert!(said.iter().all(|outcome| matches!(outcome, Some((Class::Type, _)))), "{said:?}");
@@ -145,13 +144,13 @@ fn leave_by_panic(_: &World) -> Result<()> {
 #[test]
 fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
     for world in worlds(4) {
-        for (leave, names) in [
-            (leave_by_error as fn(&World) -> Result<()>, "rank 2"),
-            (leave_by_return, "rank 2"),
-            (leave_by_panic, "rank 2"),
+        for (leave, panics) in [
+            (leave_by_error as fn(&World) -> Result<()>, &[][..]),
+            (leave_by_return, &[]),
+            (leave_by_panic, &[2]),
         ] {
             for epochs in [0, 1, 2] {
-                let said = outcomes(&world, |world| {
+                let said = ends(&world, panics, |world| {
                     let mut u = world.window::<u32>(1)?;
                     for _ in 0..epochs {
                         u.put([1]).to((world.rank() + 1) % 4, 0)?;
@@ -175,13 +174,50 @@ fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
                         && (*class != Class::Other)
                     {
                         assert_eq!(*class, Class::ProcFailed, "rank {rank}: {text}");
-                        assert!(text.contains(names), "rank {rank}: {text}");
+                        assert!(text.contains("rank 2"), "rank {rank}: {text}");
+                        assert_eq!(text.contains("panicked"), panics == [2], "rank {rank}: {text}");
                     }
                 }
                 let told = said.iter().flatten().filter(|(class, _)| *class == Class::ProcFailed).count();
                 assert_eq!(told, 3, "{said:?}");
             }
         }
+    }
+}
+
+/// Both ranks' epochs fail, and one rank is lost while they tell each other why: the other keeps its own error, and its
+/// world has ended.
+#[test]
+fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
+    for mishap in [Mishap::Drop, Mishap::HalfOpen, Mishap::Crash] {
+        let mut lost = 0;
+        for point in 0.. {
+            let fault = Fault::new(1, point, mishap);
+            let config = SimConfig { seed: point, fault: Some(fault.clone()), ..SimConfig::default() };
+            let seen = Mutex::new(false);
+            ends(&ranks(2).transport(TransportKind::Sim(config)), &[], |world| {
+                let mut u = world.window::<u64>(1)?;
+                let own = u.epoch(|_| Err::<(), _>(Error::new(Class::Other, "enough")));
+                let own = own.expect_err("both fail");
+                let ended = world.rank() == 0 && own.class() == Class::Other && own.world_ended();
+                if ended {
+                    *seen.lock().unwrap() = true;
+                    // At once: nothing is asked of anybody.
+                    let meter = world.meter();
+                    for error in [world.barrier(), u.put([1]).to(0, 0)].map(Result::unwrap_err) {
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert!(error.to_string().contains("rank 1"), "{error}");
+                    }
+                    assert_eq!(world.meter(), meter);
+                }
+                Err(own)
+            });
+            lost += u32::from(seen.into_inner().unwrap());
+            if !fault.happened() {
+                break;
+            }
+        }
+        assert!(lost > 0, "{mishap:?}: nobody was lost while explaining");
     }
 }
 

@@ -1,15 +1,16 @@
 //! Ranks that are not in step: apart as far as their neighbours let them, in different supersteps, with swapped windows,
 //! gone early; and values that are leaked on the way. Never wrong bits, never a hang, never without bound.
 
+#[path = "support/ends.rs"]
+mod ends;
 #[path = "support/transports.rs"]
 mod transports;
 
+use ends::ends;
 use fencepost::{
-    Block, Class, Error, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks,
-    superstep,
+    Block, Class, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use std::hint::black_box;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transports::{sim, transports};
 
@@ -222,23 +223,6 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
     }
 }
 
-/// What each rank's program ended with.
-fn ends(
-    transport: &TransportKind,
-    size: usize,
-    program: impl Fn(&World) -> Result<()> + Sync,
-) -> Vec<Option<Error>> {
-    let ends: Vec<Mutex<Option<Error>>> = (0..size).map(|_| Mutex::new(None)).collect();
-    let _ = ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
-        let result = program(world);
-        if let Err(error) = &result {
-            *ends[world.rank()].lock().unwrap() = Some(Error::new(error.class(), error.to_string()));
-        }
-        result
-    });
-    ends.into_iter().map(|end| end.into_inner().unwrap()).collect()
-}
-
 /// Each rank of three puts to both others: nobody leaves it without having heard of all.
 #[superstep(prepared = Around)]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
@@ -321,7 +305,7 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
     for (transport, (what, of_one, of_others, both)) in
         seeds.flat_map(|transport| DIFFERENT.map(|differing| (transport.clone(), differing)))
     {
-        let told = ends(&transport, RANKS, |world| {
+        let told = ends(&ranks(RANKS).transport(transport.clone()), &[], |world| {
             let mut all = All::new(world)?;
             // Some that go well, so that ranks are not in step when they come to the one that does not.
             for step in 0..4 {
@@ -342,9 +326,9 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
             result.and_then(|()| world.barrier())
         });
         for error in told {
-            let error = error.expect("every rank is told");
-            assert_eq!(error.class(), Class::RmaSync, "{what} on {transport:?}: {error}");
-            let named = both.iter().all(|one| error.message().contains(one));
+            let (class, error) = error.expect("every rank is told");
+            assert_eq!(class, Class::RmaSync, "{what} on {transport:?}: {error}");
+            let named = both.iter().all(|one| error.contains(one));
             assert!(named, "{what} on {transport:?}: {error}: names {both:?}");
         }
     }
@@ -360,7 +344,7 @@ fn one_rank_of_a_chain_that_swaps_its_windows_is_found_out() {
         let swapper = 1 + seed as usize % (RANKS - 1);
         for transport in [sim(seed), TransportKind::Local] {
             let gone_on: Vec<AtomicU64> = (0..RANKS).map(|_| AtomicU64::new(0)).collect();
-            let told = ends(&transport, RANKS, |world| {
+            let told = ends(&ranks(RANKS).transport(transport.clone()), &[], |world| {
                 let rank = world.rank();
                 let mut shift = shift::prepare(world)?;
                 let (mut u, mut v) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
@@ -384,10 +368,11 @@ fn one_rank_of_a_chain_that_swaps_its_windows_is_found_out() {
                 result
             });
             for (rank, error) in told.into_iter().enumerate() {
-                let error = error.unwrap_or_else(|| panic!("rank {rank} was told nothing: {transport:?}"));
-                assert_eq!(error.class(), Class::RmaSync, "{transport:?}: {error}");
+                let (class, error) =
+                    error.unwrap_or_else(|| panic!("rank {rank} was told nothing: {transport:?}"));
+                assert_eq!(class, Class::RmaSync, "{transport:?}: {error}");
                 let both = ["of window 0", "of window 1"];
-                assert!(both.iter().all(|one| error.message().contains(one)), "{transport:?}: {error}");
+                assert!(both.iter().all(|one| error.contains(one)), "{transport:?}: {error}");
                 let ahead = gone_on[rank].load(Ordering::SeqCst).saturating_sub(SWAP);
                 assert!(ahead <= 2 * RANKS as u64, "rank {rank} went on {ahead} steps");
             }

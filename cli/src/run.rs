@@ -29,7 +29,7 @@ pub struct Run {
     /// The address or interface to listen at [default: loopback; on hosts, the address of the host's name]
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// End the job, with exit code 124, when it takes longer: 90s, 15m, 2h
+    /// End the job, with exit code 124, when it takes longer: 90s, 15m, 2h (0: never)
     #[arg(long, value_name = "TIME", value_parser = job::duration)]
     timeout: Option<Duration>,
     /// A variable for the ranks: NAME=VALUE, or NAME for the value it has here
@@ -120,6 +120,12 @@ impl Run {
         let (program, arguments) =
             self.program.split_first().ok_or_else(|| "a program is missing".to_owned())?;
         let hosts = self.placed()?;
+        let ranks: u64 = hosts.iter().map(|host| u64::from(host.ranks)).sum();
+        if ranks > u64::from(job::RANKS_MAX) {
+            return Err(
+                format!("{ranks} ranks are asked for, and a job has {} at most", job::RANKS_MAX).into()
+            );
+        }
         let several = hosts.len() > 1;
         let chosen = match (several, hosts.iter().any(|host| host.ranks > 1)) {
             (false, _) => Reach::Shm,
@@ -143,7 +149,7 @@ impl Run {
             reach,
             hosts,
             fencepost,
-            timeout: self.timeout.or(settings.timeout),
+            timeout: self.timeout.or(settings.timeout).filter(|time| !time.is_zero()),
             grace: settings.grace,
             limits: settings.limits,
             sealed: settings.sealed,

@@ -198,7 +198,11 @@ impl Place {
     /// The place as a datatype of `count` elements, where it does not say itself how many.
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
-            Place::At(at) => Datatype::run(at..at.saturating_add(count)),
+            // Past all windows are as many elements as anywhere.
+            Place::At(at) => {
+                let at = at.min(usize::MAX - count);
+                Datatype::run(at..at + count)
+            }
             Place::Run(run) => Datatype::run(run),
             Place::Type(datatype) => datatype,
         }

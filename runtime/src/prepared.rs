@@ -304,6 +304,12 @@ impl Ready {
             executable.local_mut(number, asked.slice.len()).copy_from_slice(asked.slice);
         } else if let Some(landing) = asked.landing {
             let bytes = asked.remote.size() * window.element.size as usize;
+            if let Landing::Ticket(slot) = &landing
+                && !slot.reserve(bytes)
+            {
+                let message = format!("there is no memory for the {bytes} bytes of this ticket");
+                return Err(window.error(Class::NoMem, message, site));
+            }
             self.landings.borrow_mut().push((number, landing, bytes));
         }
         self.calls.set(ordinal + 1);

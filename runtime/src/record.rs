@@ -186,8 +186,7 @@ impl<T: Element> Recorder<T> {
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
         let site = Location::caller();
-        let place: Place = place.into();
-        let remote = place.datatype(1);
+        let remote = place.into().datatype(1);
         let ticket = Ticket::new(remote.size());
         self.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)

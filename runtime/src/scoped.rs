@@ -47,9 +47,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         let Some(target) = target else { return Ok(()) };
         let core = self.epoch.window.core();
         core.world.alive()?;
-        let remote = place.datatype(self.into.len());
-        core.sizes(self.into.len(), remote.size(), site)?;
-        core.check(target, &remote, site)?;
+        let remote = core.place(target, place, self.into.len(), site)?;
         if core.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";

@@ -14,20 +14,36 @@ pub struct Ticket<T> {
     element: PhantomData<T>,
 }
 
-/// Where the bytes of a ticket arrive.
+/// Where the bytes of a ticket arrive. It has room for them before its fence begins.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Slot(Rc<RefCell<Option<Vec<u8>>>>);
+pub(crate) struct Slot(Rc<RefCell<Arrival>>);
+
+#[derive(Debug, Default)]
+struct Arrival {
+    bytes: Vec<u8>,
+    arrived: bool,
+}
 
 impl Slot {
-    pub(crate) fn fill(&self, bytes: &[u8]) {
-        *self.0.borrow_mut() = Some(bytes.to_vec());
+    /// Make room for `len` bytes; whether there is.
+    #[must_use]
+    pub(crate) fn reserve(&self, len: usize) -> bool {
+        self.0.borrow_mut().bytes.try_reserve_exact(len).is_ok()
     }
 
-    /// Fill it with `len` bytes that `write` puts where it is told.
+    /// Fill it with these, for which there is room.
+    pub(crate) fn fill(&self, bytes: &[u8]) {
+        let slot = &mut *self.0.borrow_mut();
+        slot.bytes.extend_from_slice(bytes);
+        slot.arrived = true;
+    }
+
+    /// Fill it with `len` bytes, for which there is room, that `write` puts where it is told.
     pub(crate) fn fill_with(&self, len: usize, write: impl FnOnce(*mut u8)) {
-        let mut bytes = vec![0; len];
-        write(bytes.as_mut_ptr());
-        *self.0.borrow_mut() = Some(bytes);
+        let slot = &mut *self.0.borrow_mut();
+        slot.bytes.resize(len, 0);
+        write(slot.bytes.as_mut_ptr());
+        slot.arrived = true;
     }
 }
 
@@ -51,19 +67,17 @@ impl<T: Element> Ticket<T> {
     }
 
     /// The elements, once the fence of the window has returned `Ok`; the ticket itself before that, or where the
-    /// epoch failed.
+    /// epoch failed, or where there is no memory for them.
     pub fn take(self) -> Result<Vec<T>, Self> {
         if self.len == 0 {
             return Ok(Vec::new());
         }
-        let bytes = self.slot.0.borrow_mut().take();
-        match bytes {
-            Some(bytes) => {
-                let mut elements = vec![T::zeroed(); self.len];
-                bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
-                Ok(elements)
-            }
-            None => Err(self),
+        let mut elements = Vec::new();
+        if !self.slot.0.borrow().arrived || elements.try_reserve_exact(self.len).is_err() {
+            return Err(self);
         }
+        elements.resize(self.len, T::zeroed());
+        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&self.slot.0.borrow().bytes);
+        Ok(elements)
     }
 }

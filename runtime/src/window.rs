@@ -201,10 +201,11 @@ impl<T: Element> Window<T> {
         Get::new(self, into)
     }
 
-    /// Get elements of a target into a ticket, which holds them after the fence.
+    /// Get elements of a target into a ticket, which holds them after the fence: those of a range or a datatype, or the one
+    /// at a displacement.
     ///
     /// # Errors
-    /// As [`Put::to`]; a fetch must say how many elements: give a range or a datatype.
+    /// As [`Put::to`]; `NO_MEM` for more elements of nobody than there is memory for (of a rank, the fence says so).
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
         self.core.handler.tell(self.fetched(target.into(), place.into(), Location::caller()))
@@ -216,7 +217,7 @@ impl<T: Element> Window<T> {
         place: Place,
         site: &'static Location<'static>,
     ) -> Result<Ticket<T>> {
-        let remote = place.datatype(1);
+        let remote = place.clone().datatype(1);
         let ticket = Ticket::new(remote.size());
         if !self.core.short.get() {
             let landing = Landing::Ticket(ticket.slot());
@@ -224,17 +225,15 @@ impl<T: Element> Window<T> {
             return Ok(ticket);
         }
         let Some(target) = target else {
-            let mut bytes = Vec::new();
             let len = remote.size().checked_mul(size_of::<T>());
-            let Some(len) = len.filter(|&len| bytes.try_reserve_exact(len).is_ok()) else {
+            let Some(len) = len.filter(|&len| ticket.slot().reserve(len)) else {
                 let message = format!("there is no memory for {} elements", remote.size());
-                return Err(self.core.error(Class::Size, message, site));
+                return Err(self.core.error(Class::NoMem, message, site));
             };
-            bytes.resize(len, 0);
-            ticket.slot().fill(&bytes);
+            ticket.slot().fill_with(len, |_| ());
             return Ok(ticket);
         };
-        self.core.check(target, &remote, site)?;
+        let remote = self.core.place(target, place, remote.size(), site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
         self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
@@ -248,6 +247,8 @@ impl<T: Element> Window<T> {
     ///
     /// # Errors
     /// `RMA_SYNC` where ranks fence different windows or are in different supersteps (nothing is applied, and the world goes on);
+    /// `NO_MEM` where there is no memory for what this rank puts or gets, and `RMA_SYNC` on the others then (the same); or where
+    /// it has to stage what others put, and can't (the world has ended);
     /// `PROC_FAILED` where a rank has left or died (the world has ended). Operations that were pending are gone.
     ///
     /// # Cost

@@ -56,6 +56,19 @@ pub fn signals() {
 pub fn timeout() {
     let ended = run(&["-n", "2", "--timeout", "1s"], &["spin"]).end();
     ended.expect(124).says("longer than its time");
+    run(&["-n", "2", "--timeout", "0"], &["well"]).end().expect(0);
+}
+
+pub fn late() {
+    for transport in BOTH {
+        let file = std::env::temp_dir().join(format!("fencepost-late-{}-{transport}", std::process::id()));
+        let options = ["-n", "2", "--transport", transport, "--timeout", "2s"];
+        let limits = [("FENCEPOST_SILENCE", "300ms"), ("FENCEPOST_HEARTBEAT", "100ms")];
+        let ended = run_with(&options, &["late", &file.display().to_string()], &limits).end();
+        std::fs::remove_file(&file).expect("one has joined");
+        ended.expect(124).says("has not joined the job, 0.3 s after others");
+        assert_eq!(ended.err.matches("has not joined").count(), 1, "{ended:#?}");
+    }
 }
 
 pub fn continued() {
@@ -74,6 +87,21 @@ pub fn continued() {
         let ended = job.end();
         assert_eq!(ended.expect(0).out, "done\n".repeat(3));
     }
+}
+
+/// Rank 0 writes more than any pipe holds, and then asks the launcher to end, whose output nobody reads meanwhile.
+pub fn unread() {
+    for transport in BOTH {
+        let options = ["-n", "2", "--transport", transport, "--tag-output"];
+        let job = run_with(&options, &["flood", "400000", "end"], &[("FENCEPOST_GRACE", "1s")]);
+        await_end(&process(&job.pid().as_raw_nonzero().to_string()));
+        let ended = job.end();
+        ended.expect(143);
+        assert!(ended.out.lines().all(|line| line.starts_with('[')) && !ended.out.is_empty());
+    }
+    // Who reads at last finds all of it, and the code that the ranks gave.
+    let ended = run(&["-n", "2", "--tag-output"], &["flood", "3000000", "well"]).end();
+    assert_eq!(ended.expect(0).out.len(), 2 * (3_000_000 / 1024) * 1028);
 }
 
 pub fn orphans() {

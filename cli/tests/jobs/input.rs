@@ -19,6 +19,9 @@ pub fn refusals() {
         (&["run", "-n", "0", "true"], 2, "--ranks"),
         (&["run", "--transport", "pigeon", "true"], 2, "`shm` or `tcp`"),
         (&["run", "--timeout", "soon", "true"], 2, "250ms"),
+        (&["run", "--timeout", "10000000000000000000", "true"], 2, "30 years"),
+        (&["run", "-n", "4294967295", "true"], 2, "262144 at most"),
+        (&["run", "--hosts", "a=::1:4294967295", "--remote-command", "false", "true"], 2, "262144 at most"),
         (&["run", "--hosts", "a,,b", "true"], 2, "is no host"),
         (&["run", "--hostfile", "/no/such/file", "true"], 2, "/no/such/file"),
         (&["run", "-n", "3", "--hosts", "localhost:2", "true"], 2, "3 ranks do not fit"),
@@ -58,6 +61,8 @@ pub fn refusals() {
     }
     let ended = start(FENCEPOST, &["run", "true"], &[("FENCEPOST_SILENCE", "soon")]).end();
     ended.expect(2).says("FENCEPOST_SILENCE");
+    let ended = start(FENCEPOST, &["run", "true"], &[("FENCEPOST_HEARTBEAT", "10000000000000000000")]).end();
+    ended.expect(2).says("FENCEPOST_HEARTBEAT");
     let help = start(FENCEPOST, &["run", "--help"], &[]).end();
     for text in ["124", "127", "Examples:", "--remote-command"] {
         assert!(help.expect(0).out.contains(text), "{text}");
@@ -76,6 +81,12 @@ pub fn broken_pipes() {
         let status = Command::new(FENCEPOST).args(words).stdout(write).status().expect("it runs");
         assert!(status.success(), "{words:?}: {status}");
     }
+    // A disk that is full is something else.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+    let full =
+        Command::new(FENCEPOST).args(run).stdout(full).stderr(Stdio::piped()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&full.stderr);
+    assert!(full.status.code() == Some(125) && said.contains("could be handed on"), "{full:?}");
 }
 
 /// A host that is told of another version, or of another program than it has.

@@ -15,6 +15,8 @@ pub fn main(words: &[String]) -> ExitCode {
         ["ask", ranks] => world(number(ranks), |_| Ok(())),
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
+        ["late", file] => late(file),
+        ["flood", bytes, then] => flood(number(bytes), then),
         ["windows", count] => windows(number(count)),
         ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
@@ -112,6 +114,30 @@ fn sleepy() -> Result<()> {
         say("done");
         Ok(())
     })
+}
+
+/// Who makes the file joins; the others never do.
+fn late(file: &str) -> Result<()> {
+    if std::fs::File::create_new(file).is_ok() {
+        return world(size(), |_| Ok(()));
+    }
+    loop {
+        rustix::event::poll(&mut [], None).expect("poll");
+    }
+}
+
+/// Writes so many bytes in lines, and ends well; or rank 0 ends the launcher then.
+fn flood(bytes: usize, then: &str) -> Result<()> {
+    let rank = world(size(), |world| Ok(world.rank()))?;
+    let line = "x".repeat(1023);
+    (0..bytes / 1024).for_each(|_| say(&line));
+    if then == "well" {
+        return Ok(());
+    }
+    if rank == 0 {
+        kill_process(getppid().expect("a launcher"), Signal::TERM).expect("it is there");
+    }
+    spin()
 }
 
 fn windows(count: usize) -> Result<()> {

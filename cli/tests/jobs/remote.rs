@@ -1,6 +1,8 @@
 //! Jobs on several hosts: other loopback addresses, and network namespaces where this machine allows them.
 
 use crate::launched::{await_end, process, run, run_with};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
 /// Two hosts that are this machine, behind a remote command that only runs what it is given.
@@ -35,6 +37,44 @@ pub fn lost() {
     let told =
         ended.out.lines().filter(|line| line.starts_with("error") && line.contains("lost with its host"));
     assert_eq!(told.count(), 2, "{ended:#?}");
+}
+
+/// Much more than is kept on the way.
+pub fn floods() {
+    let options = [&HOSTS[..], &["--tag-output"]].concat();
+    let ended = run(&options, &["flood", "4000000", "well"]).end();
+    assert_eq!(ended.expect(0).out.len(), 4 * (4_000_000 / 1024) * 1028);
+}
+
+/// A script that is a remote command, gone when this is dropped.
+struct Script(String);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fencepost-{name}-{}", std::process::id()));
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file.write(true).create_new(true).mode(0o700).open(&path).expect("a file");
+        file.write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).expect("written");
+        Self(path.display().to_string())
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).expect("it is there");
+    }
+}
+
+pub fn deaf() {
+    // It never says a word, and does not go when it is asked to.
+    let silent = Script::new("silent", "trap '' TERM; while :; do sleep 60; done");
+    let options = ["--hosts", "a=::1", "--remote-command", &silent.0, "--timeout", "500ms"];
+    let ended = run_with(&options, &["well"], &[("FENCEPOST_GRACE", "100ms")]).end();
+    ended.expect(124).says("longer than its time");
+    // It says that it has nothing to say, and stays.
+    let mute = Script::new("mute", "trap '' TERM; exec >&-; while :; do sleep 60; done");
+    let ended = run(&["--hosts", "a=::1", "--remote-command", &mute.0], &["well"]).end();
+    ended.expect(125).says("did not end when it was to");
 }
 
 /// Runs a command of the system's; whether that went well.

@@ -99,7 +99,7 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
         return Ok(list);
     }
     if count.saturating_mul(list.len()) > MOST_PIECES {
-        return Err(too_many());
+        return Err(too_many(MOST_PIECES));
     }
     let copies = (0..count as i64).flat_map(|i| {
         list.iter().map(move |piece| Piece { offset: piece.offset + i * stride, ..piece.clone() })
@@ -108,8 +108,13 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
 }
 
 /// The canonical form of a list of sound pieces within the limits.
-pub(super) fn fold(mut list: Vec<Piece>) -> Result<Vec<Piece>> {
-    let most = list.len() + MOST_PIECES;
+pub(super) fn fold(list: Vec<Piece>) -> Result<Vec<Piece>> {
+    fold_within(list, MOST_PIECES)
+}
+
+/// As [`fold`], of a list that may be written out to `more` pieces more than it has.
+pub(super) fn fold_within(mut list: Vec<Piece>, more: usize) -> Result<Vec<Piece>> {
+    let most = list.len() + more;
     let mut pass = 0;
     while list.len() > 1 && list.iter().any(|piece| piece.dims.len() + 1 >= pass) {
         list = fold_once(list, pass, most)?;
@@ -171,7 +176,7 @@ fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
             continue;
         }
         if out.len() > most {
-            return Err(too_many());
+            return Err(too_many(most));
         }
         if out.last().is_some_and(|last| last.dims.len() > pass)
             && let Some(whole) = out.pop()
@@ -247,9 +252,10 @@ pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece
     Piece { offset, dims, run }
 }
 
-pub(super) fn too_many() -> Error {
+/// A datatype would be written out to more pieces than `most`.
+pub(super) fn too_many(most: usize) -> Error {
     Error::new(
         Class::Type,
-        format!("a datatype of more than {MOST_PIECES} pieces that do not repeat: describe it in parts"),
+        format!("a datatype of more than {most} pieces that do not repeat: describe it in parts"),
     )
 }

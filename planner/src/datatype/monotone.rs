@@ -52,7 +52,7 @@ fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype
     let mut first = 0;
     let mut parts = Vec::new();
     for piece in target.pieces() {
-        let part = origin.slice(first, piece.size());
+        let part = origin.slice(first, piece.size()).ok()?;
         first += piece.size();
         let [from] = part.pieces() else { return None };
         parts.push(by_dimensions(from, piece)?);
@@ -129,14 +129,14 @@ fn common(origin: &Piece, target: &Piece) -> Option<Vec<Both>> {
 /// By writing out all that is contiguous on both sides.
 fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
     if origin.run_count().saturating_add(target.run_count()) > MOST_PIECES {
-        return Err(too_many());
+        return Err(too_many(MOST_PIECES));
     }
     let mut list: Vec<(i64, i64, usize)> = pairs(origin, target).collect();
     list.sort_by_key(|&(_, target, _)| target);
     if list.windows(2).any(|pair| pair[0].1 + pair[0].2 as i64 > pair[1].1) {
         // Runs overlap: element by element.
         if target.size() > MOST_PIECES {
-            return Err(too_many());
+            return Err(too_many(MOST_PIECES));
         }
         let mut elements: Vec<(i64, i64, usize)> = pairs(origin, target)
             .flat_map(|(origin, target, len)| (0..len as i64).map(move |i| (origin + i, target + i, 1)))

@@ -1,20 +1,26 @@
 //! A part of a typemap.
 
-use super::canonical::{fold, part};
+use super::canonical::{fold_within, part};
 use super::form::{Datatype, Piece};
 use crate::error::Result;
+
+/// A part may have so many pieces more than the whole has.
+const MOST_MORE: usize = 1 << 20;
 
 impl Datatype {
     /// Elements `first..first + count` of the typemap, in its order; what lies past its end is left out.
     ///
+    /// # Errors
+    /// The part has no short form, though the whole has (rows that pair up in another way once the first element is gone),
+    /// and more than 2^20 pieces more than it: class `Type`.
+    ///
     /// # Cost
     /// Follows the pieces, not the elements.
-    #[must_use]
-    pub fn slice(&self, first: usize, count: usize) -> Datatype {
+    pub fn slice(&self, first: usize, count: usize) -> Result<Datatype> {
         let first = first.min(self.size());
         let count = count.min(self.size() - first);
         if count == self.size() {
-            return self.clone();
+            return Ok(self.clone());
         }
         let (mut first, mut count) = (first, count);
         let mut list = Vec::new();
@@ -32,11 +38,7 @@ impl Datatype {
             first = 0;
             count -= here;
         }
-        // Splitting a piece gives few more than it had; only a list at its very limit could not be split.
-        match fold(list) {
-            Ok(list) => Datatype::from_canonical(list),
-            Err(error) => panic!("{error}"),
-        }
+        fold_within(list, MOST_MORE).map(Datatype::from_canonical)
     }
 }
 
@@ -55,7 +57,7 @@ impl Datatype {
             return Ok(places.shift(run.start));
         }
         if let (true, Some(run)) = (inside, places.as_run()) {
-            return Ok(self.slice(run.start as usize, (run.end - run.start) as usize));
+            return self.slice(run.start as usize, (run.end - run.start) as usize);
         }
         let mut begins = Vec::new();
         let mut at = 0;

@@ -2,6 +2,7 @@
 
 use crate::datatype::Datatype;
 use crate::element::ElementType;
+use crate::error::Result;
 use crate::ids::{Delta, LinkId, OperationId, WindowId};
 use crate::ir::pattern::{Kind, Mode, Patterns};
 use crate::ir::peers::Peers;
@@ -81,16 +82,18 @@ impl Side {
     }
 
     /// Elements `first..first + count` of it.
-    #[must_use]
-    pub fn slice(&self, first: usize, count: usize) -> Self {
-        match self {
+    ///
+    /// # Errors
+    /// As [`Datatype::slice`].
+    pub fn slice(&self, first: usize, count: usize) -> Result<Self> {
+        Ok(match self {
             Side::Window { window, datatype } => {
-                Side::Window { window: *window, datatype: datatype.slice(first, count) }
+                Side::Window { window: *window, datatype: datatype.slice(first, count)? }
             }
             Side::Operation { operation, first: from, .. } => {
                 Side::Operation { operation: *operation, first: from + first, count }
             }
-        }
+        })
     }
 
     /// The window and its elements, if it is one.
@@ -116,10 +119,10 @@ impl Side {
 
 impl Fold {
     /// What of it goes to elements `first..first + count`, as of a transfer that begins there.
-    fn slice(&self, first: usize, count: usize) -> Vec<Fold> {
+    fn slice(&self, first: usize, count: usize) -> Result<Vec<Fold>> {
         let (low, high) = (first as i64, (first + count) as i64);
         if low <= self.into.low() && self.into.high() <= high {
-            return vec![Fold { source: self.source.clone(), into: self.into.shift(-low) }];
+            return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low) }]);
         }
         // Successive places of the source whose elements go there.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
@@ -137,8 +140,9 @@ impl Fold {
             }
             at += run;
         }
-        let fold =
-            |(begin, len, runs)| Fold { source: self.source.slice(begin, len), into: Datatype::runs(runs) };
+        let fold = |(begin, len, runs)| {
+            Ok(Fold { source: self.source.slice(begin, len)?, into: Datatype::try_runs(runs)? })
+        };
         folds.into_iter().map(fold).collect()
     }
 }
@@ -155,14 +159,16 @@ impl Transfer {
     }
 
     /// Elements `first..first + count` of it.
-    #[must_use]
-    pub fn slice(&self, first: usize, count: usize) -> Self {
-        Self {
-            source: self.source.slice(first, count),
-            target: self.target.slice(first, count),
-            folds: self.folds.iter().flat_map(|fold| fold.slice(first, count)).collect(),
-            ..self.clone()
+    ///
+    /// # Errors
+    /// As [`Datatype::slice`].
+    pub fn slice(&self, first: usize, count: usize) -> Result<Self> {
+        let mut folds = Vec::new();
+        for fold in &self.folds {
+            folds.extend(fold.slice(first, count)?);
         }
+        let (source, target) = (self.source.slice(first, count)?, self.target.slice(first, count)?);
+        Ok(Self { source, target, folds, ..self.clone() })
     }
 
     /// Whether it answers a get: it lands before any put is applied.

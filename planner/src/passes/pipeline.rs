@@ -6,15 +6,18 @@
 //! ```
 //!
 //! **Requires** nothing. **Ensures** a frame is cut at elements; it holds at least one, and beyond that at most the
-//! model's chunk, if it is pipelined; in a frame each transfer begins at a multiple of the largest
+//! model's chunk, if it is pipelined, unless it holds one transfer and nothing else, which would not have a short form in
+//! parts; in a frame each transfer begins at a multiple of the largest
 //! power of two, up to 16, that its elements' size is a multiple of. **Cost** follows the frames and, for each, the
 //! pieces of the datatypes cut.
 
+use crate::error::Result;
 use crate::ids::LinkId;
 use crate::ir::chunks::{Chunk, Chunks, Cut};
 use crate::ir::pattern::Mode;
 use crate::ir::rounds::Rounds;
 use crate::ir::routed::{Message, Ways};
+use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
@@ -48,26 +51,53 @@ fn cut(ways: Ways, shared: bool, machine: &Machine, options: &Options) -> Cut {
 }
 
 fn frames_of(message: Message, index: usize, limit: u64, frames: &mut Vec<Chunk>) {
-    let empty =
-        || Chunk { message: index, mode: message.mode, transfers: Vec::new(), at: Vec::new(), bytes: 0 };
-    let mut frame = empty();
+    let empty = Chunk { message: index, mode: message.mode, transfers: Vec::new(), at: Vec::new(), bytes: 0 };
+    let mut frame = empty.clone();
     for transfer in message.transfers {
-        let (size, mut first) = (u64::from(transfer.element.size), 0);
-        let align = 1 << size.trailing_zeros().min(4);
-        while first < transfer.size() {
-            let at = frame.bytes.next_multiple_of(align);
-            let room = limit.saturating_sub(at) / size;
-            if room == 0 && !frame.transfers.is_empty() {
-                frames.push(std::mem::replace(&mut frame, empty()));
-                continue;
-            }
-            let count = (transfer.size() - first).min(usize::try_from(room.max(1)).unwrap_or(usize::MAX));
-            frame.at.push(at);
-            frame.bytes = at + count as u64 * size;
-            let whole = count == transfer.size();
-            frame.transfers.push(if whole { transfer.clone() } else { transfer.slice(first, count) });
-            first += count;
+        let (begun, kept, bytes) = (frames.len(), frame.transfers.len(), frame.bytes);
+        if lay_out(&transfer, limit, &empty, &mut frame, frames).is_ok() {
+            continue;
         }
+        // It has no short form in parts: what was laid out of it is taken back, and it has a frame of its own.
+        frames.push(frame);
+        frames.truncate(begun + 1);
+        frame = frames.pop().unwrap_or_else(|| empty.clone());
+        frame.transfers.truncate(kept);
+        frame.at.truncate(kept);
+        frame.bytes = bytes;
+        if kept > 0 {
+            frames.push(std::mem::replace(&mut frame, empty.clone()));
+        }
+        frame.bytes = transfer.bytes();
+        frame.at.push(0);
+        frame.transfers.push(transfer);
     }
     frames.push(frame);
+}
+
+/// Put `transfer` into `frame`, as much of it as there is room for, and the rest into new ones.
+fn lay_out(
+    transfer: &Transfer,
+    limit: u64,
+    empty: &Chunk,
+    frame: &mut Chunk,
+    frames: &mut Vec<Chunk>,
+) -> Result<()> {
+    let (size, mut first) = (u64::from(transfer.element.size), 0);
+    let align = 1 << size.trailing_zeros().min(4);
+    while first < transfer.size() {
+        let at = frame.bytes.next_multiple_of(align);
+        let room = limit.saturating_sub(at) / size;
+        if room == 0 && !frame.transfers.is_empty() {
+            frames.push(std::mem::replace(frame, empty.clone()));
+            continue;
+        }
+        let count = (transfer.size() - first).min(usize::try_from(room.max(1)).unwrap_or(usize::MAX));
+        let whole = count == transfer.size();
+        frame.transfers.push(if whole { transfer.clone() } else { transfer.slice(first, count)? });
+        frame.at.push(at);
+        frame.bytes = at + count as u64 * size;
+        first += count;
+    }
+    Ok(())
 }

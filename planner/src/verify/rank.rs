@@ -15,6 +15,7 @@ use super::program::owner;
 use super::sweep::{Access, Space, Sweep, What, move_or};
 use crate::datatype::Datatype;
 use crate::element::ElementType;
+use crate::error::Error;
 use crate::ids::{Delta, OperationId, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Order};
 use crate::ir::schedule::{Instruction, Part};
@@ -174,9 +175,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
                     (access.source, access.op) = ((delta, source), move_or(*op));
                     // Counted from the first element of the unpack, within which all of it lies.
                     let places = into.shift(((fold.low - from) / size) as i64 - into.low());
-                    let elements = target.select(&places).map_err(|error| {
-                        VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
-                    })?;
+                    let elements = target.select(&places).map_err(|error| unwieldy(here, at, &error))?;
                     sweep.add(access, space, &origin, &elements);
                 }
                 let mut done = 0;
@@ -195,7 +194,10 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
                     if count == part.len() && count == to.len() {
                         sweep.add(access, space, &origin, &target);
                     } else {
-                        sweep.add(access, space, &origin.slice(first, count), &target.slice(done, count));
+                        let part = |whole: &Datatype, first| {
+                            whole.slice(first, count).map_err(|error| unwieldy(here, at, &error))
+                        };
+                        sweep.add(access, space, &part(&origin, first)?, &part(&target, done)?);
                     }
                     done += count;
                     from = high.min(end);
@@ -204,6 +206,11 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
         }
     }
     Ok(())
+}
+
+/// What this instruction of the rank moves has no short form in parts.
+fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyError {
+    VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }
 
 /// What the programs of peers do to this rank's windows directly.

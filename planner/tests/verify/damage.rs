@@ -2,13 +2,17 @@
 
 use crate::damages::{DAMAGES, foreign};
 use crate::good::good;
-use crate::support::{Dice, intern, interpreter, operation, patterns, random};
+use crate::support::{Dice, intern, interpreter, naive, operation, patterns, random};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
-use fencepost_planner::ir::schedule::{Instruction, Placement, Schedule};
-use fencepost_planner::verify::{verify, verify_expanded};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Patterns};
+use fencepost_planner::ir::schedule::{Instruction, Part, Placement, Program, Schedule};
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::{from_bytes, to_bytes};
+use fencepost_planner::units::Bytes;
+use fencepost_planner::verify::{VerifyError, verify, verify_expanded};
+use fencepost_planner::{Options, compile};
 
 #[test]
 fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
@@ -220,4 +224,52 @@ fn what_is_accepted_is_good_whatever_was_done_to_it() {
         }
     }
     assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+}
+
+/// Rows of two pairs, which pair up in another way once the first element is gone.
+fn rows() -> Patterns {
+    let rows = || Datatype::nest(0, &[(1 << 21, 100), (2, 30), (2, 7)], 1);
+    let section = Local::Section { window: WindowId(0), datatype: rows() };
+    let put = operation(Kind::Put, 1, rows(), section);
+    patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, vec![vec![put], vec![]])
+}
+
+#[test]
+fn a_plan_that_cuts_where_parts_have_no_short_form_is_refused() {
+    let patterns = rows();
+    let mut schedule = naive::lower(&patterns, false);
+    let unpack =
+        |program: &Program| program.instructions.iter().position(|i| matches!(i, Instruction::Unpack { .. }));
+    let mut classes = (0..schedule.classes.len()).map(ClassId::new);
+    let (class, at) = classes.find_map(|class| Some((class, unpack(&schedule.classes[class])?))).unwrap();
+    let code = &mut schedule.classes[class].instructions;
+    // The first element by itself, and all others after it.
+    let mut both = [code[at].clone(), code[at].clone()];
+    for (half, unpack) in both.iter_mut().enumerate() {
+        let Instruction::Unpack { at, to: Part::Window { datatype, .. }, .. } = unpack else {
+            unreachable!()
+        };
+        *at += 8 * half as u64;
+        *datatype = if half == 0 { Datatype::run(0..1) } else { Datatype::run(1..datatype.size()) };
+    }
+    code.splice(at..=at, both);
+    let plan = from_bytes(&to_bytes(&schedule).unwrap()).unwrap();
+    let refused = verify(&patterns, plan.schedule).unwrap_err();
+    assert!(
+        matches!(refused, VerifyError::Malformed(_)) && refused.to_string().contains("pieces"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_has_no_short_form_in_parts_is_not_cut() {
+    // The second chunk would begin with the second element of a row.
+    let chunk = Some(Bytes((24 << 20) + 8));
+    let options = Options { mode: Mode::Pipelined, chunk, ..Options::default() };
+    let schedule = compile(&rows(), Placement::Apart, &Machine::default(), &options).unwrap();
+    let sends = schedule.classes.values().flat_map(|program| &program.instructions);
+    let sent: Vec<u64> = sends
+        .filter_map(|i| if let Instruction::Send { bytes, .. } = i { Some(*bytes) } else { None })
+        .collect();
+    assert_eq!(sent, [64 << 20]);
 }

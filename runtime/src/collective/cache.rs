@@ -1,7 +1,8 @@
 //! What a [`World`] keeps for its collectives: windows by element type, and bound plans by what determines them.
 //!
-//! Windows only grow, and by the sequence of calls alone, so all ranks make new ones in the same call. Plans need no
-//! agreement: every rank makes the same one of the same call, or finds it where another rank of the process has made it.
+//! Windows only grow, and by the sequence of calls alone, so all ranks make new ones in the same call. Which plan it is
+//! needs no agreement: every rank makes the same one of the same call, or finds it where another rank of the process has
+//! made it. That a rank has none, for want of memory, all learn before any of them begins.
 
 use super::shelf::{Key, Made, Schedules};
 use crate::element::Element;
@@ -79,6 +80,11 @@ impl Collectives {
                 result
             }
         }
+    }
+
+    /// Whether this rank has the plan of `what`.
+    pub(super) fn has_plan(&self, what: &Collective) -> bool {
+        self.plans.borrow().iter().any(|(known, _)| known == what)
     }
 
     /// The plan of `what`, made where it is not known.

@@ -10,6 +10,7 @@ use crate::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::collective::{Collective, Deed, Way};
 use fencepost_planner::machine::Machine;
+use std::rc::Rc;
 
 /// Between the caller's elements and the window.
 pub(super) trait Carry<T, R> {
@@ -59,29 +60,41 @@ pub(super) fn run<T: Element, R>(
     if what.rides(way, &machine, core.reaches_all) {
         return ride(world, call, what, carry);
     }
-    match world.collectives().plan(core, what, way) {
-        Ok(plan) => {
-            fence(core, &[], call, None)?;
-            planned(world, call, what, &plan, carry)
-        }
-        Err(error) => {
-            fence(core, &[], call, Some(error))?;
-            Err(bug(call, world, "an exchange went well that this rank had failed"))
-        }
-    }
+    let plan = agreed(world, call, what, way)?;
+    planned(world, call, what, &plan, carry)
 }
 
-/// [`run`] in a call whose exchange is over.
+/// [`run`] in a call whose exchange is over. All ranks say the same of whether everybody has the plan already: else one
+/// that cannot make it would be waited for in the midst of it, so that there is another exchange.
 pub(super) fn run_agreed<T: Element, R>(
     world: &World,
     call: &Call,
     what: &Collective,
+    all_have_it: bool,
     carry: impl Carry<T, R>,
 ) -> Result<R> {
     let core = world.core();
     let way = what.way(&Machine::default(), core.reaches_all);
-    let plan = world.collectives().plan(core, what, way)?;
+    let plan = if all_have_it {
+        world.collectives().plan(core, what, way)?
+    } else {
+        agreed(world, call, what, way)?
+    };
     planned(world, call, what, &plan, carry)
+}
+
+/// The plan of `what`, once all ranks have it: an exchange, in which one that cannot make it says so.
+fn agreed(world: &World, call: &Call, what: &Collective, way: Way) -> Result<Rc<Bound>> {
+    let core = world.core();
+    match world.collectives().plan(core, what, way) {
+        Ok(plan) => fence(core, &[], call, None).map(|()| plan),
+        Err(error) => {
+            let error =
+                error.on_rank(core.rank as u32).at(call.site).in_superstep(call.name.unwrap_or_default());
+            fence(core, &[], call, Some(error))?;
+            Err(bug(call, world, "an exchange went well that this rank had failed"))
+        }
+    }
 }
 
 /// Everything goes where it is needed as the puts of one dynamic epoch, whose fence is the exchange.

@@ -1,7 +1,7 @@
 //! Collectives of lists whose lengths only their owners know.
 //!
-//! In the exchange each rank tells each other how long its list for it is, whether all its lists are as long, and how long
-//! the longest is; a short list comes along. From that all ranks see alike whether anything is left, and whether all lists
+//! In the exchange each rank tells each other how long its list for it is, whether all its lists are as long, how long
+//! the longest is, and whether it has a plan for lists of that length; a short list comes along. From that all ranks see alike whether anything is left, and whether all lists
 //! of the world are of one length. If so, they go as a collective of that length does. Else they go through slots of one
 //! size, in as many dynamic epochs as the longest list needs.
 
@@ -15,7 +15,8 @@ use fencepost_planner::collective::{Collective, Deed};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Result};
 
-/// Words that each rank has for each at every other: length, longest and whether alike, and a short list.
+/// Words that each rank has for each at every other: length; longest, whether it has the plan, and whether alike; and a
+/// short list.
 const SLOT: usize = 32;
 const HEAD: usize = 2;
 /// Bytes of a list that comes along.
@@ -33,13 +34,14 @@ pub(super) fn exchange<'a, T: Element>(
     world.core().alive()?;
     let (me, ranks) = (world.rank(), world.size());
     let gets = |to: usize| !matches!(deed, Deed::Gather { root } if root as usize != to);
-    let found = announce(world, call, &gets, &mine)?;
-    let Announced { longest, alike, lens, mut lists } = found;
+    let what = |len| Collective { deed, ranks: ranks as u32, len, element: element_type::<T>() };
+    let has_plan = |len| world.collectives().has_plan(&what(len));
+    let found = announce(world, call, &gets, &mine, has_plan)?;
+    let Announced { longest, alike, all_have_plan, lens, mut lists } = found;
     if longest.saturating_mul(size_of::<T>()) <= SHORT {
         return Ok(lists);
     }
     if alike {
-        let what = Collective { deed, ranks: ranks as u32, len: longest, element: element_type::<T>() };
         let bring = |to: &mut [T]| match deed {
             Deed::AllToAll => (0..ranks)
                 .zip(to.chunks_exact_mut(longest))
@@ -49,7 +51,7 @@ pub(super) fn exchange<'a, T: Element>(
         let take = |found: [&[T]; 2]| {
             found.iter().flat_map(|part| part.chunks_exact(longest)).map(<[T]>::to_vec).collect()
         };
-        return run_agreed(world, call, &what, (bring, take));
+        return run_agreed(world, call, &what(longest), all_have_plan, (bring, take));
     }
     for (from, list) in lists.iter_mut().enumerate() {
         list.clear();
@@ -84,6 +86,8 @@ struct Announced<T> {
     longest: usize,
     /// Whether all lists of the world are as long.
     alike: bool,
+    /// Whether every rank has the plan for lists that are all as long as its own.
+    all_have_plan: bool,
     /// How long the lists for this rank are.
     lens: Vec<usize>,
     /// Those that came along; all of them, if the longest is short.
@@ -95,6 +99,7 @@ fn announce<'a, T: Element>(
     call: &Call,
     gets: &impl Fn(usize) -> bool,
     mine: &impl Fn(usize) -> &'a [T],
+    has_plan: impl Fn(usize) -> bool,
 ) -> Result<Announced<T>> {
     let (core, me, ranks) = (world.core(), world.rank(), world.size());
     let kept = world.collectives();
@@ -109,12 +114,14 @@ fn announce<'a, T: Element>(
     };
     let own_longest = (0..ranks).map(|to| mine(to).len()).max().unwrap_or(0);
     let own_alike = (0..ranks).all(|to| mine(to).len() == own_longest);
+    let own_plan = own_alike && has_plan(own_longest);
+    let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_alike);
     let scratch = &mut *kept.scratch.borrow_mut();
     let mut failed = None;
     for to in (0..ranks).filter(|&to| to != me) {
         let list = if gets(to) { mine(to) } else { &[] };
         scratch.clear();
-        scratch.extend([list.len() as u64, (own_longest as u64) << 1 | u64::from(own_alike)]);
+        scratch.extend([list.len() as u64, own_word]);
         let bytes = size_of_val(list);
         if bytes <= SHORT {
             scratch.resize(HEAD + bytes.div_ceil(8), 0);
@@ -127,7 +134,7 @@ fn announce<'a, T: Element>(
         }
     }
     fence(core, &[&**window.core()], call, failed)?;
-    let (mut longest, mut alike) = (own_longest, own_alike);
+    let (mut longest, mut alike, mut all_have_plan) = (own_longest, own_alike, own_plan);
     let (mut lens, mut lists) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
     for from in 0..ranks {
         if from == me {
@@ -137,8 +144,9 @@ fn announce<'a, T: Element>(
             continue;
         }
         let words = &window[from * SLOT..][..SLOT];
-        let (len, theirs) = (words[0] as usize, (words[1] >> 1) as usize);
+        let (len, theirs) = (words[0] as usize, (words[1] >> 2) as usize);
         alike &= words[1] & 1 == 1 && theirs == own_longest;
+        all_have_plan &= words[1] & 2 == 2;
         longest = longest.max(theirs);
         let bytes =
             len.checked_mul(size_of::<T>()).ok_or_else(|| bug(call, world, "a list beyond all memory"))?;
@@ -151,12 +159,12 @@ fn announce<'a, T: Element>(
         lens.push(len);
         lists.push(list);
     }
-    Ok(Announced { longest, alike, lens, lists })
+    Ok(Announced { longest, alike, all_have_plan, lens, lists })
 }
 
 /// This rank cannot go on, and the others wait for it at their next fence.
 fn leave(world: &World, call: &Call, message: String) -> fencepost_planner::Error {
-    let error = call.error(world.core(), Class::Size, message);
+    let error = call.error(world.core(), Class::NoMem, message);
     match fence(world.core(), &[], call, Some(error)) {
         Err(error) => error,
         Ok(()) => bug(call, world, "an exchange went well that this rank had failed"),

@@ -16,7 +16,8 @@
 //!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
 //!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`shelf`]).
 //! 3. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
-//!    equal ones take the way of 2, and others are put in dynamic epochs.
+//!    equal ones take the way of 2, after another exchange where some rank has yet to plan it, and others are put in
+//!    dynamic epochs.
 //!
 //! A result is written to the caller's elements when all of it is there: a call that fails leaves them as they were. A
 //! rank that leaves after the exchange, half way through 2, ends the world, and other ranks may have their result.

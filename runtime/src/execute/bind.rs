@@ -148,7 +148,7 @@ impl Executable {
             runs: 0,
             digest,
             starts,
-            locals: vec![0; locals],
+            locals,
             schedule,
         })
     }
@@ -296,8 +296,8 @@ impl Resolve<'_> {
         })
     }
 
-    /// Where each operation's own elements begin, and how many bytes they are together.
-    fn locals(&self) -> Result<(Vec<usize>, usize)> {
+    /// Where each operation's own elements begin, and room for all of them.
+    fn locals(&self) -> Result<(Vec<usize>, Vec<u8>)> {
         let mut at = 0usize;
         let starts = self.program.pattern.operations.values().map(|operation| {
             let start = at;
@@ -307,24 +307,32 @@ impl Resolve<'_> {
                 at = bytes
                     .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
                     .filter(|&end| isize::try_from(end).is_ok())
-                    .ok_or_else(|| Error::new(Class::Size, "the calls bring more than any memory holds"))?;
+                    .ok_or_else(|| Error::new(Class::NoMem, "the calls bring more than any memory holds"))?;
             }
             Ok(start)
         });
         let starts = starts.collect::<Result<_>>()?;
-        Ok((starts, at))
+        let mut locals = Vec::new();
+        if locals.try_reserve_exact(at).is_err() {
+            let message = format!("there is no memory for the {at} bytes that the calls of this plan bring");
+            return Err(Error::new(Class::NoMem, message));
+        }
+        locals.resize(at, 0);
+        Ok((starts, locals))
     }
 
     fn buffers(&self, world: &WorldCore) -> Result<Vec<Bound>> {
         let place = world.endpoint.borrow().memory();
         let bound = |buffer: &Buffer| {
-            let (bytes, copies) = (buffer.bytes as usize, buffer.copies as usize);
+            let (peer, bytes, copies) =
+                (self.peer(buffer.peer)?, buffer.bytes as usize, buffer.copies as usize);
             let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
             let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
             let memory = memory.map_err(|why| {
-                Error::new(Class::Size, format!("there is no memory for the buffers of this plan: {why}"))
+                let what = format!("this plan needs {copies} times {bytes} bytes for rank {peer}");
+                Error::new(Class::NoMem, format!("there is no memory for its buffers: {what}: {why}"))
             })?;
-            let (peer, bytes) = (self.peer(buffer.peer)?, bytes.next_multiple_of(16));
+            let bytes = bytes.next_multiple_of(16);
             Ok(Bound { peer, bytes, copies, memory, last: vec![None; copies] })
         };
         self.program.buffers.values().map(bound).collect()

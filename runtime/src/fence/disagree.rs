@@ -58,7 +58,9 @@ impl Fence<'_> {
             Ok(())
         })();
         if let Err(lost) = exchange {
-            return failed.unwrap_or_else(|| self.world.lost(&lost, self.call));
+            let lost = self.world.lost(&lost, self.call);
+            // What this rank did itself says more; but the world has ended all the same.
+            return failed.map_or(lost, Error::ending_world);
         }
         if let Some(error) = failed {
             return error;

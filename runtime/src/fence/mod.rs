@@ -317,7 +317,7 @@ impl Fence<'_> {
         if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
             self.stage(word)?;
         }
-        Ok(reads.first.then(|| self.borrow()))
+        if reads.first { self.borrow().map(Some) } else { Ok(None) }
     }
 
     /// Send frames and letters. Gives this rank's flags.

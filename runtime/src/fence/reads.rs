@@ -17,8 +17,9 @@ use crate::stall::{Awaited, Watch};
 use crate::transport::{Cause, Loss, Lost, Pause, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
+use crate::wire;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::{Result, State};
+use fencepost_planner::{Class, Result, State};
 use std::cell::Cell;
 
 /// More comparisons than this are not worth it: it waits.
@@ -125,8 +126,42 @@ impl Fence<'_> {
     }
 
     /// Read what others lent this rank, in the order that it will be applied in.
-    pub(super) fn borrow(&mut self) -> Vec<u8> {
-        let (me, mut staged) = (self.world.rank, Vec::new());
+    ///
+    /// # Errors
+    /// There is no memory for it: the world ends, since others may be done with this fence already.
+    pub(super) fn borrow(&mut self) -> Result<Vec<u8>> {
+        let (mut staged, mut bytes) = (Vec::new(), 0usize);
+        self.each_lent(|_, _, section, size| {
+            bytes = bytes.saturating_add(section.size().saturating_mul(size));
+        });
+        if staged.try_reserve_exact(bytes).is_err() {
+            let rank = self.world.rank;
+            let what = format!(
+                "rank {rank} reads {bytes} bytes that others put from sections, before it writes what others read, and there is no memory for them (each may put {} times its window so, and 16 MiB at least)",
+                wire::MOST_TIMES
+            );
+            self.world.board.end(Class::NoMem);
+            self.world.ended(&what);
+            self.endpoint.end(Cause { rank, what: what.clone() });
+            let error = self.call.error(self.world, Class::NoMem, what);
+            return Err(error.ending_world().leaving(State::Mixed));
+        }
+        self.each_lent(|key, origin, section, size| {
+            let at = staged.len();
+            staged.resize(at + section.size() * size, 0);
+            // SAFETY: the origin has checked the section, and writes its memory only when this rank has settled; there is
+            // room for as many elements.
+            unsafe {
+                kernel::pack(lender(self.windows, key, origin), section, size, staged[at..].as_mut_ptr())
+            };
+        });
+        Ok(staged)
+    }
+
+    /// Every section that is lent to this rank, in the order that it will be applied in: of which window, by whom, and the
+    /// size of its elements.
+    fn each_lent(&self, mut act: impl FnMut(WindowKey, usize, &Datatype, usize)) {
+        let me = self.world.rank;
         for window in self.windows {
             let size = window.element.size as usize;
             for origin in (0..self.world.size).filter(|&origin| origin != me && self.endpoint.shares(origin))
@@ -138,23 +173,12 @@ impl Fence<'_> {
                     continue;
                 }
                 for Wide { source, .. } in &outbox.wide {
-                    let WideSource::Section(key, section) = source else { continue };
-                    let at = staged.len();
-                    staged.resize(at + section.size() * size, 0);
-                    // SAFETY: the origin has checked the section, and writes its memory only when this rank has settled;
-                    // there is room for as many elements.
-                    unsafe {
-                        kernel::pack(
-                            lender(self.windows, *key, origin),
-                            section,
-                            size,
-                            staged[at..].as_mut_ptr(),
-                        )
-                    };
+                    if let WideSource::Section(key, section) = source {
+                        act(*key, origin, section, size);
+                    }
                 }
             }
         }
-        staged
     }
 
     /// This rank begins to read memory of others, if there is anything to be read.

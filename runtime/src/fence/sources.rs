@@ -50,14 +50,25 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         let size = window.element.size as usize;
         let bytes = pending.elements().and_then(|elements| elements.checked_mul(size));
         pending.staged.clear();
-        if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err()) {
-            return Err(call.error(world, Class::Size, "there is no memory for all that this epoch gets"));
+        if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err() || !tickets(pending, size)) {
+            let bytes =
+                bytes.map_or("more bytes than can be counted".into(), |bytes| format!("{bytes} bytes"));
+            let message = format!("this epoch gets {bytes}, and there is no memory for them");
+            return Err(call.error(world, Class::NoMem, message));
         }
         if window.apart && bytes > Some(wire::most_answered(0, 0)) {
             answerable(window, pending, call)?;
         }
     }
     Ok(list(world, windows, endpoint))
+}
+
+/// Make room in tickets for what they get, elements of `size` bytes; whether there is.
+fn tickets(pending: &Pending, size: usize) -> bool {
+    pending.wide.iter().all(|get| match &get.landing {
+        Landing::Ticket(slot) => slot.reserve(get.remote.size() * size),
+        _ => true,
+    })
 }
 
 /// Whether ranks whose memory is not reached will answer all that is asked of them.
@@ -105,7 +116,8 @@ fn gain(wide: &Wide, window: &WindowCore, machine: &Machine) -> Option<Nanos> {
 }
 
 /// Read the sections that are to go into the outbox's arena; the others are left, and lent. `lend` is whether those that
-/// ask for no mode are lent where that saves anything; `None` where nothing can be.
+/// ask for no mode are lent where that saves anything; `None` where nothing can be. To one target as much is lent as may be
+/// got from one, since it may have to stage all of it.
 fn read_sections(
     outbox: &mut Outbox,
     windows: &[&WindowCore],
@@ -114,27 +126,30 @@ fn read_sections(
     lend: Option<bool>,
 ) -> Result<()> {
     let machine = Machine::default();
-    let mut lent = 0;
+    let (mut lent, mut lent_bytes) = (0, 0usize);
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
         let WideSource::Section(key, section) = wide.source.clone() else { continue };
         let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, call.site)) };
         // What names elements again and again may be more than there is memory for where it has to be staged.
-        let small = section.size() <= source.peers[world.rank].len;
+        let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
+        let bytes = section.size().saturating_mul(size);
+        let small =
+            section.size() <= len && lent_bytes.saturating_add(bytes) <= wire::most_answered(len, size);
         let wanted = |pays: bool| wide.mode == Mode::Direct || pays && gain(wide, source, &machine).is_some();
         if small && lend.is_some_and(wanted) {
             lent += 1;
+            lent_bytes += bytes;
             continue;
         }
-        let size = source.element.size as usize;
-        let at = section
-            .size()
-            .checked_mul(size)
-            .filter(|&bytes| outbox.bytes.try_reserve(bytes.saturating_add(8)).is_ok())
-            .map(|bytes| outbox.room(bytes))
-            .ok_or_else(|| {
-                call.error(world, Class::Size, "there is no memory for all that this epoch puts")
-            })?;
+        if outbox.bytes.try_reserve(bytes.saturating_add(8)).is_err() {
+            let message = format!(
+                "this epoch puts {} elements of {size} bytes, and there is no memory for a copy of them",
+                section.size()
+            );
+            return Err(call.error(world, Class::NoMem, message));
+        }
+        let at = outbox.room(bytes);
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
         // else writes it before this rank's letter is out.
         unsafe { kernel::pack(source.region.base(), &section, size, outbox.bytes[at..].as_mut_ptr()) };

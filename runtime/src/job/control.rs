@@ -58,6 +58,8 @@ pub enum Message {
         /// Its number.
         signal: i32,
     },
+    /// Starter to host: whether to let ranks wait before they write more; what they wrote is not taken just now.
+    Hold(bool),
     /// Between starter and host: a message to or from a rank, as it is.
     Relay {
         /// To or from which.
@@ -180,6 +182,10 @@ impl Message {
                 out.bytes(frame);
                 34
             }
+            Message::Hold(hold) => {
+                out.u8(u8::from(*hold));
+                37
+            }
             Message::Exited { rank, exit } => {
                 out.u32(*rank);
                 exit.write(out);
@@ -219,6 +225,7 @@ impl Message {
             36 => {
                 Message::Output { rank: bytes.u32()?, error: bytes.bool()?, bytes: bytes.bytes()?.to_vec() }
             }
+            37 => Message::Hold(bytes.bool()?),
             _ => return Err(Malformed("of no known kind")),
         };
         bytes.end()?;
@@ -348,6 +355,7 @@ mod tests {
             Message::Start(Box::new(host.clone())),
             Message::Start(Box::new(HostJob { digest: None, pin: false, ..host })),
             Message::Signal { rank: 1, signal: 15 },
+            Message::Hold(true),
             Message::Relay { rank: 1, frame: Message::Beat.to_frame() },
             Message::Exited { rank: 1, exit: Exit::Code(3) },
             Message::Exited { rank: 1, exit: Exit::Signal(9) },
@@ -425,7 +433,7 @@ mod tests {
         /// Whatever is read is what its bytes say: written again, it gives the same bytes.
         #[test]
         fn damaged_frames_are_refused_or_mean_what_they_say(
-            which in 0..22_usize,
+            which in 0..23_usize,
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         ) {
             let mut frame = one_of_each()[which].to_frame();

@@ -113,8 +113,7 @@ impl Course {
 
     /// The starter was sent a signal: the ranks get it, too, and if one was sent before they are killed.
     pub(super) fn signalled(&mut self, signal: i32, now: Instant, orders: &mut Vec<Order>) {
-        if [10, 12].contains(&signal) {
-            // The user's own: they need not end anything.
+        if self.is_users(signal) {
             return orders.extend(self.living().map(|rank| Order::Signal(rank, signal)));
         }
         self.signals += 1;
@@ -123,6 +122,16 @@ impl Course {
         }
         orders.extend(self.living().map(|rank| Order::Signal(rank, signal)));
         self.last_call.get_or_insert(now + self.grace);
+    }
+
+    /// Whether this signal is the user's own, and need not end anything.
+    pub(super) fn is_users(&self, signal: i32) -> bool {
+        [10, 12].contains(&signal)
+    }
+
+    /// Until when what ranks wrote is to be handed on, once all have ended: who wanted the job to end does not wait for long.
+    pub(super) fn output_deadline(&self, now: Instant) -> Option<Instant> {
+        if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
     }
 
     /// When [`expire`](Self::expire) has something to do at the earliest.
@@ -154,6 +163,15 @@ impl Course {
 
     fn living(&self) -> impl Iterator<Item = u32> + use<'_> {
         (0_u32..).zip(&self.parts).filter(|(_, part)| part.exit.is_none()).map(|(rank, _)| rank)
+    }
+
+    /// Living ranks that have not joined though another has: how many, and the first; nothing while none has.
+    pub(super) fn absent(&self) -> Option<(usize, Option<u32>)> {
+        let joined = |rank: &u32| self.parts[*rank as usize].joined;
+        self.parts.iter().any(|part| part.joined).then(|| {
+            let absent = || self.living().filter(|rank| !joined(rank));
+            (absent().count(), absent().next())
+        })
     }
 
     /// Whether every rank has ended.
@@ -259,6 +277,18 @@ mod tests {
         let told = [Order::Tell(0, table.clone()), Order::Tell(1, table)];
         assert_eq!(job.said(0, Message::Listening(at(1))), told);
         assert!(job.said(0, Message::Listening(at(3))).is_empty());
+    }
+
+    #[test]
+    fn who_has_not_joined_is_absent_once_somebody_has() {
+        let mut job = Job::of(3, Reach::Tcp);
+        assert_eq!(job.course.absent(), None);
+        job.said(1, Message::Joined("0".into()));
+        assert_eq!(job.course.absent(), Some((2, Some(0))));
+        job.exited(0, Exit::Code(1));
+        assert_eq!(job.course.absent(), Some((1, Some(2))));
+        job.said(2, Message::Joined("0".into()));
+        assert_eq!(job.course.absent(), Some((0, None)));
     }
 
     #[test]

@@ -37,13 +37,14 @@ struct Serving {
     asked: HostJob,
     heard: Instant,
     next_beat: Instant,
+    /// Whether the starter takes no more output just now.
+    held: bool,
 }
 
 fn serve() -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let from = io::stdin().as_fd().try_clone_to_owned().map_err(|error| text(&error))?;
     let to = io::stdout().as_fd().try_clone_to_owned().map_err(|error| text(&error))?;
-    let signals = Signals::new().map_err(|error| text(&error))?;
     let mut channel = Channel::pipes(from, to).map_err(|error| text(&error))?;
     let asked = loop {
         match channel.receive() {
@@ -57,6 +58,8 @@ fn serve() -> Result<(), String> {
             Err(why) => return Err(text(&why)),
         }
     };
+    // There is something to be cleaned up from here on.
+    let signals = Signals::new().map_err(|error| text(&error))?;
     let limits = asked.job.limits;
     let now = Instant::now();
     let mut serving = Serving {
@@ -66,6 +69,7 @@ fn serve() -> Result<(), String> {
         asked,
         heard: now,
         next_beat: now,
+        held: false,
     };
     if let Err((rank, exit)) = serving.start() {
         for rank in rank..serving.asked.job.rank + serving.asked.ranks {
@@ -92,6 +96,7 @@ impl Serving {
             let why = format!("{} there is another program than here", path.display());
             return Err((first, Exit::NotStarted { code: NOT_RUN, why }));
         }
+        super::start::room_for(asked.ranks, true, 1).map_err(|error| failed(error.to_string()))?;
         let mut job = asked.job.clone();
         job.bind = super::bind::address(&asked.bind).map_err(failed)?;
         if job.reach != Reach::Tcp {
@@ -170,6 +175,7 @@ impl Serving {
                 }
                 Message::Signal { rank, signal: 9 } => self.group.kill(rank),
                 Message::Signal { rank, signal } => self.group.signal(rank, signal),
+                Message::Hold(hold) => self.held = hold,
                 Message::Stop => return Ok(true),
                 _ => {}
             }
@@ -179,7 +185,7 @@ impl Serving {
 
     fn wait(&self) -> Vec<Ready> {
         let (mut fds, mut keys) = (Vec::new(), Vec::new());
-        let full = self.channel.waiting() > WAITING_MAX;
+        let full = self.held || self.channel.waiting() > WAITING_MAX;
         self.group.watch(&mut fds, !full, |ready| keys.push(ready));
         let ranks = fds.len();
         fds.push(PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN));

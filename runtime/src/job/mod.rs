@@ -46,7 +46,7 @@ pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
 pub use member::{Member, member};
 pub use settings::{Settings, duration};
-pub use start::{Host, Start};
+pub use start::{Host, RANKS_MAX, Start};
 
 /// The version of Fencepost that this is.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -94,13 +94,13 @@ impl Meeting {
         let deadline = Instant::now() + LIMIT;
         let (mut guests, mut channels) = (Vec::new(), Vec::new());
         while table.iter().any(Option::is_none) {
-            let mut fds = [PollFd::new(&door, PollFlags::IN)];
-            let _: rustix::io::Result<usize> = poll(&mut fds, until(Some(Instant::now() + AGAIN)).as_ref());
             guests.retain(|guest: &JoinHandle<()>| !guest.is_finished());
             // As many at once as there are ranks, and some strangers: others wait before the door.
-            if guests.len() < 2 * table.len() + 16
-                && let Ok((stream, _)) = door.accept()
-            {
+            let room = guests.len() < 2 * table.len() + 16;
+            let mut fds = room.then(|| PollFd::new(&door, PollFlags::IN));
+            let again = until(Some(Instant::now() + AGAIN));
+            let _: rustix::io::Result<usize> = poll(fds.as_mut_slice(), again.as_ref());
+            if room && let Ok((stream, _)) = door.accept() {
                 let (identity, tell) = (self.identity(), tell.clone());
                 let guest = move || {
                     // A stranger is turned away without a word; a rank that is, is missed in the end.
@@ -145,20 +145,23 @@ impl Meeting {
         let there = |why: &dyn std::fmt::Display| format!("rank 0 at {} ({RENDEZVOUS}): {why}", self.name);
         let deadline = Instant::now() + LIMIT;
         let mut stream = loop {
-            match TcpStream::connect(&self.at[..]) {
-                Ok(stream) => break stream,
-                Err(error) if Instant::now() >= deadline => return Err(there(&error)),
+            let mut refused = io::ErrorKind::TimedOut.into();
+            let tried = self.at.iter().find_map(|at| {
+                TcpStream::connect_timeout(at, HANDSHAKE).map_err(|error| refused = error).ok()
+            });
+            match tried {
+                Some(stream) => break stream,
+                None if Instant::now() >= deadline => return Err(there(&refused)),
                 // It may not have been started yet, and nothing tells when it is.
-                Err(_) => std::thread::sleep(AGAIN),
+                None => std::thread::sleep(AGAIN),
             }
         };
         let io = |error: io::Error| there(&error);
-        stream.set_read_timeout(Some(HANDSHAKE)).map_err(io)?;
         let (mut opener, hello) = Opener::new(self.identity(), 0, chance().map_err(io)?);
         stream.write_all(&hello).map_err(io)?;
         loop {
             let mut bytes = vec![0; opener.wants()];
-            stream.read_exact(&mut bytes).map_err(io)?;
+            read_all(&mut stream, &mut bytes, deadline).map_err(io)?;
             match opener.take(&bytes).map_err(|refusal| there(&refusal))? {
                 Opening::More => {}
                 Opening::Say(words) => stream.write_all(&words).map_err(io)?,
@@ -190,15 +193,34 @@ fn next(channel: &mut Channel, deadline: Instant) -> Option<Message> {
     None
 }
 
+/// Fill `bytes` with what comes, all of it in time: one who says a byte now and then gains nothing.
+fn read_all(stream: &mut TcpStream, bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes[at..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Let one in who proves that it is a rank of this job.
 fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
+    let deadline = Instant::now() + HANDSHAKE;
     stream.set_nonblocking(false).ok()?;
-    stream.set_read_timeout(Some(HANDSHAKE)).ok()?;
     stream.set_write_timeout(Some(HANDSHAKE)).ok()?;
     let mut taker = Taker::new(identity, chance().ok()?);
     let rank = loop {
         let mut bytes = vec![0; taker.wants()];
-        stream.read_exact(&mut bytes).ok()?;
+        read_all(&mut stream, &mut bytes, deadline).ok()?;
         match taker.take(&bytes).ok()? {
             Taking::More => {}
             Taking::Say(words) => stream.write_all(&words).ok()?,
@@ -211,7 +233,7 @@ fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
         return None;
     }
     let mut channel = Channel::over(stream.into());
-    match next(&mut channel, Instant::now() + HANDSHAKE)? {
+    match next(&mut channel, deadline)? {
         Message::Listening(address) => Some((rank, address, channel)),
         _ => None,
     }
@@ -231,4 +253,28 @@ fn secret(path: &str) -> Result<Secret, String> {
         return Err("it must hold 32 random bytes at least, and 4096 at most".into());
     }
     Ok(Secret::from_bytes(blake3::derive_key("fencepost 2026 the secret of a job that meets", &bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_come_in_time_is_not_waited_for_however_it_has_begun() {
+        let door = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut stranger = TcpStream::connect(door.local_addr().expect("its address")).expect("it listens");
+        let (mut stream, _) = door.accept().expect("somebody is there");
+        stranger.write_all(&[1, 2, 3]).expect("sent");
+        let mut bytes = [0; 2];
+        read_all(&mut stream, &mut bytes, Instant::now() + HANDSHAKE).expect("they have come");
+        assert_eq!(bytes, [1, 2]);
+        let soon = Instant::now() + Duration::from_millis(50);
+        let refused = read_all(&mut stream, &mut bytes, soon).expect_err("one byte of two has come");
+        assert!(matches!(refused.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{refused}");
+        // Time that is over is over, though there is something.
+        stranger.write_all(&[4, 5]).expect("sent");
+        let refused = read_all(&mut stream, &mut bytes, soon).expect_err("too late");
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+        drop(stranger);
+    }
 }

@@ -55,6 +55,9 @@ impl Settings {
     }
 }
 
+/// More than anybody waits, and little enough to be added to any moment.
+const LONGEST: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
+
 /// A time: a number of seconds, or with `ms`, `s`, `m` or `h` behind it.
 ///
 /// # Errors
@@ -69,7 +72,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => f64::NAN,
     };
     let time = number.trim().parse::<f64>().map_or(f64::NAN, |number| number * seconds);
-    Duration::try_from_secs_f64(time).map_err(|_| "give a time such as 250ms, 30s, 1.5m or 2h".into())
+    let time = Duration::try_from_secs_f64(time).ok().filter(|time| *time <= LONGEST);
+    time.ok_or_else(|| "give a time such as 250ms, 30s, 1.5m or 2h, of 30 years at most".into())
 }
 
 #[cfg(test)]
@@ -83,7 +87,7 @@ mod tests {
         {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1", "1d", "nan", "inf", "1e30", "1 2"] {
+        for text in ["", "s", "-1", "1d", "nan", "inf", "10000000000000000000", "1e30", "31000000m", "1 2"] {
             assert!(duration(text).is_err(), "{text:?}");
         }
     }
@@ -96,9 +100,12 @@ mod tests {
         assert_eq!(with(&[]).expect("the defaults").timeout, None);
         let some = with(&[("FENCEPOST_SILENCE", "0"), ("FENCEPOST_TIMEOUT", "1m")]).expect("times");
         assert_eq!((some.limits.silence, some.timeout), (Duration::ZERO, Some(Duration::from_secs(60))));
-        for (name, value) in
-            [("FENCEPOST_HEARTBEAT", "0"), ("FENCEPOST_SILENCE", "600ms"), ("FENCEPOST_GRACE", "x")]
-        {
+        for (name, value) in [
+            ("FENCEPOST_HEARTBEAT", "0"),
+            ("FENCEPOST_HEARTBEAT", "10000000000000000000"),
+            ("FENCEPOST_SILENCE", "600ms"),
+            ("FENCEPOST_GRACE", "x"),
+        ] {
             let pairs: &[(&str, &str)] = &[(name, value)];
             let refused = Settings::from(|asked| pairs.iter().find(|p| p.0 == asked).map(|p| p.1.to_owned()));
             assert!(refused.expect_err("must be refused").contains(name), "{name}");

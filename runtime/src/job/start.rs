@@ -8,7 +8,7 @@ use super::channel::{Broken, Channel};
 use super::control::{self, HostJob, Message};
 use super::course::{Course, Order};
 use super::description::{Description, HostRanks, Limits, Reach};
-use super::exit::{Exit, FAILED, signal_name};
+use super::exit::{Exit, FAILED, TIMED_OUT, signal_name};
 use super::group::{Event, Group, Program, Ready, until};
 use super::link::Memory;
 use super::relay::{Relay, say};
@@ -17,7 +17,8 @@ use crate::security::{Secret, chance};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal,
+    set_parent_process_death_signal,
 };
 use std::ffi::OsString;
 use std::io;
@@ -27,6 +28,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// The most ranks that a job has: where all of them listen is one message.
+pub const RANKS_MAX: u32 = 1 << 18;
 
 /// One of a job's hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,7 +114,8 @@ impl Start {
             Ok(mut running) => {
                 running.start(&self);
                 running.go();
-                running.report()
+                running.report();
+                running.drain()
             }
             Err(error) => {
                 say(&format!("the job can't be started: {error}"));
@@ -138,11 +143,16 @@ struct Remote {
     heard: Instant,
     /// Whether it has ever said anything.
     answered: bool,
-    /// Why it was killed here.
-    killed: Option<String>,
+    /// What becomes of its ranks, where it was ended here.
+    ended: Option<Exit>,
+    /// When it is killed, if it has not ended by itself.
+    last_call: Option<Instant>,
     /// Whether it was told that the job is over.
     dismissed: bool,
 }
+
+/// So long a remote command may go on when it is to end.
+const LINGER: Duration = Duration::from_secs(3);
 
 struct Running {
     course: Course,
@@ -154,11 +164,25 @@ struct Running {
     limits: Limits,
     next_beat: Instant,
     verbose: bool,
+    /// When it is said that a rank has not joined, though others have.
+    late: Late,
+    /// Whether hosts were told to hold what their ranks write.
+    held: bool,
+}
+
+/// Nothing is heard of a rank before it joins, and a program may take its time: it is said once, and nobody is killed.
+#[derive(Clone, Copy)]
+enum Late {
+    NobodyJoined,
+    At(Instant),
+    Over,
 }
 
 #[derive(Clone, Copy)]
 enum Key {
     Signal,
+    /// Our own output takes more.
+    Output,
     Local(Ready),
     /// The channel of one of the remotes, by its first rank.
     Remote(u32),
@@ -168,6 +192,10 @@ enum Key {
 
 impl Running {
     fn new(start: &Start) -> io::Result<Self> {
+        let size = start.hosts.iter().map(|host| u64::from(host.ranks)).sum::<u64>();
+        if size > u64::from(RANKS_MAX) {
+            return Err(io::Error::other(format!("it has {size} ranks, and may have {RANKS_MAX} at most")));
+        }
         let here = start.hosts.iter().filter(|host| host.remote.is_empty()).map(|host| host.ranks).sum();
         room_for(here, start.tag_output, start.hosts.len())?;
         let mut memory = Vec::new();
@@ -195,6 +223,8 @@ impl Running {
             limits: start.limits,
             next_beat: now + start.limits.heartbeat,
             verbose: start.verbose,
+            late: if start.limits.silence.is_zero() { Late::Over } else { Late::NobodyJoined },
+            held: false,
         })
     }
 
@@ -226,7 +256,7 @@ impl Running {
             if self.verbose {
                 let how = if host.remote.is_empty() { "here" } else { "there" };
                 let program = start.program.display();
-                say(&format!("ranks {ranks:?} on {}: {program}, started {how}", host.name));
+                self.relay.say(&format!("ranks {ranks:?} on {}: {program}, started {how}", host.name));
             }
             let started = if host.remote.is_empty() {
                 self.start_here(start, host, &mut job, ranks.clone(), &mut seat)
@@ -324,7 +354,10 @@ impl Running {
         let (mut fds, mut keys) = (Vec::new(), Vec::new());
         fds.push(PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN));
         keys.push(Key::Signal);
-        self.group.watch(&mut fds, true, |ready| keys.push(Key::Local(ready)));
+        self.relay.watch(&mut fds);
+        keys.resize(fds.len(), Key::Output);
+        // What nobody takes from us, ranks have to keep.
+        self.group.watch(&mut fds, !self.relay.is_full(), |ready| keys.push(Key::Local(ready)));
         for remote in &self.remotes {
             let first = remote.ranks.start;
             fds.push(PollFd::new(&remote.process, PollFlags::IN));
@@ -339,7 +372,10 @@ impl Running {
             }
         }
         let beat = (!self.remotes.is_empty()).then_some(self.next_beat);
-        let deadline = [self.course.deadline(), self.group.deadline(), beat].into_iter().flatten().min();
+        let last_call = self.remotes.iter().filter_map(|remote| remote.last_call).min();
+        let late = if let Late::At(then) = self.late { Some(then) } else { None };
+        let deadlines = [self.course.deadline(), self.group.deadline(), beat, last_call, late];
+        let deadline = deadlines.into_iter().flatten().min();
         let timeout = until(deadline);
         // Interrupted by a signal, it has nothing ready, and is called again.
         let _: rustix::io::Result<usize> = poll(&mut fds, timeout.as_ref());
@@ -354,11 +390,13 @@ impl Running {
                 Key::Signal => {
                     for signal in self.signals.take() {
                         if self.verbose {
-                            say(&format!("{} is handed on", signal_name(signal).unwrap_or("a signal")));
+                            self.relay
+                                .say(&format!("{} is handed on", signal_name(signal).unwrap_or("a signal")));
                         }
                         self.course.signalled(signal, Instant::now(), &mut orders);
                     }
                 }
+                Key::Output => {}
                 Key::Local(ready) => self.group.look(ready, &mut events),
                 Key::Remote(first) => self.look_at_remote(first, false, &mut events),
                 Key::Command(first) => self.look_at_remote(first, true, &mut events),
@@ -367,11 +405,18 @@ impl Running {
         let now = Instant::now();
         self.group.expire(now);
         self.beat(now);
+        self.remotes.iter_mut().for_each(|remote| remote.expire(now));
         self.course.expire(now, &mut orders);
         for event in events {
             self.happened(event, &mut orders);
         }
         self.carry_out(&orders);
+        self.look_for_late(now);
+        self.relay.flush();
+        if self.held != self.relay.is_full() {
+            self.held = !self.held;
+            self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Hold(self.held)));
+        }
     }
 
     fn happened(&mut self, event: Event, orders: &mut Vec<Order>) {
@@ -381,7 +426,7 @@ impl Running {
             Event::Exited(rank, exit) => {
                 self.relay.ended(rank);
                 if self.verbose {
-                    say(&format!("{} {exit}", self.name(rank)));
+                    self.relay.say(&format!("{} {exit}", self.name(rank)));
                 }
                 self.course.exited(rank, exit, Instant::now(), orders);
             }
@@ -399,12 +444,40 @@ impl Running {
                 (Order::Tell(_, message), Some(remote)) => {
                     remote.send(&Message::Relay { rank, frame: message.to_frame() });
                 }
+                // Nobody is there yet to hand it on, and perhaps never will.
+                (&Order::Signal(_, signal), Some(remote))
+                    if !remote.answered && !self.course.is_users(signal) =>
+                {
+                    remote.let_go(Exit::Signal(signal as u8));
+                }
                 (Order::Signal(_, signal), Some(remote)) => {
                     remote.send(&Message::Signal { rank, signal: *signal });
                 }
-                (Order::Kill(_), Some(remote)) => remote.send(&Message::Signal { rank, signal: 9 }),
+                (Order::Kill(_), Some(remote)) => {
+                    remote.send(&Message::Signal { rank, signal: 9 });
+                    remote.last_call.get_or_insert_with(|| Instant::now() + LINGER);
+                }
             }
         }
+    }
+
+    fn look_for_late(&mut self, now: Instant) {
+        if matches!(self.late, Late::Over) {
+            return;
+        }
+        self.late = match (self.late, self.course.absent()) {
+            (late, None) => late,
+            (_, Some((_, None))) => Late::Over,
+            (Late::NobodyJoined, _) => Late::At(now + self.limits.silence),
+            (Late::At(then), Some((count, Some(first)))) if then <= now => {
+                let after = self.limits.silence.as_secs_f64();
+                let others = if count > 1 { format!(", and {} more,", count - 1) } else { String::new() };
+                let name = self.name(first);
+                self.relay.say(&format!("{name}{others} has not joined the job, {after:.1} s after others, who may wait for it: --timeout ends such a job"));
+                Late::Over
+            }
+            (late, _) => late,
+        };
     }
 
     /// Give hosts a sign of life; hosts that gave none for too long are lost.
@@ -417,18 +490,22 @@ impl Running {
             remote.send(&Message::Beat);
             let silent = now.saturating_duration_since(remote.heard);
             if remote.answered && !self.limits.silence.is_zero() && silent >= self.limits.silence {
-                remote.kill(format!("it gave no sign of life for {:.1} s", silent.as_secs_f64()));
+                let why = format!("it gave no sign of life for {:.1} s", silent.as_secs_f64());
+                remote.ended.get_or_insert(Exit::Lost(why));
+                remote.kill();
             }
         }
     }
 
     fn look_at_remote(&mut self, first: u32, ended: bool, events: &mut Vec<Event>) {
         let Some(at) = self.remotes.iter().position(|remote| remote.ranks.start == first) else { return };
-        let open = self.remotes[at].listen(events);
-        if !open || ended {
-            let why = self.remotes[at].end();
-            let remote = self.remotes.swap_remove(at);
-            let exit = Exit::Lost(why);
+        let remote = &mut self.remotes[at];
+        if !remote.listen(events) {
+            remote.hurry();
+        }
+        if ended {
+            let mut remote = self.remotes.swap_remove(at);
+            let exit = remote.end();
             // Those of its ranks that have ended are not ended twice.
             events.extend(remote.ranks.clone().map(|rank| Event::Exited(rank, exit.clone())));
         }
@@ -443,20 +520,47 @@ impl Running {
         format!("rank {rank} on host {}", host.map_or("?", |host| &host.name))
     }
 
-    fn report(mut self) -> u8 {
+    /// Say what failed.
+    fn report(&mut self) {
         let failures = self.course.failures();
-        self.remotes.clear();
         let own: Vec<_> = failures.iter().filter(|failure| failure.own).collect();
         if self.course.timed_out() {
-            say("the job took longer than its time");
+            self.relay.say("the job took longer than its time");
         } else if let Some(first) = own.first().copied().or(failures.first()) {
             let others = match own.len() {
                 0 | 1 => String::new(),
                 several => format!(" ({} more ranks failed by themselves)", several - 1),
             };
-            say(&format!("{} {}{others}", self.name(first.rank), first.how));
+            self.relay.say(&format!("{} {}{others}", self.name(first.rank), first.how));
         }
-        self.course.code()
+    }
+
+    /// Hand on what ranks wrote to the end, as long as somebody may still want it; give the exit code.
+    fn drain(mut self) -> u8 {
+        let limit = self.course.output_deadline(Instant::now());
+        let (mut code, mut said) = (self.course.code(), false);
+        loop {
+            self.relay.flush();
+            // What is lost is no success.
+            if !said && let Some(error) = self.relay.refused() {
+                self.relay.say(&format!("not all that ranks wrote could be handed on: {error}"));
+                (code, said) = (if code == 0 { FAILED } else { code }, true);
+                continue;
+            }
+            if self.relay.is_empty() {
+                return code;
+            }
+            let mut fds = vec![PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN)];
+            self.relay.watch(&mut fds);
+            let _: rustix::io::Result<usize> = poll(&mut fds, until(limit).as_ref());
+            let ends = |signal: &i32| !self.course.is_users(*signal);
+            let cut = match self.signals.take().into_iter().find(ends) {
+                Some(signal) => Exit::Signal(signal as u8).code(),
+                None if limit.is_some_and(|limit| limit <= Instant::now()) => TIMED_OUT,
+                None => continue,
+            };
+            return if code == 0 { cut } else { code };
+        }
     }
 }
 
@@ -478,9 +582,19 @@ impl Remote {
             command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
         }
         let mut child = command.spawn()?;
-        let (to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
-        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-        let mut channel = Channel::pipes(from.into(), to.into())?;
+        let open = |child: &mut Child| -> io::Result<(OwnedFd, Channel)> {
+            let (to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
+            let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+            Ok((process, Channel::pipes(from.into(), to.into())?))
+        };
+        let (process, mut channel) = match open(&mut child) {
+            Ok(opened) => opened,
+            Err(error) => {
+                child.kill()?;
+                child.wait()?;
+                return Err(error);
+            }
+        };
         // A command that has ended already has said why.
         let _: Result<(), Broken> = channel.send(frame);
         Ok(Self {
@@ -491,7 +605,8 @@ impl Remote {
             channel,
             heard: Instant::now(),
             answered: false,
-            killed: None,
+            ended: None,
+            last_call: None,
             dismissed: false,
         })
     }
@@ -514,7 +629,8 @@ impl Remote {
                 Ok(None) => return true,
                 Err(Broken::Malformed(why)) => {
                     let printed = self.channel.rubbish();
-                    self.killed.get_or_insert(format!("{} printed `{printed}`: {why}", self.command));
+                    let why = format!("{} printed `{printed}`: {why}", self.command);
+                    self.ended.get_or_insert(Exit::Lost(why));
                     return false;
                 }
                 Err(_) => return false,
@@ -522,14 +638,40 @@ impl Remote {
         }
     }
 
-    /// It says nothing more: why. What it has started there sees the end of its input and ends.
-    fn end(&mut self) -> String {
-        let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, Signal::TERM);
+    /// Its process has ended: what becomes of its ranks. What it has started there sees the end of its input and ends.
+    fn end(&mut self) -> Exit {
+        let _: rustix::io::Result<()> = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let status = self.child.wait();
-        self.killed.take().unwrap_or_else(|| match status {
-            Ok(status) => format!("{} ended ({status})", self.command),
-            Err(error) => format!("{} ended ({error})", self.command),
+        self.ended.take().unwrap_or_else(|| {
+            Exit::Lost(match status {
+                Ok(status) => format!("{} ended ({status})", self.command),
+                Err(error) => format!("{} ended ({error})", self.command),
+            })
         })
+    }
+
+    /// It has nothing more to say: it is asked to end, and killed if it does not.
+    fn hurry(&mut self) {
+        if self.last_call.is_none() {
+            self.signal(Signal::TERM);
+            self.last_call = Some(Instant::now() + LINGER);
+        }
+    }
+
+    /// Give it up: this becomes of its ranks.
+    fn let_go(&mut self, exit: Exit) {
+        self.ended.get_or_insert(exit);
+        self.hurry();
+    }
+
+    /// Kill it, if its time is over.
+    fn expire(&mut self, now: Instant) {
+        if self.last_call.is_some_and(|then| then <= now) {
+            self.last_call = None;
+            let why = format!("{} did not end when it was to, and was killed", self.command);
+            self.ended.get_or_insert(Exit::Lost(why));
+            self.kill();
+        }
     }
 
     fn take(&self, message: Message, events: &mut Vec<Event>) {
@@ -551,24 +693,34 @@ impl Remote {
     fn dismiss(&mut self) {
         if !std::mem::replace(&mut self.dismissed, true) {
             self.send(&Message::Stop);
+            self.last_call.get_or_insert_with(|| Instant::now() + LINGER);
         }
     }
 
-    fn kill(&mut self, why: String) {
-        self.killed.get_or_insert(why);
-        let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, Signal::KILL);
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// A signal for the command and for what it has started here.
+    fn signal(&self, signal: Signal) {
+        // It may have ended: until it is reaped, nobody else has its number.
+        let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, signal);
+        let _: rustix::io::Result<()> = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, Signal::TERM);
-        let _: io::Result<std::process::ExitStatus> = self.child.wait();
+        // None but where we unwind: else it has been reaped.
+        if let Ok(None) = self.child.try_wait() {
+            self.kill();
+            let _: io::Result<std::process::ExitStatus> = self.child.wait();
+        }
     }
 }
 
 /// Whether there are descriptors for so many ranks; asks the system for more where it allows that.
-fn room_for(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
+pub(super) fn room_for(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     // For each rank a process, a channel and two pipes; some more while one is started.
     let needed = u64::from(here) * if captured { 4 } else { 2 } + hosts as u64 * 3 + 16;

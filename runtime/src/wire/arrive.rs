@@ -109,10 +109,13 @@ pub(super) fn take_early(
     all.then_some(())
 }
 
+/// How many times all of a window one rank may have of it in one epoch.
+pub(crate) const MOST_TIMES: usize = 256;
+
 /// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
 /// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
 pub(crate) fn most_answered(len: usize, size: usize) -> usize {
-    len.saturating_mul(size).saturating_mul(256).clamp(16 << 20, isize::MAX as usize)
+    len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }
 
 /// Whether all that is described lies in this rank's window and in the values that came.

@@ -9,7 +9,7 @@ mod gets;
 #[cfg(any(test, fuzzing))]
 mod trial;
 
-pub(crate) use arrive::{apply, discard, most_answered, receive};
+pub(crate) use arrive::{MOST_TIMES, apply, discard, most_answered, receive};
 pub(crate) use gets::{answer, take_answers};
 #[cfg(any(test, fuzzing))]
 pub(crate) use trial::{forget_all, trial};

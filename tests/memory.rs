@@ -1,0 +1,169 @@
+//! One rank has no memory: every rank gets an error, and none waits for what will not come.
+//!
+//! This program's allocator refuses what is large on threads that ask for it, so on ranks.
+
+#[path = "support/ends.rs"]
+mod ends;
+
+use ends::ends;
+use fencepost::transport::SimConfig;
+use fencepost::{Class, Mode, Ranks, Result, State, TransportKind, World, ranks};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// More bytes at once than this are refused.
+    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+struct Refusing;
+
+fn refused(size: usize) -> bool {
+    MOST.try_with(|most| size > most.get()).unwrap_or(false)
+}
+
+// SAFETY: everything that is not refused is passed on to the system's allocator, and a refusal is a null pointer.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        if refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's.
+        if refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's.
+        if refused(size) { std::ptr::null_mut() } else { unsafe { System.realloc(at, layout, size) } }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Elements that are more bytes than the rank without memory has.
+const LEN: usize = 1 << 18;
+
+/// What `call` gives on a world whose rank 1 has no memory for `LEN` elements meanwhile.
+fn short_of_memory<R>(world: &World, call: impl FnOnce() -> R) -> R {
+    MOST.set(if world.rank() == 1 { LEN } else { usize::MAX });
+    let result = call();
+    MOST.set(usize::MAX);
+    result
+}
+
+fn worlds() -> [Ranks; 3] {
+    [TransportKind::Local, TransportKind::TcpThreads, TransportKind::Sim(SimConfig::default())]
+        .map(|transport| ranks(3).transport(transport))
+}
+
+type Collective = (&'static str, fn(&World, &[u64]) -> Result<()>);
+
+/// Of lists whose lengths only their owners know, at first.
+const COLLECTIVES: [Collective; 2] = [
+    ("gather", |world, mine| world.gather(0, mine).map(drop)),
+    ("allgather", |world, mine| world.allgather(mine).map(drop)),
+];
+
+#[test]
+fn a_rank_that_cannot_begin_a_collective_is_named_by_all_and_the_world_goes_on() -> Result<()> {
+    for world in worlds() {
+        for (what, call) in COLLECTIVES {
+            for alike in [true, false] {
+                world.run::<(), ()>(|world| {
+                    let mine = vec![world.rank() as u64; LEN + if alike { 0 } else { world.rank() }];
+                    for _ in 0..2 {
+                        let error = short_of_memory(world, || call(world, &mine)).expect_err("no memory");
+                        assert!(!error.world_ended(), "{what}: {error}");
+                        assert!(error.to_string().contains("rank 1"), "{what}: {error}");
+                        assert_eq!(world.allgather(&[1u8])?.concat(), [1; 3]);
+                    }
+                    (0..2).try_for_each(|_| call(world, &mine))
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
+    for world in worlds() {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u64>(LEN)?;
+            u.fill(world.rank() as u64);
+            // There is room to stage what is got; a ticket would need more.
+            u.get(0..LEN).mode(Mode::Aggregated).from(world.rank(), 0..LEN)?;
+            u.fence()?;
+            let ticket = u.fetch(0, 0..LEN)?;
+            u.put([7]).to((world.rank() + 1) % 3, 0)?;
+            let error = short_of_memory(world, || u.fence()).expect_err("rank 1 has no memory");
+            let (class, what) = if world.rank() == 1 {
+                (Class::NoMem, format!("{} bytes", LEN * 8))
+            } else {
+                (Class::RmaSync, "rank 1".into())
+            };
+            assert_eq!((error.class(), error.state()), (class, State::Unchanged), "{error}");
+            assert!(error.to_string().contains(&what) && !error.world_ended(), "{error}");
+            assert_eq!(u[0], world.rank() as u64);
+            let ticket = ticket.take().expect_err("the epoch failed");
+            drop(ticket);
+            let ticket = u.fetch(1, 0..LEN)?;
+            u.fence()?;
+            // What has come stays until there is memory for it.
+            let elements = short_of_memory(world, || ticket.take());
+            assert_eq!(elements.is_err(), world.rank() == 1);
+            let elements = elements.unwrap_or_else(|ticket| ticket.take().expect("the fence is over"));
+            assert_eq!(elements, [1; LEN]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Rank 1 is put to from a section, which it has to stage, since rank 2 reads what that writes.
+#[test]
+fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
+    let errors = ends(&ranks(3), &[], |world| {
+        let mut u = world.window::<u64>(LEN)?;
+        let mut v = world.window::<u64>(LEN)?;
+        u.fill(world.rank() as u64);
+        match world.rank() {
+            0 => u.put(0..LEN).mode(Mode::Direct).to(1, 0..LEN)?,
+            2 => u.get(v.section(0..LEN)).mode(Mode::Direct).from(1, 0..LEN)?,
+            _ => {}
+        }
+        short_of_memory(world, || world.fence((&mut u, &mut v)))?;
+        world.barrier()
+    });
+    for (rank, error) in errors.into_iter().enumerate() {
+        let (class, text) = error.unwrap_or_else(|| panic!("rank {rank} was told nothing"));
+        assert_eq!(class, Class::NoMem, "rank {rank}: {text}");
+        assert!(
+            text.contains(&format!("{} bytes", LEN * 8)) && text.contains("256 times"),
+            "rank {rank}: {text}"
+        );
+    }
+}
+
+/// To one target no more is lent than 256 times a window: the rest is copied, and moves all the same.
+#[test]
+fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
+    const SMALL: usize = 1 << 15;
+    ranks(2).explain(true).run::<(), ()>(|world| {
+        let mut u = world.window::<u64>(SMALL)?;
+        u.fill(world.rank() as u64 + 1);
+        for _ in 0..600 {
+            u.put(0..SMALL / 2).mode(Mode::Direct).to(1 - world.rank(), SMALL / 2..SMALL)?;
+        }
+        u.fence()?;
+        assert_eq!(u[SMALL / 2..], [2 - world.rank() as u64; SMALL / 2]);
+        let said = world.explain_last();
+        assert!(said.contains("direct: 512 sections"), "{said}");
+        Ok(())
+    })
+}

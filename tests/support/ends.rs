@@ -1,0 +1,34 @@
+//! How a world's ranks end, where they do not end well.
+
+use fencepost::{Class, Ranks, Result, World};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Run `program` on every rank of `world`; what each one's error is, by rank.
+///
+/// An error that comes of a panic is as good as none: those of `panics` panic, and have none, and nobody else does.
+#[track_caller]
+pub fn ends(
+    world: &Ranks,
+    panics: &[usize],
+    program: impl Fn(&World) -> Result<()> + Sync,
+) -> Vec<Option<(Class, String)>> {
+    let (size, returned) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let whole = world.run::<(), ()>(|world| {
+        size.store(world.size(), Ordering::Relaxed);
+        let result = program(world);
+        let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
+        returned.lock().unwrap().push((world.rank(), error));
+        result
+    });
+    let mut returned = returned.into_inner().unwrap();
+    returned.sort_by_key(|(rank, _)| *rank);
+    let mut ends: Vec<Option<(Class, String)>> = vec![None; size.into_inner()];
+    let mut panicked: Vec<usize> = (0..ends.len()).collect();
+    for (rank, error) in returned {
+        panicked.retain(|&other| other != rank);
+        ends[rank] = error;
+    }
+    assert_eq!(panicked, panics, "ranks that panicked: {whole:?}");
+    ends
+}
