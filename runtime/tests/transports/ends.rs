@@ -1,5 +1,6 @@
 //! Worlds of every kind of transport, and what ranks do with their ends of one.
 
+use std::iter::once_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -44,17 +45,18 @@ fn layouts(size: usize) -> Vec<Vec<u32>> {
     all
 }
 
-/// Every transport, with a name for messages.
-pub fn transports(size: usize) -> Vec<(String, Vec<Endpoint>)> {
-    let mut worlds = vec![("local".to_owned(), threads(size)), ("shm".to_owned(), processes(size))];
+/// Every transport, with a name for messages; each world is made when it is its turn, so that no two take up addresses.
+pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
     configs.extend((1..4).map(|seed| SimConfig { seed, ..SimConfig::default() }));
     configs.push(SimConfig { seed: 9, max_delay: 40, link_bytes: 100, ..SimConfig::default() });
-    worlds.extend(configs.into_iter().map(|config| (format!("{config:?}"), simulated(size, config))));
-    worlds.push(("tcp".to_owned(), sockets(size)));
-    worlds.extend(layouts(size).iter().map(|layout| (format!("mixed {layout:?}"), hosts(layout))));
-    worlds
+    let local = once_with(move || ("local".to_owned(), threads(size)));
+    let shm = once_with(move || ("shm".to_owned(), processes(size)));
+    let sim = configs.into_iter().map(move |config| (format!("{config:?}"), simulated(size, config)));
+    let tcp = once_with(move || ("tcp".to_owned(), sockets(size)));
+    let mixed = layouts(size).into_iter().map(|layout| (format!("mixed {layout:?}"), hosts(&layout)));
+    local.chain(shm).chain(sim).chain(tcp).chain(mixed)
 }
 
 /// Run `rank` on each end, a thread each; all threads end before a panic of one goes on.
