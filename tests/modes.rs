@@ -85,6 +85,27 @@ fn auto_goes_by_what_followed_the_same_line_before() -> Result<()> {
 }
 
 #[test]
+fn auto_keeps_single_elements_until_the_fence_whatever_their_number() -> Result<()> {
+    let early = apart(2, Mode::Auto).run::<Vec<u64>, Vec<_>>(|world| {
+        const N: usize = 20_000;
+        let mut u = world.window::<u64>(N)?;
+        let mut early = Vec::new();
+        for step in 0..6 {
+            let before = frames(world);
+            for i in 0..N {
+                u.put([(i ^ step) as u64]).to(1 - world.rank(), (i + step) % N)?;
+            }
+            early.push(frames(world) - before);
+            u.fence()?;
+            assert!((0..N).all(|i| u[(i + step) % N] == (i ^ step) as u64));
+        }
+        Ok(early)
+    })?;
+    assert_eq!(early, [[0; 6]; 2]);
+    Ok(())
+}
+
+#[test]
 fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
     apart(2, Mode::Aggressive).run::<(), ()>(|world| {
         let peer = 1 - world.rank();

@@ -5,7 +5,9 @@
 //! of a superstep. It is one rank's own decision: its targets take what comes, whenever it comes.
 //!
 //! Pieces pay where the machine model says so for as many bytes as went to one target the last time. They leave with
-//! their descriptions, so what repeats is better replayed: an epoch that was the same as the one before stays whole.
+//! their descriptions, so what repeats is better replayed: an epoch that was the same as the one before stays whole. Single
+//! elements do not count: to collect them for the fence takes a third of the time that it takes to ask after each whether
+//! a piece is full, which is more than sending earlier saves.
 
 use fencepost_planner::machine::Machine;
 
@@ -27,7 +29,7 @@ pub(crate) struct Habit {
 struct Seen {
     line: usize,
     epochs: u32,
-    /// Bytes to the target that got most.
+    /// Bytes to the target that got most, single elements apart.
     most: u64,
     /// Whether it was not what had followed the time before.
     changed: bool,
@@ -53,7 +55,7 @@ impl Habit {
         self.chunk = pays.then(|| machine.chunk(false, seen.most));
     }
 
-    /// The epoch has ended: `most` bytes went to the target that got most, and it was or was not what it was before.
+    /// The epoch has ended: `most` bytes of operations on more than an element went to the target that got most, and it was or was not what it was before.
     pub(crate) fn ended(&mut self, most: u64, changed: bool) {
         if let Some(seen) = self.lines.get_mut(self.now) {
             *seen = Seen { line: seen.line, epochs: seen.epochs.saturating_add(1), most, changed };

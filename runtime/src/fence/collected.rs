@@ -30,12 +30,13 @@ impl WindowCore {
         self.allow(self.short.get()); // what may leave early now, and what not
     }
 
-    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached.
+    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single elements apart.
     fn watch(&self) {
         let wire = self.wire.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
             // SAFETY: the set that was filled is touched by its owner only.
-            wire.left[target].bytes + unsafe { &*self.region.outbox(self.set.get(), target) }.bytes()
+            let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
+            wire.left[target].wide + outbox.bytes.len() as u64
         });
         self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
     }

@@ -49,6 +49,8 @@ pub(crate) struct Left {
     pub(crate) frames: u32,
     /// Bytes in them.
     pub(crate) bytes: u64,
+    /// Bytes of operations on more than an element in them.
+    pub(crate) wide: u64,
     /// Whether anything has since the last fence that went through: the target has to be told what became of it.
     open: bool,
 }
@@ -241,7 +243,12 @@ pub(crate) fn send_early(
     world.posted(to);
     world.count_sent(frame.len(), described);
     let left = &mut wire.left[to];
-    *left = Left { frames: left.frames + 1, bytes: left.bytes + frame.len() as u64, open: true };
+    *left = Left {
+        frames: left.frames + 1,
+        bytes: left.bytes + frame.len() as u64,
+        wide: left.wide + outbox.bytes.len() as u64,
+        open: true,
+    };
     Ok(())
 }
 
