@@ -586,6 +586,44 @@ fn a_rank_that_was_given_up_is_told_so_when_it_connects() {
 }
 
 #[test]
+fn a_rank_that_parts_without_having_come_ended_as_its_starter_says_and_else_as_it_said() {
+    for told in [true, false] {
+        let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
+        let obituary = if told { Duration::from_secs(3600) } else { Duration::from_millis(50) };
+        let settings = Settings { obituary, ..Settings::default() };
+        let secret = Secret::new().unwrap();
+        let mut fabric = Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], 0, settings).unwrap();
+        let table = [fabric.address().unwrap(), quiet.local_addr().unwrap()];
+        fabric.table(&table).unwrap();
+        let fabric = Arc::new(fabric);
+        let mut end = TcpEnd::of_job(&fabric, 0, 0, 2).unwrap();
+        let mut stream = open(table[0], &secret, 1, 2, 0).expect("it has the secret");
+        let mut words = [0; 48];
+        words[0] = 10; // a goodbye
+        stream.write_all(&words).unwrap();
+        while words[0] != 11 {
+            stream.read_exact(&mut words).unwrap(); // until a farewell, so it was heard
+        }
+        if told {
+            assert_eq!(end.poll(1).map(|frame| frame.is_some()), Ok(false), "nobody has said how it ended");
+            fabric.strike(1, "exited with code 7");
+        }
+        let how = match poll(&mut end, 1).unwrap_err() {
+            Lost { rank: 1, how } => how,
+            other => panic!("{other}"),
+        };
+        if told {
+            assert_eq!(how, Loss::Died("exited with code 7".into()));
+        } else {
+            assert!(
+                matches!(&how, Loss::Left(Leave::Failed(why)) if why.contains("without having been")),
+                "{how:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn who_claims_to_have_posted_more_than_it_did_is_not_waited_for_after_its_goodbye() {
     let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, mut ends, table) = ends(2, &[quiet.local_addr().unwrap()], Settings::default());

@@ -227,6 +227,9 @@ impl Core {
                 self.news += 1;
                 let peer = &mut self.peers[from];
                 peer.heard_goodbye = true;
+                if !self.settings.obituary.is_zero() {
+                    peer.parting = Some(Instant::now() + self.settings.obituary);
+                }
                 peer.say(|pen| pen.farewell());
                 return Ok(());
             }

@@ -93,20 +93,22 @@ impl Core {
         if let Some(what) = &peer.died {
             return Some(Loss::Died(what.clone()));
         }
-        peer.heard_goodbye.then(|| {
-            if let Some(how) = channel.leaving(from) {
-                return how; // what it says to have posted before would have come
-            }
-            // What it said when it left another world is why it did not come into this one.
-            let said = self.channels.values().find_map(|channel| match channel.leaving(from) {
-                Some(Loss::Left(Leave::Failed(why) | Leave::Panicked(why))) => Some(why),
-                _ => None,
-            });
-            let why = said.map(|why| format!("it ended without having been in this world: {why}"));
-            Loss::Left(Leave::Failed(
-                why.unwrap_or_else(|| "it ended without having been in this world".into()),
-            ))
-        })
+        if !peer.heard_goodbye {
+            return None;
+        }
+        if let Some(how) = channel.leaving(from) {
+            return Some(how); // what it says to have posted before would have come
+        }
+        // What it said when it left another world is why it did not come into this one.
+        let said = self.channels.values().find_map(|channel| match channel.leaving(from) {
+            Some(Loss::Left(Leave::Failed(why) | Leave::Panicked(why))) => Some(format!(": {why}")),
+            _ => None,
+        });
+        if said.is_none() && peer.parting.is_some() {
+            return None; // whoever started it knows how it ended, and is about to say so
+        }
+        let why = format!("it ended without having been in this world{}", said.unwrap_or_default());
+        Some(Loss::Left(Leave::Failed(why)))
     }
 
     /// Whether there is nobody at the other end who would read what is posted.

@@ -45,6 +45,8 @@ pub(super) struct Peer {
     pub(super) died: Option<String>,
     /// It seems to have died, as this says; should nobody know better until then, that is it.
     pub(super) doomed: Option<(Instant, String)>,
+    /// It has said goodbye; should nobody say until then what became of it, it ended well.
+    pub(super) parting: Option<Instant>,
     /// I look for something from it in vain.
     pub(super) missed: bool,
     pub(super) said_goodbye: bool,
@@ -108,6 +110,7 @@ impl Peer {
             sent: 0,
             died: None,
             doomed: None,
+            parting: None,
             missed: false,
             said_goodbye: false,
             heard_goodbye: false,

@@ -119,6 +119,9 @@ impl Core {
                 self.die(rank, what);
                 continue;
             }
+            if peer.parting.take_if(|until| *until <= now).is_some() {
+                self.news += 1;
+            }
             if peer.attempt.as_ref().is_some_and(|attempt| now - attempt.since > handshake) {
                 let address = peer.address;
                 self.die(rank, format!("nobody answered at {address} within {handshake:?}"));
