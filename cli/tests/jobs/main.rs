@@ -20,8 +20,12 @@ mod points;
 mod rank;
 mod remote;
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
+use signal_hook::flag;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 type Test = (&'static str, fn());
@@ -75,6 +79,10 @@ fn main() -> ExitCode {
         && first == "rank"
     {
         return rank::main(rest);
+    }
+    // Started in the background by a shell, this may ignore signals, and so would the launchers; what is caught they do not.
+    for signal in [SIGHUP, SIGINT, SIGQUIT] {
+        flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).expect("a handler");
     }
     let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let picked = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
