@@ -37,6 +37,7 @@ fn ways(
         asks: Some(mode),
         ..Way::default()
     }));
+    ways.push(Way { name: "dynamic, scoped".into(), scoped: true, ..Way::default() });
     let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
     // Many small frames, and what the passes may leave out.
     let odd = Options {

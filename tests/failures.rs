@@ -356,7 +356,9 @@ fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing(
             assert_eq!(u[..], [3, 0]);
             // All ranks must assert alike.
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
-            assert_eq!(u.fence_with(assertions).expect_err("not alike").class(), Class::RmaSync);
+            let error = u.fence_with(assertions).expect_err("not alike");
+            assert_eq!(error.class(), Class::RmaSync);
+            assert!(error.message().contains(" asserting NOPRECEDE"), "{error}");
             u.put([6]).to(peer, 1)?;
             u.fence()?;
             assert_eq!(u[..], [3, 6]);

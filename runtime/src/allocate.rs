@@ -15,7 +15,6 @@ use crate::world::{World, WorldCore};
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Class, Error, Result};
 use std::cell::{Cell, RefCell};
-use std::panic::Location;
 use std::sync::Arc;
 
 impl World {
@@ -29,7 +28,7 @@ impl World {
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
-        let call = Call { hash: 0, name: Some("World::window"), site: Location::caller() };
+        let call = Call::named(0, "World::window");
         let handler = &self.core().handler;
         let window = handler.tell(self.window_in(len, &call))?;
         window.on_error(handler.get());

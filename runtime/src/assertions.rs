@@ -1,5 +1,6 @@
 //! [`Assertions`]: what a program promises at a fence.
 
+use std::fmt;
 use std::ops::BitOr;
 
 /// What a program promises at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
@@ -29,9 +30,30 @@ impl Assertions {
         self.0 & other.0 == other.0
     }
 
-    /// What all ranks must say alike, for the word of the fence.
-    pub(crate) fn collective(self) -> u64 {
-        u64::from(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0)) << 56
+    /// What all ranks must say alike.
+    pub(crate) fn collective(self) -> Self {
+        Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
+    }
+
+    /// What it adds to the word of a fence.
+    pub(crate) fn word(self) -> u64 {
+        u64::from(self.0) << 56
+    }
+}
+
+/// As it is written: `NOPRECEDE | NOSTORE`; `NONE`.
+impl fmt::Display for Assertions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            (Self::NOSTORE, "NOSTORE"),
+            (Self::NOPUT, "NOPUT"),
+            (Self::NOPRECEDE, "NOPRECEDE"),
+            (Self::NOSUCCEED, "NOSUCCEED"),
+        ];
+        let names: Vec<_> =
+            all.iter().filter(|(one, _)| self.contains(*one)).map(|(_, name)| *name).collect();
+        f.write_str(if names.is_empty() { "NONE" } else { "" })?;
+        f.write_str(&names.join(" | "))
     }
 }
 

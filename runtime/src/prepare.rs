@@ -18,7 +18,6 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::{Class, Error, Result, Verified};
 use std::collections::HashMap;
-use std::panic::Location;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -108,7 +107,7 @@ impl Prepared {
 
 #[track_caller]
 fn call(superstep: &'static Superstep) -> Call {
-    Call { hash: superstep.hash(), name: Some(superstep.name), site: Location::caller() }
+    Call::named(superstep.hash(), superstep.name)
 }
 
 /// This rank's own patterns, one for each epoch, with the windows that are fenced.

@@ -6,7 +6,6 @@ use crate::stall::Stalls;
 use crate::transport::{Number, Transport};
 use crate::world::World;
 use fencepost_planner::{Class, Result};
-use std::panic::Location;
 use std::rc::Rc;
 
 impl World {
@@ -21,7 +20,7 @@ impl World {
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
         let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
-        let call = Call { hash, name: Some("World::split"), site: Location::caller() };
+        let call = Call::named(hash, "World::split");
         self.core().handler.tell(self.split_in(colour, key, &call))
     }
 

@@ -251,7 +251,7 @@ impl World {
     /// more, and no rank could see that another is in another call.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
-        let call = Call { hash: 0xba, name: Some("World::barrier"), site: Location::caller() };
+        let call = Call::named(0xba, "World::barrier");
         self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
     }
 

@@ -10,6 +10,7 @@ use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ids::Id;
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
 use fencepost_planner::ir::schedule::Schedule;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct Way {
     pub asks: Option<Mode>,
     /// Whether order is kept.
     pub order: Order,
+    /// Epochs of one window are scoped ones: what is got lands in buffers that they borrow.
+    pub scoped: bool,
 }
 
 type Opaque = [u16; 3];
@@ -225,7 +228,13 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
             }
             None => None,
         };
-        let tickets = call(program, e, me, windows, way, &mut called)?;
+        let calls = calls(program, e, me, windows.len(), way, &mut called);
+        if let ([w], true) = (&epoch.fenced[..], way.scoped) {
+            let landed = each!(&mut windows[*w], w => scoped(w, &calls))?;
+            brought.extend(landed.into_iter().map(|(i, bytes)| ((e, i), bytes)));
+            continue;
+        }
+        let tickets = make(windows, &calls)?;
         match scope {
             Some((_bound, scope)) => {
                 let exchanges = world.meter().exchanges;
@@ -252,19 +261,36 @@ fn fenced<'w>(windows: &'w mut [Any], epoch: &Epoch) -> Vec<&'w mut dyn AnyWindo
     windows.map(|(_, window)| window.erased()).collect()
 }
 
-/// Make this rank's calls of epoch `e`, and those of later ones that may be made before its fence.
-fn call(
-    program: &Program,
+/// A call: which of its epoch's operations it makes, and with what.
+struct Call<'p> {
+    index: u32,
+    operation: Cow<'p, Operation>,
+    target: Option<usize>,
+    slice: Vec<u8>,
+}
+
+impl Call<'_> {
+    /// Whether it brings something to where the reference has it, too.
+    fn brings(&self) -> bool {
+        self.operation.kind == Kind::Get
+            && self.operation.local == Local::Buffer
+            && self.target.is_some()
+            && self.operation.remote.size() > 0
+    }
+}
+
+/// This rank's calls of epoch `e`, and those of later ones that may be made before its fence.
+fn calls<'p>(
+    program: &'p Program,
     e: usize,
     me: usize,
-    windows: &[Any],
+    windows: usize,
     way: &Way,
     called: &mut BTreeSet<(usize, usize)>,
-) -> fencepost::Result<Vec<(u32, AnyTicket)>> {
-    let mut tickets = Vec::new();
+) -> Vec<Call<'p>> {
     let mut all: Vec<(usize, usize)> = (0..program.epochs[e].operations[me].len()).map(|i| (e, i)).collect();
     if way.asks.is_some() {
-        for w in 0..windows.len() {
+        for w in 0..windows {
             let open = program.epochs[e..].iter().take_while(|epoch| !epoch.fenced.contains(&w)).count();
             // Gets stay where they are: they land in program order whatever windows they are from.
             if let Some(later) = program.epochs.get(e + open) {
@@ -274,19 +300,50 @@ fn call(
             }
         }
     }
-    for (e, i) in all.into_iter().filter(|call| called.insert(*call)) {
-        let operation = &program.epochs[e].operations[me][i];
-        let silent = Operation { mode: Mode::Auto, ..operation.clone() };
-        let operation = if way.asks.is_some() { operation } else { &silent };
-        let target = operation.target.map(|delta| (me as i64 + delta.0) as usize);
-        let slice = slice_of(e, me, i, program.windows[operation.window.index()], operation.remote.size());
-        let ticket = issue_any!(windows, operation, target, &slice, F64 I32 U8 Pair F32 Opaque);
-        if let Some(ticket) = ticket
-            && target.is_some()
-            && operation.remote.size() > 0
-        {
-            tickets.push((i as u32, ticket));
-        }
+    let called = all.into_iter().filter(|call| called.insert(*call));
+    let call = |(e, i): (usize, usize)| {
+        let drawn = &program.epochs[e].operations[me][i];
+        let operation = match way.asks {
+            Some(_) => Cow::Borrowed(drawn),
+            None => Cow::Owned(Operation { mode: Mode::Auto, ..drawn.clone() }),
+        };
+        let target = drawn.target.map(|delta| (me as i64 + delta.0) as usize);
+        let slice = slice_of(e, me, i, program.windows[drawn.window.index()], drawn.remote.size());
+        Call { index: i as u32, operation, target, slice }
+    };
+    called.map(call).collect()
+}
+
+/// Make them; the tickets of what is got.
+fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicket)>> {
+    let mut tickets = Vec::new();
+    for call in calls {
+        let operation = &*call.operation;
+        let ticket = issue_any!(windows, operation, call.target, &call.slice, F64 I32 U8 Pair F32 Opaque);
+        tickets.extend(ticket.filter(|_| call.brings()).map(|ticket| (call.index, ticket)));
     }
     Ok(tickets)
+}
+
+/// Make them in a scoped epoch of this window, and end it; what is got.
+fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
+    let empty = |call: &Call| elements::<T>(&vec![0; call.operation.remote.size() * size_of::<T>()]);
+    let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
+    window.epoch(|epoch| {
+        for (call, buffer) in calls.iter().zip(&mut buffers) {
+            let operation = &*call.operation;
+            match &operation.local {
+                Local::Buffer if operation.kind == Kind::Get => {
+                    epoch.get_into(buffer).from(call.target, &operation.remote)?;
+                }
+                Local::Buffer => drop(issue(epoch, None, operation, call.target, &call.slice)?),
+                Local::Section { datatype, .. } => {
+                    issue(epoch, Some(epoch.section(datatype)), operation, call.target, &call.slice)?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let got = calls.iter().zip(buffers).filter(|(call, _)| call.brings());
+    Ok(got.map(|(call, buffer)| (call.index, bytes(&buffer))).collect())
 }

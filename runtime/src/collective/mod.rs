@@ -37,7 +37,6 @@ use fencepost_planner::element::{ElementKind, Op};
 use fencepost_planner::{Class, Error, Result};
 use fixed::run;
 pub(crate) use shelf::Shelf;
-use std::panic::Location;
 
 /// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 letters.
 impl World {
@@ -287,7 +286,7 @@ fn collective<T: Element>(name: &'static str, code: u64, root: usize, len: usize
     let hash = [code, root as u64, len as u64, u64::from(element.size) << 24 | kind]
         .iter()
         .fold(0xc0_11ec, |hash: u64, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
-    Call { hash, name: Some(name), site: Location::caller() }
+    Call::named(hash, name)
 }
 
 /// Writes `elements`, where there is room.

@@ -1,5 +1,6 @@
 //! [`Call`]: the call that ends an epoch, what its word hashes and what messages name.
 
+use crate::assertions::Assertions;
 use crate::call::WindowKey;
 use crate::window::WindowCore;
 use crate::world::WorldCore;
@@ -13,13 +14,27 @@ pub(crate) struct Call {
     pub(crate) hash: u64,
     /// The superstep's name.
     pub(crate) name: Option<&'static str>,
+    /// What all ranks assert alike; it is in the hash.
+    pub(crate) asserted: Assertions,
     /// The user's line.
     pub(crate) site: &'static Location<'static>,
 }
 
 impl Call {
     pub(crate) fn fence(site: &'static Location<'static>) -> Self {
-        Self { hash: 0, name: None, site }
+        Self { hash: 0, name: None, asserted: Assertions::NONE, site }
+    }
+
+    /// At the line of the caller.
+    #[track_caller]
+    pub(crate) fn named(hash: u64, name: &'static str) -> Self {
+        Self { hash, name: Some(name), asserted: Assertions::NONE, site: Location::caller() }
+    }
+
+    /// The same, with what is asserted.
+    pub(super) fn asserting(self, assertions: Assertions) -> Self {
+        let asserted = assertions.collective();
+        Self { hash: self.hash ^ asserted.word(), asserted, ..self }
     }
 
     pub(crate) fn describe(&self, windows: &[&WindowCore]) -> String {
@@ -30,6 +45,9 @@ impl Call {
         };
         for (i, window) in windows.iter().enumerate() {
             let _ = write!(text, "{} {}", if i == 0 { " of window" } else { "," }, window.key.window);
+        }
+        if self.asserted != Assertions::NONE {
+            let _ = write!(text, " asserting {}", self.asserted);
         }
         text
     }

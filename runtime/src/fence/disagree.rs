@@ -77,7 +77,7 @@ impl Fence<'_> {
         self.call.error(
             self.world,
             Class::RmaSync,
-            format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments; nothing was applied"),
+            format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments and assertions; nothing was applied"),
         )
     }
 }

@@ -182,7 +182,7 @@ pub(crate) fn fence_with(
     call: &Call,
     assertions: Assertions,
 ) -> Result<()> {
-    let call = Call { hash: call.hash ^ assertions.collective(), ..*call };
+    let call = call.asserting(assertions);
     let waiting = windows.iter().find(|window| window.is_pending());
     let failed = waiting.filter(|_| assertions.contains(Assertions::NOPRECEDE)).map(|window| {
         let message = format!(

@@ -23,7 +23,6 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::hash::{Hash as _, Hasher as _};
-use std::panic::Location;
 use std::rc::Rc;
 use uniform::Fnv;
 
@@ -141,8 +140,7 @@ pub fn enter<'w>(
     uniform: u64,
     claim: Option<Claim<'_>>,
 ) -> Result<Scope> {
-    let hash = superstep.hash() ^ uniform;
-    let call = Call { hash, name: Some(superstep.name), site: Location::caller() };
+    let call = Call::named(superstep.hash() ^ uniform, superstep.name);
     let held = windows.held();
     windows.with(|windows| {
         let Some(first) = windows.first() else {

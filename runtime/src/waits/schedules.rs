@@ -34,7 +34,6 @@ use fencepost_planner::reference::{self, Epoch};
 use fencepost_planner::table::Table;
 use fencepost_planner::{Class, Machine, Options, Verified, compile, verify};
 use std::ops::Range;
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -115,7 +114,7 @@ impl Superstep {
 }
 
 fn call() -> Call {
-    Call { hash: 1, name: Some("waits"), site: Location::caller() }
+    Call::named(1, "waits")
 }
 
 /// Run the supersteps in turn, thirty times, with all that a seed decides, and compare what each rank has as it leaves
