@@ -45,6 +45,18 @@ pub(super) struct Program {
     pub(super) pin: bool,
 }
 
+impl Program {
+    /// Whether it is a path, or the name of a file in a folder of `PATH`.
+    fn is_found(&self) -> bool {
+        if self.path.is_absolute() || self.path.components().count() > 1 {
+            return true;
+        }
+        let given = self.environment.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let folders = given.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| self.folder.join(folder).join(&self.path).exists())
+    }
+}
+
 /// What happened to a rank.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -88,6 +100,10 @@ fn not_started(program: &Program, error: &io::Error) -> Exit {
             (FAILED, format!("there is no folder {}", program.folder.display()))
         }
         io::ErrorKind::NotFound => (NOT_FOUND, format!("there is no program {path}")),
+        // A folder of the search path that may not be entered is no program.
+        io::ErrorKind::PermissionDenied if !program.is_found() => {
+            (NOT_FOUND, format!("there is no program {path}"))
+        }
         io::ErrorKind::PermissionDenied => (NOT_RUN, format!("{path} may not be run: {error}")),
         _ if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
             (NOT_RUN, format!("{path} is not a program of this machine: {error}"))
@@ -384,4 +400,33 @@ pub(super) fn until(deadline: Option<Instant>) -> Option<rustix::event::Timespec
     let left = deadline?.saturating_duration_since(Instant::now());
     let left = left.min(Duration::from_secs(1 << 30));
     Some(rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_may_not_be_searched_has_no_programs_and_a_file_that_may_not_be_run_is_one() {
+        let asked = |path: &str| {
+            let program = Program {
+                path: path.into(),
+                arguments: Vec::new(),
+                folder: "/".into(),
+                environment: vec![("PATH".into(), "/no/such/folder:/proc/self".into())],
+                capture: false,
+                input: false,
+                pin: false,
+            };
+            match not_started(&program, &io::ErrorKind::PermissionDenied.into()) {
+                Exit::NotStarted { code, why } => (code, why),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(asked("no-such-program"), (NOT_FOUND, "there is no program no-such-program".into()));
+        for path in ["status", "./no-such-program", "/"] {
+            let (code, why) = asked(path);
+            assert_eq!(code, NOT_RUN, "{path}: {why}");
+        }
+    }
 }

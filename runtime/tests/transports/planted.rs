@@ -1,10 +1,15 @@
 //! Races on purpose: `.ci/run threads` runs each of these under the thread sanitizer, which must report it, or it would
 //! not see a real one either. Without the sanitizer they show nothing.
+//!
+//! A race is seen only where nothing orders its two accesses by chance, such as a rank that looks whether the other has
+//! left: so each is run in many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
 use fencepost_runtime::transport::{Endpoint, Transport};
 use std::cell::UnsafeCell;
 use std::thread;
+
+const ROUNDS: u64 = 500;
 
 /// Plain memory, as a payload or a window is.
 struct Plain(UnsafeCell<[u8; 8]>);
@@ -33,16 +38,18 @@ impl Plain {
 fn a_payload_is_written_before_it_is_released() {
     static PAYLOAD: Plain = Plain::new();
     run(threads(2), |end| {
-        if end.rank() == 0 {
-            PAYLOAD.write(1);
-            // SAFETY: none: the payload does not stay as it is.
-            unsafe { end.post(1, header(1), PAYLOAD.0.get().cast(), 8) }.unwrap();
-            PAYLOAD.write(2);
-            released(end, 1, 1);
-        } else {
-            poll(end, 0).unwrap();
-            assert!((1..3).contains(&PAYLOAD.read()));
-            end.release(0);
+        for round in 1..=ROUNDS {
+            if end.rank() == 0 {
+                PAYLOAD.write(1);
+                // SAFETY: none: the payload does not stay as it is.
+                unsafe { end.post(1, header(1), PAYLOAD.0.get().cast(), 8) }.unwrap();
+                PAYLOAD.write(2);
+                released(end, 1, round);
+            } else {
+                poll(end, 0).unwrap();
+                assert!((1..3).contains(&PAYLOAD.read()));
+                end.release(0);
+            }
         }
     });
 }
@@ -52,12 +59,13 @@ fn a_payload_is_written_before_it_is_released() {
 fn memory_is_written_after_the_letter_that_leads_to_it() {
     static WINDOW: Plain = Plain::new();
     run(threads(2), |end| {
-        let publishing = end.rank() == 0;
-        exchange(end, 1).unwrap();
-        if publishing {
-            WINDOW.write(1);
-        } else {
-            assert!(WINDOW.read() < 2);
+        for round in 1..=ROUNDS {
+            exchange(end, round).unwrap();
+            if end.rank() == 0 {
+                WINDOW.write(1);
+            } else {
+                assert!(WINDOW.read() < 2);
+            }
         }
     });
 }
@@ -67,13 +75,15 @@ fn memory_is_written_after_the_letter_that_leads_to_it() {
 fn memory_is_read_after_the_exchange_was_settled() {
     static WINDOW: Plain = Plain::new();
     run(threads(2), |end| {
-        exchange(end, 1).unwrap();
-        end.settle().unwrap();
-        if end.rank() == 0 {
-            settled(end, 1).unwrap();
-            WINDOW.write(1);
-        } else {
-            assert!(WINDOW.read() < 2);
+        for round in 1..=ROUNDS {
+            exchange(end, round).unwrap();
+            end.settle().unwrap();
+            if end.rank() == 0 {
+                settled(end, 1).unwrap();
+                WINDOW.write(1);
+            } else {
+                assert!(WINDOW.read() < 2);
+            }
         }
     });
 }
