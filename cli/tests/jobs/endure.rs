@@ -184,9 +184,8 @@ fn flat(transport: &str, job: Launched) {
         );
         assert!(memory.1 <= memory.0 + SLACK_KIB, "{transport}: memory grows");
         assert_eq!(segment.0 > 0, ["shm", "mixed"].contains(&transport), "whether there is a segment");
-        // When ranks of a host give what back differs from run to run where they wait for other hosts, too.
-        let slack_kib = if transport == "mixed" { SLACK_KIB / 2 } else { 0 };
-        assert!(segment.1 <= segment.0 + slack_kib, "{transport}: the segment grows");
+        // A rank that runs ahead of one that still reads takes new pages once more than one that does not.
+        assert!(segment.1 <= segment.0 + SLACK_KIB / 2, "{transport}: the segment grows");
         assert_eq!(descriptors.0, descriptors.1, "{transport}: descriptors");
     }
 }
