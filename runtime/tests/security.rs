@@ -565,21 +565,60 @@ fn a_connection_that_ends_without_a_goodbye_is_a_death_and_names_the_rank() {
     assert_eq!(post(&mut end, 1, 0, &[]), Err(lost));
 }
 
-#[test]
-fn a_rank_that_was_given_up_is_told_so_when_it_connects() {
+/// Fabrics of one job, which know of each other.
+fn fabrics(size: usize, settings: Settings) -> Vec<Fabric> {
     let secret = Secret::new().unwrap();
-    let mut fabrics: Vec<Fabric> = (0..2)
-        .map(|rank| {
-            Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, Settings::default()).unwrap()
-        })
-        .collect();
+    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap();
+    let mut fabrics: Vec<Fabric> = (0..size).map(fabric).collect();
     let table: Vec<SocketAddr> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
     fabrics.iter_mut().for_each(|fabric| fabric.table(&table).unwrap());
+    fabrics
+}
+
+#[test]
+fn a_rank_that_was_given_up_is_told_so_when_it_connects() {
+    let mut fabrics = fabrics(2, Settings::default());
     fabrics[0].strike(1, "as a test has it");
     let mut end = TcpEnd::of_job(&Arc::new(fabrics.pop().unwrap()), 0, 1, 2).unwrap();
     let lost = poll(&mut end, 0).unwrap_err();
     assert_eq!(lost.rank, 0);
     assert!(matches!(&lost.how, Loss::Died(how) if how.contains("given this rank up")), "{lost}");
+}
+
+#[test]
+fn of_those_that_have_died_the_first_is_named() {
+    for order in [[1, 2], [2, 1]] {
+        let fabric = Arc::new(fabrics(3, Settings::default()).remove(0));
+        let mut end = TcpEnd::of_job(&fabric, 0, 0, 3).unwrap();
+        order.iter().for_each(|&rank| fabric.strike(rank, &format!("{rank} was killed")));
+        for waited in [1, 2] {
+            let how = Loss::Died(format!("{} was killed", order[0]));
+            assert_eq!(poll(&mut end, waited).unwrap_err(), Lost { rank: order[0], how });
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_failed_and_did_not_come_says_of_what_whatever_it_exited_with() {
+    let mut fabrics = fabrics(3, Settings { obituary: Duration::from_secs(3600), ..Settings::default() });
+    let (_silent, leaves, stays) =
+        (fabrics.pop(), fabrics.pop().map(Arc::new).unwrap(), fabrics.remove(0).into());
+    let mut before = TcpEnd::of_job(&leaves, 0, 1, 3).unwrap();
+    post(&mut before, 0, 1, &[]).unwrap();
+    before.leave(Leave::Failed("of what another did".into()));
+    let mut end = TcpEnd::of_job(&stays, 0, 0, 3).unwrap();
+    poll(&mut end, 1).unwrap();
+    drop((before, leaves)); // it says goodbye, and ends
+    stays.strike(1, "exited with code 1");
+    let mut next = TcpEnd::of_job(&stays, 1, 0, 3).unwrap();
+    let lost = poll(&mut next, 1).unwrap_err();
+    assert!(
+        matches!(&lost, Lost { rank: 1, how: Loss::Left(Leave::Failed(why)) } if why.ends_with(": of what another did")),
+        "{lost}"
+    );
+    // Where it is known who began, that one is named.
+    stays.strike(2, "was killed");
+    assert_eq!(poll(&mut next, 1).unwrap_err(), Lost { rank: 2, how: Loss::Died("was killed".into()) });
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(super) struct Course {
     timed_out: bool,
     signals: u32,
     table_told: bool,
+    /// How the first ended that failed by itself.
+    first: Option<String>,
 }
 
 /// One rank that failed.
@@ -68,6 +70,7 @@ impl Course {
             timed_out: false,
             signals: 0,
             table_told: false,
+            first: None,
         }
     }
 
@@ -103,10 +106,15 @@ impl Course {
         if part.exit.is_some() {
             return;
         }
-        let how = exit.of(rank);
+        let mut how = exit.of(rank);
         part.exit = Some(exit);
-        if self.failure(rank).is_some() {
+        if let Some(failure) = self.failure(rank) {
             self.last_call.get_or_insert(now + self.grace);
+            match &self.first {
+                Some(first) if !failure.own => how = format!("{how} after {first}"),
+                None if failure.own => self.first = Some(how.clone()),
+                _ => {}
+            }
         }
         orders.extend(self.living().map(|rest| Order::Tell(rest, Message::Died { rank, how: how.clone() })));
     }
@@ -301,7 +309,8 @@ mod tests {
         assert!(job.exited(1, Exit::Code(0)).is_empty(), "nobody dies twice");
         assert!(job.later(GRACE - Duration::from_nanos(1)).is_empty());
         job.said(0, Message::Left(Ending::Echo));
-        assert_eq!(job.exited(0, Exit::Code(1)), [died(2, 0, "exited with code 1")]);
+        let echo = "exited with code 1 after rank 1 of the job was killed by signal 9 (SIGKILL)";
+        assert_eq!(job.exited(0, Exit::Code(1)), [died(2, 0, echo)]);
         assert_eq!(job.later(Duration::from_nanos(1)), [Order::Kill(2)]);
         job.exited(2, Exit::Signal(9));
         assert!(job.course.over());

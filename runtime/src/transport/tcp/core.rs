@@ -10,9 +10,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::Header;
 use super::super::waiting::Table;
 use super::super::wire::{Decoder, Intake, Item, Place};
+use super::super::{Header, Leave, Loss};
 use super::Settings;
 use super::channel::Channel;
 use super::connecting::Half;
@@ -32,6 +32,8 @@ pub(super) struct Core {
     pub(super) listener: Arc<TcpListener>,
     /// By rank; empty until the table of addresses is known.
     pub(super) peers: Vec<Peer>,
+    /// Those who have died, in the order that it was learnt in.
+    pub(super) deaths: Vec<u32>,
     pub(super) halves: Vec<Half>,
     pub(super) channels: BTreeMap<u64, Channel>,
     /// Worlds that this rank has founded.
@@ -95,6 +97,7 @@ impl Core {
             settings,
             listener: Arc::new(listener),
             peers: Vec::new(),
+            deaths: Vec::new(),
             halves: Vec::new(),
             channels: BTreeMap::new(),
             founded: 0,
@@ -262,11 +265,16 @@ impl Core {
         let left = matches!(item, Item::Left { .. });
         let channel = self.channel(number);
         channel.take(from, item)?;
+        let leaving = left.then(|| channel.leaving(from)).flatten();
         if released && channel.pairs[from].outbound.waits() {
             let Some(channel) = self.channels.get_mut(&number) else { return Ok(()) };
             channel.pairs[from].outbound.let_go(number, &mut self.peers[from].out, false);
         }
-        if left {
+        if let Some(how) = leaving {
+            self.peers[from].failed = match how {
+                Loss::Left(Leave::Failed(why) | Leave::Panicked(why)) => Some(why),
+                _ => None,
+            };
             self.forget_if_over(number);
         }
         Ok(())

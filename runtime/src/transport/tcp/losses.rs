@@ -62,7 +62,10 @@ impl Core {
         let Some(peer) = self.peers.get_mut(rank) else { return };
         peer.close();
         peer.doomed = None;
-        peer.died.get_or_insert(what);
+        if peer.died.is_none() {
+            peer.died = Some(what);
+            self.deaths.push(rank as u32);
+        }
         self.news += 1;
         self.channels.values_mut().for_each(|channel| channel.pairs[rank].outbound.forget());
         self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
@@ -72,14 +75,18 @@ impl Core {
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
         let how = channel.gone(from).or_else(|| self.dead(channel, from))?;
-        // One that never came into this world, and did not die, did not come because of one that did.
-        let absent = !channel.has_left(from) && self.peers[from].died.is_none();
-        let died = |&member: &u32| self.peers[member as usize].died.clone();
-        let fault = channel.members.iter().enumerate().find_map(|(rank, member)| Some((rank, died(member)?)));
-        Some(match fault {
-            Some((rank, what)) if absent => Lost { rank, how: Loss::Died(what) },
-            _ => Lost { rank: index, how },
-        })
+        if channel.has_left(from) {
+            return Some(Lost { rank: index, how });
+        }
+        // One that did not come to the end of this world may have died of another's death: that one is named.
+        let fault = self.deaths.iter().find_map(|&dead| {
+            let peer = &self.peers[dead as usize];
+            let rank = channel.members.iter().position(|&member| member == dead)?;
+            let named = !channel.has_left(dead as usize) && peer.regret().is_none();
+            let what = peer.died.clone().filter(|_| named)?;
+            Some(Lost { rank, how: Loss::Died(what) })
+        });
+        Some(fault.unwrap_or(Lost { rank: index, how }))
     }
 
     /// What became of `from`, as far as is known, even if not all that it sent has come.
@@ -90,25 +97,20 @@ impl Core {
 
     fn dead(&self, channel: &Channel, from: usize) -> Option<Loss> {
         let peer = &self.peers[from];
-        if let Some(what) = &peer.died {
-            return Some(Loss::Died(what.clone()));
+        let absent = |why: &str| {
+            Some(Loss::Left(Leave::Failed(format!("it ended without having been in this world{why}"))))
+        };
+        match (channel.leaving(from), peer.regret(), &peer.died) {
+            // What it says to have posted before would have come.
+            (Some(how), ..) if peer.heard_goodbye => Some(how),
+            // What it failed of before is why it did not come into this world.
+            (_, Some(why), _) => absent(&format!(": {why}")),
+            (_, _, Some(what)) => Some(Loss::Died(what.clone())),
+            _ if !peer.heard_goodbye => None,
+            // Whoever started it knows how it ended, and is about to say so.
+            _ if peer.parting.is_some() => None,
+            _ => absent(""),
         }
-        if !peer.heard_goodbye {
-            return None;
-        }
-        if let Some(how) = channel.leaving(from) {
-            return Some(how); // what it says to have posted before would have come
-        }
-        // What it said when it left another world is why it did not come into this one.
-        let said = self.channels.values().find_map(|channel| match channel.leaving(from) {
-            Some(Loss::Left(Leave::Failed(why) | Leave::Panicked(why))) => Some(format!(": {why}")),
-            _ => None,
-        });
-        if said.is_none() && peer.parting.is_some() {
-            return None; // whoever started it knows how it ended, and is about to say so
-        }
-        let why = format!("it ended without having been in this world{}", said.unwrap_or_default());
-        Some(Loss::Left(Leave::Failed(why)))
     }
 
     /// Whether there is nobody at the other end who would read what is posted.

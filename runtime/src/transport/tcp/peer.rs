@@ -41,6 +41,8 @@ pub(super) struct Peer {
     /// What goes to it, from `sent` on.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
+    /// The error that it has left a world with, if it has left none without one since.
+    pub(super) failed: Option<String>,
     /// It has died, as this says.
     pub(super) died: Option<String>,
     /// It seems to have died, as this says; should nobody know better until then, that is it.
@@ -108,6 +110,7 @@ impl Peer {
             retry: None,
             out: Vec::new(),
             sent: 0,
+            failed: None,
             died: None,
             doomed: None,
             parting: None,
@@ -138,6 +141,11 @@ impl Peer {
         }
         self.attempt = None;
         (self.out, self.sent) = (Vec::new(), 0);
+    }
+
+    /// What it failed of before it ended by itself, in no world.
+    pub(super) fn regret(&self) -> Option<&str> {
+        self.failed.as_deref().filter(|_| self.heard_goodbye)
     }
 
     /// Whether anything is still to be written.
