@@ -8,6 +8,12 @@ use std::ops::BitOr;
 /// A false assertion costs an error or nothing; never memory safety, never wrong bits. NOPRECEDE and NOSUCCEED are checked
 /// always; whether NOSTORE and NOPUT are true is not looked at.
 ///
+/// ```
+/// # use fencepost_runtime::Assertions;
+/// let promised = Assertions::NOSUCCEED | Assertions::NOPUT;
+/// assert_eq!((promised.to_string(), Assertions::NONE.to_string()), ("NOPUT | NOSUCCEED".into(), "NONE".into()));
+/// ```
+///
 /// # Source
 /// MPI 4.1, section 12.5.5 (Assertions).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -52,7 +58,9 @@ impl fmt::Display for Assertions {
         ];
         let names: Vec<_> =
             all.iter().filter(|(one, _)| self.contains(*one)).map(|(_, name)| *name).collect();
-        f.write_str(if names.is_empty() { "NONE" } else { "" })?;
+        if names.is_empty() {
+            return f.write_str("NONE");
+        }
         f.write_str(&names.join(" | "))
     }
 }

@@ -2,7 +2,7 @@
 //! not see a real one either. Without the sanitizer they show nothing.
 //!
 //! A race is seen only where nothing orders its two accesses by chance, such as a rank that looks whether the other has
-//! left: so each is run in many rounds.
+//! left: so what two ranks do is done in many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
 use fencepost_runtime::transport::{Endpoint, Transport};
