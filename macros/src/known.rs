@@ -1,7 +1,7 @@
 //! Well-known methods and macros, by name: what they do to what they are called on, and what their tokens are.
 
 use proc_macro2::Ident;
-use syn::{Expr, Macro};
+use syn::{Expr, ExprMethodCall, Macro};
 
 /// Methods that do not change their receiver.
 const PURE: &[&str] = &[
@@ -181,6 +181,25 @@ const ITERATE_MUT: &[&str] = &[
 /// Methods that change what looks immutable.
 const INTERIOR: &[&str] = &[
     "borrow_mut",
+    "call_once",
+    "compare_and_swap",
+    "compare_exchange_weak",
+    "fetch_nand",
+    "fetch_not",
+    "fetch_update",
+    "get_or_init",
+    "get_or_insert_with",
+    "get_or_try_init",
+    "recv",
+    "recv_timeout",
+    "replace",
+    "send",
+    "try_read",
+    "try_recv",
+    "try_send",
+    "try_update",
+    "try_write",
+    "update",
     "fetch_add",
     "fetch_and",
     "fetch_max",
@@ -296,9 +315,61 @@ pub fn effect(method: &Ident) -> Effect {
     }
 }
 
-/// Whether `method` may change what it is called on even if that is not `mut`.
-pub fn changes_inside(method: &Ident) -> bool {
-    among(INTERIOR, method)
+/// Whether a call may change what it is called on even if that is not `mut`.
+pub fn changes_inside(call: &ExprMethodCall) -> bool {
+    let method = &call.method;
+    match (method.to_string().as_str(), call.args.len()) {
+        // Of a string it makes another one, and of an iterator as well.
+        ("replace", 2) | ("take", 1) => false,
+        ("take", _) => true,
+        // Methods of this name that need no `mut` are not those of iterators.
+        ("next" | "next_back" | "nth", _) => false,
+        _ => among(INTERIOR, method) || matches!(effect(method), Effect::Mutate | Effect::Rearrange),
+    }
+}
+
+/// Whether a call reads what others may change meanwhile: an atomic, a lock, a cell, a channel, a clock.
+pub fn reads_state(call: &ExprMethodCall) -> bool {
+    const OF_ANY: [&str; 9] =
+        ["load", "lock", "try_lock", "try_borrow", "try_read", "recv", "try_recv", "recv_timeout", "elapsed"];
+    among(&OF_ANY, &call.method) || (among(&["borrow", "read"], &call.method) && call.args.is_empty())
+}
+
+/// Whether a type of this name changes without being assigned, as far as names tell.
+pub fn state_type(name: &str) -> bool {
+    const TYPES: [&str; 13] = [
+        "Cell",
+        "Condvar",
+        "Instant",
+        "LazyCell",
+        "LazyLock",
+        "Mutex",
+        "OnceCell",
+        "OnceLock",
+        "Receiver",
+        "RefCell",
+        "RwLock",
+        "SystemTime",
+        "UnsafeCell",
+    ];
+    TYPES.contains(&name) || name.strip_prefix("Atomic").is_some_and(|of| !of.is_empty())
+}
+
+/// Whether a method goes through all of a map or set.
+pub fn iterates(method: &Ident) -> bool {
+    const METHODS: [&str; 10] = [
+        "drain",
+        "into_iter",
+        "into_keys",
+        "into_values",
+        "iter",
+        "iter_mut",
+        "keys",
+        "retain",
+        "values",
+        "values_mut",
+    ];
+    among(&METHODS, method)
 }
 
 /// Whether `method` is one of slices, that a window has only through `Deref`.

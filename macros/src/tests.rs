@@ -79,7 +79,8 @@ fn assert_dynamic(body: &str, line: usize, text: &str, why: &str) {
 fn assert_slice(body: &str, expected: &str) {
     let slice = pattern(&with_body(body));
     let expected: Vec<&str> = expected.trim().lines().map(str::trim).collect();
-    let lines: Vec<&str> = slice.lines().map(str::trim).collect();
+    // That loops are counted has a test of its own.
+    let lines: Vec<&str> = slice.lines().map(str::trim).filter(|line| *line != "u.turn()?;").collect();
     assert_eq!(lines, expected, "\n{slice}");
 }
 
@@ -129,7 +130,7 @@ fn of_values_that_are_put_only_their_number_stays() {
          Ok(())",
         "u.put([::fencepost::__private::zero(), ::fencepost::__private::zero()]).to(0, 0)?;
          u.put(&::fencepost::__private::zeros((n)..(2 * n))[..]).to(1, 4)?;
-         u.put(&::std::vec![::fencepost::__private::zero(); n]).to(n, 0)?;",
+         u.put(&::fencepost::__private::zeros(0..(n))).to(n, 0)?;",
     );
 }
 
@@ -144,7 +145,7 @@ fn what_fills_a_buffer_goes_and_what_sizes_it_stays() {
          edge.push(u[2]);
          u.put(&edge).to(n, 0)?;
          Ok(())",
-        "let mut edge = ::std::vec![::fencepost::__private::zero(); n];
+        "let mut edge = ::fencepost::__private::zeros(0..(n));
          edge.push(::fencepost::__private::zero());
          u.put(&edge).to(n, 0)?;",
     );
@@ -217,6 +218,103 @@ fn a_check_stays_where_it_can_and_goes_where_it_reads_the_window() {
          u.put(0..1).to(n, 0)?;
          Ok(())",
         "u.put(0..1).to(n, 0)?;",
+    );
+}
+
+#[test]
+fn each_check_stays_where_it_can_by_itself() {
+    assert_slice(
+        "let mut i = n;
+         while i != 10 {
+             if i > 10 { return Err(Error::new(Class::Arg, \"far\")); }
+             i += 4;
+         }
+         if u[0].is_nan() { return Err(Error::new(Class::Arg, \"NaN\")); }
+         u.put(0..1).to(n, i)?;
+         Ok(())",
+        "let mut i = n;
+         while i != 10 {
+         if i > 10 {
+         return Err(Error::new(Class::Arg, \"far\"));
+         }
+         i += 4;
+         }
+         u.put(0..1).to(n, i)?;",
+    );
+}
+
+#[test]
+fn a_question_about_what_decides_stays_and_any_other_goes() {
+    let body = "validate(list)?;
+         log.write(n)?;
+         other(u.rank())?;
+         judge(&u[..], list)?;
+         let _unused = parse(list)?;
+         heat += small(n)? as f64 * u[0];
+         u.put(0..1).to(list[2], n)?;
+         Ok(())";
+    assert_slice(
+        body,
+        "validate(list)?;
+         let _unused = parse(list)?;
+         small(n)?;
+         u.put(0..1).to(list[2], n)?;",
+    );
+    assert!(!replays(&with_body(body)), "a check may be more than a check: the body runs");
+    assert!(!replays(&with_body("checked?;\nu.put(0..1).to(n, n)")));
+}
+
+#[test]
+fn loops_are_counted() {
+    let slice = pattern(&with_body(
+        "let at = loop { if n > 3 { break 2; } };
+         while n > 3 { u.put(0..1).to(n, at)?; }
+         for i in list { u.put(0..1).to(*i, at)?; }
+         Ok(())",
+    ));
+    assert_eq!(slice.matches("u.turn()?;").count(), 3, "{slice}");
+}
+
+#[test]
+fn what_is_put_by_name_keeps_its_changes_unless_it_is_a_list() {
+    assert_slice(
+        "let mut part = 0..2usize;
+         part.start += 1;
+         u.put(part.clone()).to(n, 0)?;
+         let mut values = [0.0; 3];
+         values[1] = u[2];
+         u.put(values).to(n, 4)?;
+         Ok(())",
+        "let mut part = 0..2usize;
+         part.start += 1;
+         u.put(part.clone()).to(n, 0)?;
+         let mut values = [::fencepost::__private::zero(); 3];
+         u.put(values).to(n, 4)?;",
+    );
+}
+
+#[test]
+fn changes_in_what_is_dropped_stay() {
+    assert_slice(
+        "let mut rest = list.iter();
+         let mut order = [0, 1];
+         order.swap(0, 1);
+         u[*rest.next().unwrap()] = 3.0;
+         n > 1 && rest.next().is_some();
+         n > 2 || rest.next().is_some();
+         u.put([*rest.next().unwrap() as f64]).to(order[0], *rest.next().unwrap())?;
+         Ok(())",
+        "let mut rest = list.iter();
+         let mut order = [0, 1];
+         order.swap(0, 1);
+         rest.next();
+         if (n > 1) {
+         rest.next();
+         }
+         if !(n > 2) {
+         rest.next();
+         }
+         u.put([*rest.next().unwrap() as f64]).to(order[0], *rest.next().unwrap())?;",
     );
 }
 
@@ -516,6 +614,58 @@ fn a_dynamic_superstep_has_no_pattern_at_all() {
     let whole = attribute(TokenStream::new(), tokens(&source)).to_string();
     assert!(whole.contains("cannot be compiled ahead: line 2: `helper(u)`"), "{whole}");
     assert!(!whole.contains("Recording"), "{whole}");
+}
+
+#[test]
+fn what_changes_without_being_assigned_makes_it_dynamic() {
+    for (body, text, why) in [
+        ("let to = COUNTER.load(SeqCst);\nu.put(0..1).to(to, 0)", "COUNTER.load(SeqCst)", "may be a static"),
+        ("let to = counter.value();\nu.put(0..1).to(to, 0)", "counter.value()", "may be a static"),
+        ("let to = deep::CELL.get();\nu.put(0..1).to(to, 0)", "deep::CELL.get()", "may be a static"),
+        ("let to = value(&COUNTER);\nu.put(0..1).to(to, 0)", "&COUNTER", "may be a static"),
+        ("let to = next();\nu.put(0..1).to(to, 0)", "next()", "no arguments"),
+        ("let to = unsafe { *list.get_unchecked(0) };\nu.put(0..1).to(to, 0)", "unsafe", "unsafe code"),
+        ("let to = raw!(unsafe { *list });\nu.put(0..1).to(to, 0)", "raw!", "unsafe code"),
+        ("let to = Cell::new(n);\nu.put(0..1).to(to.get(), 0)", "let to", "changes without being assigned"),
+        ("let to = list.state.lock();\nu.put(0..1).to(to.0, 0)", "list.state.lock()", "between two calls"),
+    ] {
+        assert_dynamic(&format!("{body}?;\nOk(())"), 2, text, why);
+    }
+    assert_dynamic(
+        "let mut all = HashMap::new();\nfor (to, at) in &all { u.put(0..1).to(*to, *at)?; }\nOk(())",
+        3,
+        "&all",
+        "in an order",
+    );
+    assert_dynamic(
+        "static AT: usize = 1;\nfn at() -> usize { AT }\nu.put(0..1).to(at(), 0)?;\nOk(())",
+        4,
+        "at",
+        "is or has a static",
+    );
+    assert_dynamic(
+        "impl Place for Outer {}\nu.put(0..1).to(n, 0)?;\nOk(())",
+        2,
+        "Outer",
+        "from outside of the body",
+    );
+}
+
+#[test]
+fn constants_are_no_statics() {
+    for target in
+        ["MOST", "MOST.min(n)", "usize::BITS as usize", "TABLE[n]", "Vec::<usize>::new().len()", "two()"]
+    {
+        let body = format!("fn two() -> usize {{ 2 }}\nu.put(0..1).to({target}, 0)?;\nOk(())");
+        assert!(pattern(&with_body(&body)).contains("u.put(0..1)"), "{target}");
+    }
+}
+
+#[test]
+fn the_last_fence_is_not_known_where_calls_may_hide() {
+    let whole = |body: &str| attribute(TokenStream::new(), tokens(&with_body(body))).to_string();
+    assert!(!whole("u.fence()?; helper(u)?; u[0] += 0.0; Ok(())").contains("ended"));
+    assert!(whole("u.put(0..1).to(n, 0)?; u.fence()?; u[0] += 0.0; Ok(())").contains("ended"));
 }
 
 #[test]

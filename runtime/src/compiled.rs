@@ -1,7 +1,7 @@
 //! [`Compiled`]: supersteps compiled ahead of time, for any number of ranks, without a world.
 
 use crate::record::{RecordedEpoch, Recording};
-use crate::superstep::Superstep;
+use crate::superstep::{Superstep, evaluate};
 use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::conflicts::{Conflict, conflicts};
@@ -230,7 +230,7 @@ pub(crate) fn describe<A>(
             recording.observe();
             make(rank)
         };
-        record(&recording, given, &again)?;
+        evaluate(superstep, || record(&recording, given, &again))?;
         let (mut epochs, observed) = recording.finish(windows.len(), superstep.fences)?;
         prefer(superstep, &mut epochs);
         Ok((epochs, observed))

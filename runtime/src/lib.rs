@@ -59,7 +59,7 @@ pub use compiled::Compiled;
 pub use element::{Element, ValueAt, element_type};
 pub use handler::ErrorHandler;
 pub use launch::{Process, launch, process};
-pub use record::Recorder;
+pub use record::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder};
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use stall::Stall;
 pub use ticket::Ticket;

@@ -5,7 +5,7 @@ use crate::fence::Call;
 use crate::handler;
 use crate::prepared::{self, Ready};
 use crate::record::{RecordedEpoch, Recording};
-use crate::superstep::{Matched, Superstep};
+use crate::superstep::{Matched, Superstep, evaluate};
 use crate::windows::Windows;
 use crate::world::{World, WorldCore};
 use fencepost_planner::conflicts::{Conflict, conflicts};
@@ -119,7 +119,7 @@ fn own(
     record: impl FnOnce(&Recording) -> Result<()>,
 ) -> Result<Vec<RecordedEpoch>> {
     let recording = Recording::new(world.rank as u32, world.size as u32);
-    record(&recording)?;
+    evaluate(superstep, || record(&recording))?;
     let (mut epochs, _) = recording.finish(windows.len(), superstep.fences)?;
     prefer(superstep, &mut epochs);
     let buffer = epochs

@@ -36,7 +36,16 @@ struct Shared {
     /// Operations since the last fence of their window.
     open: RefCell<Vec<Operation>>,
     epochs: RefCell<Vec<RecordedEpoch>>,
+    /// How often a loop of the pattern has begun its body.
+    turns: Cell<u32>,
+    /// Operations and fences so far.
+    calls: Cell<u32>,
 }
+
+/// How many turns the loops of one rank's pattern may make, all together.
+pub const PATTERN_TURNS_MAX: u32 = 1 << 24;
+/// How many operations and fences one rank's pattern may have.
+pub const PATTERN_CALLS_MAX: u32 = 1 << 20;
 
 /// What one fence ends: its windows, and the operations on them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,6 +71,8 @@ impl Recording {
             observed: Cell::new(false),
             open: RefCell::default(),
             epochs: RefCell::default(),
+            turns: Cell::new(0),
+            calls: Cell::new(0),
         };
         Self { shared: Rc::new(shared) }
     }
@@ -94,7 +105,25 @@ impl Recording {
     }
 }
 
+/// Count one more of what may be `most` at most; whether it may.
+fn count(so_far: &Cell<u32>, most: u32) -> bool {
+    let more = so_far.get() < most;
+    so_far.set(so_far.get() + u32::from(more));
+    more
+}
+
 impl Shared {
+    /// One more operation or fence.
+    fn call(&self, site: &'static Location<'static>) -> Result<()> {
+        if count(&self.calls, PATTERN_CALLS_MAX) {
+            return Ok(());
+        }
+        let message = format!(
+            "the pattern has more than the {PATTERN_CALLS_MAX} operations and fences that it may have: let one datatype name many elements, or call the superstep without preparing it"
+        );
+        Err(Error::new(Class::Plan, message).on_rank(self.rank).at(site))
+    }
+
     fn end(&self, windows: Vec<WindowId>) {
         let (ended, open) =
             self.open.take().into_iter().partition(|operation| windows.contains(&operation.window));
@@ -212,8 +241,26 @@ impl<T: Element> Recorder<T> {
             return Err(Error::new(Class::RmaSync, message).on_rank(self.shared.rank).at(Location::caller()));
         }
         drop(open);
+        self.shared.call(Location::caller())?;
         self.shared.end(windows);
         Ok(())
+    }
+
+    /// A loop of the pattern begins its body. Counted, since what ends the loop in the body may be a check of elements,
+    /// which a pattern does not have.
+    ///
+    /// # Errors
+    /// `PLAN` after [`PATTERN_TURNS_MAX`] turns of all loops together.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn turn(&self) -> Result<()> {
+        if count(&self.shared.turns, PATTERN_TURNS_MAX) {
+            return Ok(());
+        }
+        let message = format!(
+            "the pattern's loops have not ended after {PATTERN_TURNS_MAX} turns, and a pattern may make no more: let what ends this loop follow from the arguments, or call the superstep without preparing it"
+        );
+        Err(Error::new(Class::Plan, message).on_rank(self.shared.rank).at(Location::caller()))
     }
 
     /// Which window of the superstep it stands for.
@@ -231,6 +278,7 @@ impl<T: Element> Recorder<T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let shared = &self.shared;
+        shared.call(site)?;
         let error = |class, message: String| Err(Error::new(class, message).on_rank(shared.rank).at(site));
         if let Some(target) = target {
             if target >= shared.ranks as usize {

@@ -73,8 +73,11 @@ fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream 
     quote!(#(#statements)*)
 }
 
-/// The statement that holds the last fence.
+/// The statement that holds the last fence; not known where calls may hide.
 fn last_fence(block: &Block, body: &Body) -> Option<usize> {
+    if body.hidden.is_some() {
+        return None;
+    }
     struct Fences<'s>(&'s Scope, bool);
     impl<'a> Visit<'a> for Fences<'_> {
         fn visit_expr(&mut self, expr: &'a Expr) {

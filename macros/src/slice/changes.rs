@@ -145,7 +145,7 @@ impl<'a> Visit<'a> for Changes<'_> {
                 Effect::IterateMut => mutable && need == Need::Value,
                 Effect::Unknown => mutable,
             };
-            if unknown || (!mutable && changes_inside(&call.method)) {
+            if unknown || (!mutable && changes_inside(call)) {
                 self.change(call, &name);
             }
         }
@@ -156,6 +156,13 @@ impl<'a> Visit<'a> for Changes<'_> {
     }
 
     fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
+        // A closure that is `mut`, or a `&mut` to one, changes what it has captured.
+        if let Some(name) = name_of(&call.func).map(ToString::to_string)
+            && (self.mutable.contains(&name) || self.references.contains(&name))
+            && self.needs.contains_key(&name)
+        {
+            self.change(call, &name);
+        }
         for arg in &call.args {
             self.handed_on(arg, call);
         }

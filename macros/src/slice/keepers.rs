@@ -3,6 +3,8 @@
 use super::need::{Known, Need};
 use crate::exprs::{is_compound, is_err, name_of, root_of, roots_of};
 use crate::known::{Effect, effect, macro_arguments};
+use crate::source::place_of;
+use proc_macro2::Span;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro};
 
@@ -11,7 +13,7 @@ use syn::{Expr, Macro};
 pub struct Found {
     /// An operation or a fence.
     pub operation: bool,
-    /// A way out of it, but for errors.
+    /// A way out of it, but for errors that are left out.
     pub jump: bool,
     /// A change of something needed, or a macro that may be one.
     pub changes: bool,
@@ -49,6 +51,11 @@ impl<'s> Keepers<'s> {
             Some(label) => self.loops.iter().flatten().any(|inner| label.ident == inner),
         };
         self.found.jump |= !inside && !self.closure;
+    }
+
+    /// Whether an exit by error stays.
+    fn stays(&self, span: Span) -> bool {
+        self.known.exits.contains(&place_of(span))
     }
 
     /// `places` are given something; a part of what is needed for its shape may be.
@@ -106,8 +113,14 @@ impl<'a> Visit<'a> for Keepers<'_> {
     }
 
     fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
-        self.found.jump |= !self.closure && (self.known.errors || !jump.expr.as_deref().is_some_and(is_err));
+        let stays = !jump.expr.as_deref().is_some_and(is_err) || self.stays(jump.return_token.span);
+        self.found.jump |= !self.closure && stays;
         visit::visit_expr_return(self, jump);
+    }
+
+    fn visit_expr_try(&mut self, question: &'a syn::ExprTry) {
+        self.found.jump |= !self.closure && self.stays(question.question_token.span);
+        visit::visit_expr_try(self, question);
     }
 
     fn visit_expr_break(&mut self, jump: &'a syn::ExprBreak) {

@@ -5,24 +5,30 @@
 //! added. All bindings of one name are taken together, which keeps more than it must and never less. Of a slice that is
 //! put only the *shape* is needed, so what fills a buffer can go while what sizes it stays.
 //!
-//! What cannot be followed is never guessed: it makes the superstep dynamic, with the line as the [`Reason`].
+//! What cannot be followed makes the superstep dynamic, with the line as the [`Reason`]. What is believed without being
+//! seen is written in `state`, and compared with the body's calls the first time, and each time under `FENCEPOST_CHECK`.
 
 mod changes;
+mod exits;
 mod keepers;
 mod need;
 mod reads;
 mod round;
 mod shape;
+mod state;
 
 use crate::check::idle_fences;
 use crate::collect::{Body, Reason};
 use crate::parse::{Superstep, strip_type};
 use crate::source::place_of;
 use changes::unknown_changes;
-use need::Known;
+use exits::{Place, exits};
+use need::{Known, Need};
 use proc_macro2::TokenStream;
 use round::{Round, round};
-use std::collections::BTreeMap;
+use shape::lists;
+use state::{States, no_states};
+use std::collections::{BTreeMap, BTreeSet};
 use syn::Type;
 use syn::visit::{self, Visit};
 
@@ -45,16 +51,18 @@ pub struct Slice {
 
 /// Slice the body, or say which line keeps it from being sliced.
 ///
-/// Returns of errors stay where they can: a check that a later index relies on. Where one depends on what the slice
-/// cannot have, all of them go, since a pattern is what an execution that succeeds does.
+/// A pattern is what an execution that succeeds does. An exit by error stays where the slice can have what it asks, each
+/// by itself: a later index or the end of a loop may rely on it. One that asks for elements is left out, and the
+/// pattern goes on behind it; that is why evaluating a pattern is bounded, why a panic in it is no claim, and why there is
+/// no unsafe code in it.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
-    match describe(superstep, body, true).or_else(|_| describe(superstep, body, false)) {
+    match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),
         Err(reason) => Outcome::Dynamic(reason),
     }
 }
 
-fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, Reason> {
+fn described(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
     if let Some(reason) = &body.hidden {
         return Err(reason.clone());
     }
@@ -63,14 +71,58 @@ fn describe(superstep: &Superstep, body: &Body, errors: bool) -> Result<Slice, R
             return Err(Reason::new(&param.ty, why));
         }
     }
+    let states = States::of(superstep);
+    if let Some(reason) = states.repeated() {
+        return Err(reason.clone());
+    }
+    let lists = lists(superstep);
+    let mut stay = BTreeSet::new();
+    let (mut slice, mut needs) = describe(superstep, body, &states, &stay)?;
+    let known =
+        Known { scope: &body.scope, needs: &needs, exits: &BTreeSet::new(), lists: &lists, states: &states };
+    let mut open = exits(superstep, known);
+    loop {
+        let before = stay.len();
+        open.retain(|exit| {
+            if !exit.guards(&needs) {
+                return true;
+            }
+            stay.insert(exit.place);
+            match describe(superstep, body, &states, &stay) {
+                Ok(with) => {
+                    (slice, needs) = with;
+                    false
+                }
+                Err(_) => {
+                    stay.remove(&exit.place);
+                    true
+                }
+            }
+        });
+        // One that stays may need names that another one guards.
+        if stay.len() == before {
+            return Ok(slice);
+        }
+    }
+}
+
+/// The slice with the exits that `stay`, and what it needs.
+fn describe(
+    superstep: &Superstep,
+    body: &Body,
+    states: &States,
+    stay: &BTreeSet<Place>,
+) -> Result<(Slice, BTreeMap<String, Need>), Reason> {
     let idle = idle_fences(body).into_iter().map(place_of).collect::<Vec<_>>();
+    let lists = lists(superstep);
     let mut needs = BTreeMap::new();
     loop {
-        let known = Known { scope: &body.scope, needs: &needs, errors };
+        let known = Known { scope: &body.scope, needs: &needs, exits: stay, lists: &lists, states };
         let Round { statements, found, whole } = round(superstep, &idle, known)?;
         if found == needs {
             unknown_changes(superstep, &needs)?;
-            return Ok(Slice { statements, replays: whole });
+            no_states(superstep, &needs)?;
+            return Ok((Slice { statements, replays: whole }, needs));
         }
         needs = found;
     }

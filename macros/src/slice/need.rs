@@ -1,7 +1,9 @@
 //! What a round of slicing knows: how much of each name is needed.
 
+use super::exits::Place;
+use super::state::States;
 use crate::chain::Scope;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of a name is needed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -18,8 +20,12 @@ pub struct Known<'s> {
     pub scope: &'s Scope,
     /// What is needed, as found by the last round.
     pub needs: &'s BTreeMap<String, Need>,
-    /// Whether returns of errors stay.
-    pub errors: bool,
+    /// The exits by error that stay.
+    pub exits: &'s BTreeSet<Place>,
+    /// Names that are lists of values, as far as syntax shows: only how many there are matters.
+    pub lists: &'s BTreeSet<String>,
+    /// What may be another value the next time.
+    pub states: &'s States,
 }
 
 impl Known<'_> {

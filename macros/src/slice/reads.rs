@@ -4,11 +4,12 @@ use crate::chain::Scope;
 use crate::collect::Reason;
 use crate::exprs::{in_tokens, is_err, name_of, root_of};
 use crate::known::{is_slice_method, macro_arguments};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Expr, Macro};
+use syn::{Block, Expr, Macro, Stmt};
 
 /// Finds what the slice cannot have: elements of windows, the world, operations, lengths in closures.
 pub struct Reads<'s> {
@@ -101,9 +102,23 @@ impl<'a> Visit<'a> for Reads<'_> {
     }
 }
 
-/// Turns what a window is asked into what a recorder answers.
+/// Turns what a window is asked into what a recorder answers, and lets loops be counted.
 pub struct Ahead<'s> {
     pub scope: &'s Scope,
+    /// The recorder that counts.
+    pub counts: &'s Ident,
+}
+
+/// A loop begins its body: a pattern is bounded, though the body may end its loops by what a pattern does not have.
+pub fn turn(counts: &Ident, span: Span) -> TokenStream {
+    quote_spanned!(span=> #counts.turn()?;)
+}
+
+impl Ahead<'_> {
+    fn counted(&self, body: &mut Block, span: Span) {
+        let turn = turn(self.counts, span);
+        body.stmts.insert(0, Stmt::Expr(Expr::Verbatim(turn), None));
+    }
 }
 
 impl VisitMut for Ahead<'_> {
@@ -124,9 +139,15 @@ impl VisitMut for Ahead<'_> {
             Expr::Return(jump) if !jump.expr.as_deref().is_some_and(is_err) => {
                 *expr = syn::parse_quote!(return ::core::result::Result::Ok(()));
             }
+            Expr::ForLoop(each) => self.counted(&mut each.body, each.for_token.span),
+            Expr::While(again) => self.counted(&mut again.body, again.while_token.span),
+            Expr::Loop(endless) => self.counted(&mut endless.body, endless.loop_token.span),
             _ => {}
         }
     }
 
     fn visit_expr_closure_mut(&mut self, _: &mut syn::ExprClosure) {}
+    fn visit_expr_async_mut(&mut self, _: &mut syn::ExprAsync) {}
+    fn visit_expr_const_mut(&mut self, _: &mut syn::ExprConst) {}
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }

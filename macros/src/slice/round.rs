@@ -3,22 +3,23 @@
 use super::changes::unknown_changes;
 use super::keepers::Keepers;
 use super::need::{Known, Need};
-use super::reads::{Ahead, Reads};
-use super::shape::{Shape, shape};
+use super::reads::{Ahead, Reads, turn};
+use super::shape::{Shape, is_values, shape};
+use super::state::{UNSAFE, is_safe};
 use crate::chain::{Chain, Verb};
 use crate::collect::Reason;
 use crate::exprs::{
     bound_by, children, in_tokens, is_compound, is_err, is_ok, mentioned, name_of, root_of, roots_of, strip,
 };
 use crate::known::{Effect, effect, macro_arguments};
-use crate::parse::{Superstep, strip_type};
+use crate::parse::Superstep;
 use crate::source::place_of;
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
-use syn::{Block, Expr, Local, Macro, Pat, Stmt, Type};
+use syn::{BinOp, Block, Expr, Local, Macro, Pat, Stmt};
 
 type Sliced = Result<TokenStream, Reason>;
 
@@ -65,18 +66,34 @@ impl Slicer<'_> {
 
     /// An expression as it is, once it is sure that it reads nothing but arguments and locals.
     fn keep(&mut self, expr: &Expr) -> Sliced {
-        if let Some(reason) = Reads::first(self.known.scope, expr) {
+        let reason = Reads::first(self.known.scope, expr).or_else(|| self.known.states.first(expr));
+        if let Some(reason) = reason {
             return Err(reason);
         }
         for name in mentioned(expr) {
             self.need(name, Need::Value);
         }
         let mut kept = expr.clone();
-        Ahead { scope: self.known.scope }.visit_expr_mut(&mut kept);
+        if let Some(counts) = self.counts() {
+            Ahead { scope: self.known.scope, counts }.visit_expr_mut(&mut kept);
+        }
         Ok(kept.to_token_stream())
     }
 
+    /// The recorder that counts how often loops begin their bodies.
+    fn counts(&self) -> Option<&Ident> {
+        self.superstep.windows().next().map(|(name, _)| name)
+    }
+
+    fn turn(&self, span: Span) -> TokenStream {
+        self.counts().map_or_else(TokenStream::new, |counts| turn(counts, span))
+    }
+
     fn shape<'a>(&mut self, expr: &'a Expr) -> Result<Option<Shape<'a>>, Reason> {
+        // What it is made of may change something that is needed.
+        if Keepers::of(self.known, expr).any() {
+            return Ok(None);
+        }
         let (scope, facade) = (self.known.scope, &self.superstep.facade);
         shape(expr, scope, facade, &mut |inner| self.keep(inner))
     }
@@ -163,7 +180,19 @@ impl Slicer<'_> {
         }
         let keepers = Keepers::of(self.known, expr);
         match strip(expr) {
-            Expr::Try(inner) => self.expr(&inner.expr, true),
+            Expr::Try(inner) if self.known.exits.contains(&place_of(inner.question_token.span)) => {
+                // The body runs in a replay, too: what is asked may be more than a check.
+                self.whole = false;
+                if is_err(&inner.expr) && mentioned(&inner.expr).iter().any(|name| self.is_local(name)) {
+                    return Ok(self.left(inner.question_token.span));
+                }
+                let asked = self.keep(expr)?;
+                Ok(quote!(#asked;))
+            }
+            Expr::Try(inner) => {
+                self.whole &= Keepers::of(self.known, &inner.expr).operation;
+                self.expr(&inner.expr, true)
+            }
             Expr::MethodCall(call)
                 if (call.method == "unwrap" || call.method == "expect")
                     && (self.known.scope.chain(&call.receiver).is_some()
@@ -176,10 +205,7 @@ impl Slicer<'_> {
                 let label = &block.label;
                 Ok(quote!(#label { #inner }))
             }
-            Expr::Unsafe(block) => {
-                let inner = self.block(&block.block, passes)?;
-                Ok(quote!(unsafe { #inner }))
-            }
+            Expr::Unsafe(_) if keepers.any() => Err(Reason::new(expr, UNSAFE)),
             Expr::Return(jump) => self.leave(jump.expr.as_deref(), jump.return_token.span),
             Expr::Break(jump) => {
                 let label = &jump.label;
@@ -233,34 +259,53 @@ impl Slicer<'_> {
                 self.plain(&each.expr)?;
                 let all = self.keep(&each.expr)?;
                 let body = self.block(&each.body, false)?;
-                let (label, pat) = (&each.label, &each.pat);
-                Ok(quote!(#label for #pat in #all { #body }))
+                let (label, pat, turn) = (&each.label, &each.pat, self.turn(each.for_token.span));
+                Ok(quote!(#label for #pat in #all { #turn #body }))
             }
             Expr::While(again) => {
                 self.plain(&again.cond)?;
                 let cond = self.keep(&again.cond)?;
                 let body = self.block(&again.body, false)?;
-                let label = &again.label;
-                Ok(quote!(#label while #cond { #body }))
+                let (label, turn) = (&again.label, self.turn(again.while_token.span));
+                Ok(quote!(#label while #cond { #turn #body }))
             }
             Expr::Loop(endless) => {
                 let body = self.block(&endless.body, false)?;
-                let label = &endless.label;
-                Ok(quote!(#label loop { #body }))
+                let (label, turn) = (&endless.label, self.turn(endless.loop_token.span));
+                Ok(quote!(#label loop { #turn #body }))
             }
             Expr::Assign(assign) => self.assign(&assign.left, &assign.right, expr),
             Expr::Binary(binary) if is_compound(&binary.op) => self.assign(&binary.left, &binary.right, expr),
             Expr::MethodCall(call)
-                if root_of(&call.receiver).is_some_and(|root| self.known.needed(root).is_some())
-                    && matches!(effect(&call.method), Effect::Mutate | Effect::Advance) =>
+                if match (
+                    root_of(&call.receiver).and_then(|root| self.known.needed(root)),
+                    effect(&call.method),
+                ) {
+                    (Some(_), Effect::Mutate | Effect::Advance) => true,
+                    (need, Effect::Rearrange) => need == Some(Need::Value),
+                    _ => false,
+                } =>
             {
                 let need = root_of(&call.receiver).and_then(|root| self.known.needed(root));
-                if need == Some(Need::Shape) && call.method == "push" {
+                let counted = !call.args.iter().any(|arg| Keepers::of(self.known, arg).any());
+                if need == Some(Need::Shape) && call.method == "push" && counted {
                     let (receiver, facade) = (&call.receiver, &self.superstep.facade);
                     return Ok(quote!(#receiver.push(#facade::__private::zero());));
                 }
                 let kept = self.keep(expr)?;
                 Ok(quote!(#kept;))
+            }
+            Expr::Binary(both)
+                if matches!(both.op, BinOp::And(_) | BinOp::Or(_)) && !keepers.operation && {
+                    Keepers::of(self.known, &both.right).any()
+                } =>
+            {
+                // The right side is evaluated only sometimes.
+                self.whole = false;
+                let left = self.keep(&both.left)?;
+                let right = self.expr(&both.right, false)?;
+                let not = matches!(both.op, BinOp::Or(_)).then(|| quote!(!));
+                Ok(quote!(if #not (#left) { #right }))
             }
             other => {
                 let (Some(all), false) = (children(other), keepers.in_short_circuit) else {
@@ -314,9 +359,19 @@ impl Slicer<'_> {
             }
             _ => {
                 self.whole = false;
-                self.expr(right, false)
+                let mut out = self.expr(right, false)?;
+                if Keepers::of(self.known, left).any() {
+                    out.extend(self.expr(left, false)?);
+                }
+                Ok(out)
             }
         }
+    }
+
+    /// An error of ours in the place of the user's, which says something that the slice does not know.
+    fn left(&self, span: Span) -> TokenStream {
+        let (facade, line) = (&self.superstep.facade, span.start().line as u32);
+        quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)
     }
 
     /// `return value`.
@@ -331,9 +386,8 @@ impl Slicer<'_> {
                     || self.is_local(name)
             });
             // The user's own error where it says nothing that the slice does not know; else one that says where.
-            return Ok(if locals {
-                let (facade, line) = (&self.superstep.facade, span.start().line as u32);
-                quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)
+            return Ok(if locals || self.known.states.first(value).is_some() {
+                self.left(span)
             } else {
                 for name in names {
                     self.need(name, Need::Value);
@@ -401,33 +455,24 @@ impl Slicer<'_> {
         if verb == Verb::Get {
             return self.keep(local);
         }
-        self.whole &= !self.looks_like_values(local);
+        // Values that are put are not in a plan.
+        self.whole &= !is_values(local, self.known.lists) && !matches!(strip(local), Expr::Reference(_));
         match self.shape(local)? {
             Some(Shape::Value(value)) => {
                 self.whole = false;
                 Ok(value)
             }
             Some(Shape::Name(name)) => {
-                self.need(name.to_string(), Need::Shape);
-                Ok(local.to_token_stream())
+                let list = self.known.lists.contains(&name.to_string());
+                let borrowed = matches!(strip(local), Expr::Reference(_));
+                if list || borrowed {
+                    self.need(name.to_string(), Need::Shape);
+                    return Ok(local.to_token_stream());
+                }
+                // It may be a range or a datatype: which elements it names is more than how many.
+                self.keep(local)
             }
             None => self.keep(local),
-        }
-    }
-
-    /// Whether a source is a slice of values, not a section, as far as syntax shows.
-    fn looks_like_values(&self, local: &Expr) -> bool {
-        match strip(local) {
-            Expr::Reference(_) => true,
-            other => name_of(other).is_some_and(|name| {
-                self.superstep.arguments().any(|param| {
-                    param.name.as_ref() == Some(name)
-                        && match strip_type(&param.ty) {
-                            Type::Reference(reference) => is_list(&reference.elem),
-                            ty => is_list(ty),
-                        }
-                })
-            }),
         }
     }
 
@@ -439,6 +484,9 @@ impl Slicer<'_> {
             // In the pattern a `return` in it would have the wrong type.
             return Err(Reason::new(mac, "is a macro that nothing is known about and that may return"));
         }
+        if !is_safe(mac.tokens.clone()) {
+            return Err(Reason::new(mac, UNSAFE));
+        }
         // It may jump or assign: it stays, with all it names.
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
@@ -447,13 +495,5 @@ impl Slicer<'_> {
         }
         self.whole = false;
         Ok(quote!(#mac;))
-    }
-}
-
-fn is_list(ty: &Type) -> bool {
-    match strip_type(ty) {
-        Type::Slice(_) | Type::Array(_) => true,
-        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Vec"),
-        _ => false,
     }
 }

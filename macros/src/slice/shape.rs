@@ -2,11 +2,14 @@
 
 use crate::chain::Scope;
 use crate::collect::Reason;
-use crate::exprs::{name_of, strip};
+use crate::exprs::{bound_by, in_tokens, name_of, strip};
+use crate::parse::{Superstep, strip_type};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use std::collections::BTreeSet;
 use syn::spanned::Spanned;
-use syn::{Expr, Path, RangeLimits};
+use syn::visit::Visit;
+use syn::{Expr, Item, Local, Pat, Path, RangeLimits, Type};
 
 /// A value with as many elements as the original.
 pub enum Shape<'a> {
@@ -14,6 +17,95 @@ pub enum Shape<'a> {
     Value(TokenStream),
     /// As many as this name has: only its own shape is needed.
     Name(&'a syn::Ident),
+}
+
+/// Whether a type is a slice, an array or a `Vec`, or a reference to one.
+fn is_list(ty: &Type) -> bool {
+    match strip_type(ty) {
+        Type::Slice(_) | Type::Array(_) => true,
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Vec"),
+        Type::Reference(reference) => is_list(&reference.elem),
+        _ => false,
+    }
+}
+
+/// Names that are lists of values wherever they are bound. Any other name that is put may be a range or a datatype.
+pub fn lists(superstep: &Superstep) -> BTreeSet<String> {
+    let mut bindings = Bindings::default();
+    for param in &superstep.params {
+        bindings.bound(&param.pat, Some(&param.ty), None);
+    }
+    bindings.visit_block(&superstep.body);
+    let Bindings { mut lists, values, others } = bindings;
+    lists.extend(values.iter().flat_map(|(names, _)| names.clone()));
+    lists.retain(|name| !others.contains(name));
+    loop {
+        let before = lists.len();
+        for (names, value) in &values {
+            if !is_values(value, &lists) {
+                lists.retain(|name| !names.contains(name));
+            }
+        }
+        if lists.len() == before {
+            return lists;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Bindings {
+    /// Bound to a list somewhere, by its type.
+    lists: BTreeSet<String>,
+    /// Bound to a value of no given type.
+    values: Vec<(Vec<String>, Expr)>,
+    /// Bound somewhere to what is not seen to be a list.
+    others: BTreeSet<String>,
+}
+
+impl Bindings {
+    fn bound(&mut self, pat: &Pat, ty: Option<&Type>, value: Option<&Expr>) {
+        let names: Vec<String> = bound_by(pat).into_iter().map(|bound| bound.name.to_string()).collect();
+        match (pat, ty, value) {
+            (Pat::Type(typed), _, _) if is_list(&typed.ty) => self.lists.extend(names),
+            (_, Some(ty), _) if is_list(ty) => self.lists.extend(names),
+            (Pat::Ident(_), None, Some(value)) => self.values.push((names, value.clone())),
+            _ => self.others.extend(names),
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Bindings {
+    fn visit_local(&mut self, local: &'a Local) {
+        self.bound(&local.pat, None, local.init.as_ref().map(|init| &*init.expr));
+        if let Some(init) = &local.init {
+            self.visit_expr(&init.expr);
+            init.diverge.iter().for_each(|(_, diverge)| self.visit_expr(diverge));
+        }
+    }
+    fn visit_pat(&mut self, pat: &'a Pat) {
+        self.bound(pat, None, None);
+    }
+    fn visit_item(&mut self, _: &'a Item) {}
+}
+
+/// Whether an expression is a list of values, as far as syntax shows.
+pub fn is_values(expr: &Expr, lists: &BTreeSet<String>) -> bool {
+    match strip(expr) {
+        Expr::Array(_) | Expr::Repeat(_) => true,
+        Expr::Macro(mac) => mac.mac.path.is_ident("vec"),
+        Expr::Reference(reference) => is_values(&reference.expr, lists),
+        Expr::Index(index) => matches!(strip(&index.index), Expr::Range(_)),
+        Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path)
+            if path.path.segments.len() > 1 && path.path.segments.iter().rev().nth(1).is_some_and(|of| of.ident == "Vec")),
+        Expr::MethodCall(call) if call.method == "collect" => call.turbofish.as_ref().is_some_and(|given| {
+            let mut names = BTreeSet::new();
+            in_tokens(quote!(#given), &mut names);
+            names.contains("Vec")
+        }),
+        Expr::MethodCall(call) if call.method == "clone" => is_values(&call.receiver, lists),
+        Expr::MethodCall(call) => call.method == "to_vec" || call.method == "as_slice",
+        other => name_of(other).is_some_and(|name| lists.contains(&name.to_string())),
+    }
 }
 
 /// Makes an expression part of the slice as it is.
@@ -46,7 +138,8 @@ pub fn shape<'a>(
                 }
                 Ok(Expr::Repeat(repeat)) => {
                     let len = keep(&repeat.len)?;
-                    value(quote!(::std::vec![#zero; #len]))
+                    // As many as the argument says, which may not be checked yet: that panics, and does not abort.
+                    value(quote_spanned!(expr.span()=> #facade::__private::zeros(0..(#len))))
                 }
                 _ => Ok(None),
             }

@@ -10,7 +10,8 @@ use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{Class, Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// The pattern of a superstep with the arguments that it is entered with.
@@ -82,11 +83,35 @@ impl Supersteps {
         let lengths =
             windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
-        // Where the pattern itself fails so will the body, which has the better error.
-        claim(&recording).ok()?;
+        // A pattern that fails, panics or does not end claims nothing: the body runs, and has the better error.
+        evaluate(superstep, || claim(&recording)).ok()?;
         let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
         Some(epochs.into())
     }
+}
+
+/// Evaluate a pattern. The code is the user's, and ranks that wait for this one must hear of it, so a panic is an error.
+///
+/// # Errors
+/// Those of the pattern; `PLAN` where it panics.
+pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()>) -> Result<()> {
+    // What a panic leaves half done is the recording, which nobody reads after an error.
+    catch_unwind(AssertUnwindSafe(record)).unwrap_or_else(|payload| {
+        let said = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+            (Some(said), _) => (*said).to_owned(),
+            (None, Some(said)) => said.clone(),
+            (None, None) => "a payload that is not text".to_owned(),
+        };
+        // A payload may panic where it is dropped.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(payload);
+        }
+        let Superstep { name, file, line, .. } = superstep;
+        let message = format!(
+            "the pattern of superstep `{name}` ({file}:{line}) panicked while it was evaluated: {said}: check the arguments before the first operation, and return an error"
+        );
+        Err(Error::new(Class::Plan, message))
+    })
 }
 
 /// The first difference between what was called on `window` and what `claimed` has for it.

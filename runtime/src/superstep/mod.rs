@@ -8,6 +8,7 @@ mod matched;
 mod uniform;
 
 pub use claim::Claim;
+pub(crate) use claim::evaluate;
 pub(crate) use matched::Matched;
 pub use uniform::{Uniform, UniformHash};
 
@@ -375,6 +376,13 @@ pub fn zero<T: bytemuck::Zeroable>() -> T {
 }
 
 /// As many elements as the range has, whose values do not matter.
+///
+/// # Panics
+/// Where there is no memory for them: the range was not checked yet, and a failed allocation would end the process.
 pub fn zeros<T: bytemuck::Zeroable>(range: std::ops::Range<usize>) -> Vec<T> {
-    range.map(|_| T::zeroed()).collect()
+    let mut zeros = Vec::new();
+    let room = zeros.try_reserve_exact(range.len());
+    assert!(room.is_ok(), "no memory for the {} elements of the section {range:?}", range.len());
+    zeros.extend(range.map(|_| T::zeroed()));
+    zeros
 }

@@ -1,0 +1,87 @@
+//! [`Exit`]: where the body may leave early with an error, and which of these places a pattern can have.
+//!
+//! A pattern is what an execution that succeeds does, so an exit may be left out where the pattern cannot have what it
+//! asks. It stays wherever it can: what follows may rely on it, an index, the end of a loop, the size of a buffer.
+
+use super::keepers::{Found, Keepers};
+use super::need::{Known, Need};
+use crate::exprs::{is_err, mentioned, root_of};
+use crate::known::{Effect, effect, macro_arguments};
+use crate::parse::Superstep;
+use crate::source::place_of;
+use std::collections::BTreeMap;
+use syn::visit::{self, Visit};
+use syn::{Expr, Macro};
+
+/// Where a `?` or a `return` stands.
+pub type Place = (usize, usize);
+
+/// A place where the body may leave with an error.
+pub struct Exit<'a> {
+    pub place: Place,
+    /// What a `?` asks; nothing for a `return Err(..)` or an `Err(..)?`.
+    asked: Option<&'a Expr>,
+}
+
+impl Exit<'_> {
+    /// Whether it may guard something in a pattern that needs `needs`, and can be evaluated as often as one likes.
+    ///
+    /// A call that has nothing to do with where operations go guards nothing, and may have effects of its own.
+    pub fn guards(&self, needs: &BTreeMap<String, Need>) -> bool {
+        let Some(asked) = self.asked else { return true };
+        let mut asks = Asks { needs, plainly: true };
+        asks.visit_expr(asked);
+        asks.plainly && mentioned(asked).iter().any(|name| needs.contains_key(name))
+    }
+}
+
+/// All exits of the body itself, in program order, but for the `?` of operations and fences.
+pub fn exits<'s>(superstep: &'s Superstep, known: Known<'_>) -> Vec<Exit<'s>> {
+    struct Finds<'a, 'k> {
+        known: Known<'k>,
+        found: Vec<Exit<'a>>,
+    }
+    impl<'a> Visit<'a> for Finds<'a, '_> {
+        fn visit_expr_try(&mut self, question: &'a syn::ExprTry) {
+            visit::visit_expr_try(self, question);
+            let Found { operation, .. } = Keepers::of(self.known, &question.expr);
+            if !operation {
+                let asked = (!is_err(&question.expr)).then_some(&*question.expr);
+                self.found.push(Exit { place: place_of(question.question_token.span), asked });
+            }
+        }
+        fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
+            visit::visit_expr_return(self, jump);
+            if jump.expr.as_deref().is_some_and(is_err) {
+                self.found.push(Exit { place: place_of(jump.return_token.span), asked: None });
+            }
+        }
+        fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+        fn visit_expr_async(&mut self, _: &'a syn::ExprAsync) {}
+        fn visit_item(&mut self, _: &'a syn::Item) {}
+    }
+    let mut finds = Finds { known, found: Vec::new() };
+    finds.visit_block(&superstep.body);
+    finds.found
+}
+
+/// Whether what is asked is asked of functions and of needed values, without changing anything that is seen.
+struct Asks<'s> {
+    needs: &'s BTreeMap<String, Need>,
+    plainly: bool,
+}
+
+impl<'a> Visit<'a> for Asks<'_> {
+    fn visit_expr_reference(&mut self, reference: &'a syn::ExprReference) {
+        self.plainly &= reference.mutability.is_none();
+        visit::visit_expr_reference(self, reference);
+    }
+    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
+        let needed = root_of(&call.receiver).is_some_and(|root| self.needs.contains_key(&root.to_string()));
+        self.plainly &= needed || effect(&call.method) == Effect::Pure;
+        visit::visit_expr_method_call(self, call);
+    }
+    fn visit_macro(&mut self, mac: &'a Macro) {
+        self.plainly &= macro_arguments(mac).is_some();
+    }
+}

@@ -1,0 +1,275 @@
+//! `#[superstep]` against bodies that were written, or drawn, to break its slicer: each does the same without the
+//! attribute, with it, prepared, and compiled ahead; or it is dynamic, and says why.
+
+#[path = "slicer/bodies.rs"]
+mod bodies;
+#[path = "slicer/generated.rs"]
+mod generated;
+
+use fencepost::prelude::*;
+use fencepost::{World, ranks};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// How many ranks.
+const RANKS: usize = 3;
+/// How many sets of arguments.
+const CASES: usize = 6;
+
+/// A body as a function; one that is bound to its plan.
+type Plain = fn(&mut Window<u64>, usize, usize, &[usize]) -> Result<()>;
+type Bound = Box<dyn FnMut(&mut Window<u64>, usize, usize, &[usize]) -> Result<()>>;
+
+/// One body, in all its forms.
+struct Program {
+    name: &'static str,
+    /// Why it has no pattern.
+    dynamic: fn() -> Option<&'static str>,
+    /// Whether it fences by itself.
+    fences: fn() -> bool,
+    plain: Plain,
+    direct: Plain,
+    /// What it has beyond that, if it has a pattern.
+    ahead: Option<Ahead>,
+}
+
+/// What can be done with a body that has a pattern.
+struct Ahead {
+    prepare: fn(&World, usize, usize, &[usize]) -> Result<Bound>,
+    load: fn(&World, &Path, usize, usize, &[usize]) -> Result<Bound>,
+    compile: fn(&Path, case: usize) -> Result<()>,
+}
+
+/// Each body twice: as it is, and as a superstep. `sliced` has a pattern, `replay` is nothing but its pattern, `dynamic`
+/// has none.
+macro_rules! programs {
+    ($($how:ident $name:ident ($u:ident, $n:ident, $k:ident, $list:ident) { $($body:tt)* })*) => {
+        mod plain {
+            use super::*;
+            $(pub fn $name($u: &mut Window<u64>, $n: usize, $k: usize, $list: &[usize]) -> Result<()> { $($body)* })*
+        }
+        mod marked {
+            use super::*;
+            $(#[superstep]
+            pub fn $name($u: &mut Window<u64>, $n: usize, $k: usize, $list: &[usize]) -> Result<()> { $($body)* })*
+        }
+        pub fn programs() -> Vec<Program> {
+            vec![$(Program {
+                name: stringify!($name),
+                dynamic: || marked::$name::__superstep().dynamic,
+                fences: || marked::$name::__superstep().fences,
+                plain: plain::$name,
+                direct: marked::$name,
+                ahead: programs!(@ahead $how $name),
+            }),*]
+        }
+    };
+    (@ahead dynamic $name:ident) => { None };
+    (@ahead sliced $name:ident) => {
+        programs!(@some $name, prepared, (u, n, k, list) => prepared.run(u, n, k, list))
+    };
+    (@ahead replay $name:ident) => {
+        programs!(@some $name, prepared, (u, _n, _k, _list) => prepared.run(u))
+    };
+    (@some $name:ident, $prepared:ident, ($u:ident, $n:ident, $k:ident, $list:ident) => $run:expr) => {
+        Some(Ahead {
+            prepare: |world, n, k, list| {
+                let mut $prepared = marked::$name::prepare(world, n, k, list)?;
+                Ok(Box::new(move |$u, $n, $k, $list| $run))
+            },
+            load: |world, path, n, k, list| {
+                let mut $prepared = marked::$name::load(world, path, n, k, list)?;
+                Ok(Box::new(move |$u, $n, $k, $list| $run))
+            },
+            compile: |path, case| {
+                let given = |rank| {
+                    let (n, k, list) = arguments(case, rank);
+                    Ok((n, k, list))
+                };
+                // What is known of windows ahead of time is nothing: a pattern that asks for a length has no plan.
+                marked::$name::compile(RANKS as u32, given)?.save(path)
+            },
+        })
+    };
+}
+use programs;
+
+/// The arguments of a rank.
+fn arguments(case: usize, rank: usize) -> (usize, usize, Vec<usize>) {
+    match case {
+        0 => (2, 1, vec![3, 1, 4, 1, 5]),
+        1 => (0, 0, vec![]),
+        2 => (rank, 5, vec![rank, 7]),
+        3 => (7, 3, vec![9, 8, 7, 6, 5, 4, 3]),
+        // One rank has arguments that many bodies refuse, and some panic at.
+        4 => {
+            if rank == 0 {
+                (9, 0, vec![])
+            } else {
+                (1, 2, vec![7, 8, 9])
+            }
+        }
+        _ => (3 * rank + 1, 2, (0..rank + 3).collect()),
+    }
+}
+
+thread_local!(static EXPECTED: Cell<bool> = const { Cell::new(false) });
+
+/// Panics of bodies are part of what is tested, and are not printed.
+fn quietly<R>(act: impl FnOnce() -> Result<R>) -> Result<R> {
+    EXPECTED.set(true);
+    let done = catch_unwind(AssertUnwindSafe(act));
+    EXPECTED.set(false);
+    done.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
+}
+
+fn quiet_hook() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let shown = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !EXPECTED.get() {
+                shown(info);
+            }
+        }));
+    });
+}
+
+fn window(world: &World) -> Result<Window<u64>> {
+    let mut u = world.window::<u64>(24)?;
+    u.iter_mut().enumerate().for_each(|(i, e)| *e = (100 * world.rank() + i) as u64);
+    Ok(u)
+}
+
+/// What is the matter with a program, if anything, and whether it ran from a plan of each kind at least once.
+fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
+    let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(true).run(|world| {
+        let said = RefCell::new(Vec::new());
+        let mut planned = [false; 2];
+        for case in 0..CASES {
+            let (n, k, list) = arguments(case, world.rank());
+            let any = |failed: bool| -> Result<bool> {
+                Ok(world.allgather(&[u8::from(failed)])?.iter().any(|failed| failed[0] != 0))
+            };
+            // Without the attribute: a rank that fails discards, and nobody fences.
+            let mut right = window(world)?;
+            let own = quietly(|| (program.plain)(&mut right, n, k, &list));
+            let failed = any(own.is_err())?;
+            let fences = (program.fences)();
+            if !failed && !fences {
+                right.fence()?;
+            }
+            let compare = |how: &str, done: &Result<()>, u: &Window<u64>| {
+                let says = |done: &Result<()>| done.as_ref().err().map(ToString::to_string);
+                let alike = match (&own, done) {
+                    (Ok(()), done) => done.is_ok() != failed,
+                    (Err(_), Ok(())) => false,
+                    (Err(_), Err(_)) => says(&own) == says(done),
+                };
+                if !alike {
+                    said.borrow_mut().push(format!(
+                        "{how}, case {case}: {:?}, not {:?}",
+                        says(done),
+                        says(&own)
+                    ));
+                }
+                if u[..] != right[..] {
+                    said.borrow_mut().push(format!("{how}, case {case}: {:?}, not {:?}", &u[..], &right[..]));
+                }
+            };
+            let mut u = window(world)?;
+            let done = quietly(|| (program.direct)(&mut u, n, k, &list));
+            compare("direct", &done, &u);
+            let Some(ahead) = &program.ahead else { continue };
+            let path = dir.join(format!("{}-{case}.plan", program.name));
+            let compiled = quietly(|| match world.rank() {
+                0 => (ahead.compile)(&path, case),
+                _ => Ok(()),
+            });
+            let compiled = !any(compiled.is_err())?;
+            for (kind, how) in ["prepared", "compiled"].into_iter().enumerate() {
+                if kind == 1 && !compiled {
+                    continue;
+                }
+                let bound = quietly(|| match kind {
+                    0 => (ahead.prepare)(world, n, k, &list),
+                    _ => (ahead.load)(world, &path, n, k, &list),
+                });
+                let all = !any(bound.is_err())?;
+                if all != bound.is_ok() {
+                    said.borrow_mut()
+                        .push(format!("{how}, case {case}: some ranks have a plan, and some have none"));
+                }
+                if !failed && !all {
+                    let why = bound.err().map(|error| error.to_string());
+                    said.borrow_mut()
+                        .push(format!("{how}, case {case}: no plan, though the body succeeds: {why:?}"));
+                } else if let (false, Ok(mut bound)) = (failed, bound) {
+                    let mut u = window(world)?;
+                    let done = quietly(|| bound(&mut u, n, k, &list));
+                    compare(how, &done, &u);
+                    planned[kind] = true;
+                }
+            }
+        }
+        Ok((said.into_inner(), planned == [true; 2]))
+    });
+    match each {
+        Ok(each) => {
+            let planned = each.iter().all(|(_, planned)| *planned);
+            (each.into_iter().flat_map(|(said, _)| said).collect(), planned)
+        }
+        Err(error) => (vec![error.to_string()], false),
+    }
+}
+
+/// How many programs there are, and of these how many are dynamic.
+fn same_in_each_form(programs: Vec<Program>) -> (usize, usize) {
+    quiet_hook();
+    let dir = Directory::new();
+    let mut wrong = Vec::new();
+    let dynamic = programs.iter().filter(|program| (program.dynamic)().is_some()).count();
+    for program in &programs {
+        assert_eq!((program.dynamic)().is_none(), program.ahead.is_some(), "{}", program.name);
+        let (differences, planned) = differences(program, &dir.0);
+        wrong.extend(differences.into_iter().map(|difference| format!("{}: {difference}", program.name)));
+        if program.ahead.is_some() && !planned {
+            wrong.push(format!("{}: never ran from a plan", program.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    (programs.len(), dynamic)
+}
+
+/// A directory that is gone with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("fencepost-slicer-{}-{number}", std::process::id()));
+        std::fs::create_dir(&dir).expect("a directory for plans");
+        Self(dir)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn bodies_written_to_break_the_slicer_do_the_same_in_each_form() {
+    let (all, dynamic) = same_in_each_form(bodies::programs());
+    println!("{all} bodies, {dynamic} dynamic");
+    assert!(all >= 200, "{all} bodies");
+}
+
+#[test]
+fn bodies_drawn_at_random_do_the_same_in_each_form() {
+    let (all, dynamic) = same_in_each_form(generated::programs());
+    println!("{all} bodies, {dynamic} dynamic");
+}

@@ -1,0 +1,3 @@
+#![allow(unused, clippy::all, clippy::pedantic, reason = "programs drawn at random")]
+use super::*;
+programs! {}
