@@ -5,12 +5,17 @@
 mod bodies;
 #[path = "slicer/generated.rs"]
 mod generated;
+#[path = "support/transports.rs"]
+mod transports;
 
 use fencepost::prelude::*;
 use fencepost::{World, ranks};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use transports::transports;
 
 /// How many ranks.
 const RANKS: usize = 3;
@@ -272,4 +277,143 @@ fn bodies_written_to_break_the_slicer_do_the_same_in_each_form() {
 fn bodies_drawn_at_random_do_the_same_in_each_form() {
     let (all, dynamic) = same_in_each_form(generated::programs());
     println!("{all} bodies, {dynamic} dynamic");
+}
+
+/// A check that the pattern does not have, since it asks for elements, and an index that relies on it.
+#[superstep]
+fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
+    if list.len() < 3 && u[0] < u64::MAX {
+        return Err(Error::new(Class::Arg, "too few"));
+    }
+    let right = (u.rank() + 1) % u.size();
+    u.put([1]).to(right, list[2])
+}
+
+/// A fence in sight, and one in a function that fails before it on one rank.
+#[superstep]
+fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
+    fn helper(u: &mut Window<u64>) -> Result<()> {
+        if u.rank() == 0 {
+            return Err(Error::new(Class::Other, "rank 0 fails in the helper"));
+        }
+        u.fence()
+    }
+    u.fence()?;
+    helper(u)?;
+    u[0] += 0;
+    Ok(())
+}
+
+/// Epochs after which every rank has what every rank put in this very one.
+fn in_step(world: &World) -> Result<()> {
+    let mut u = world.window::<u64>(world.size())?;
+    for epoch in 1..4 {
+        for to in 0..world.size() {
+            u.put([100 * epoch + world.rank() as u64]).to(to, world.rank())?;
+        }
+        u.fence()?;
+        let right: Vec<u64> = (0..world.size() as u64).map(|rank| 100 * epoch + rank).collect();
+        assert_eq!(u[..], right[..], "epoch {epoch}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pattern_that_panics_on_one_rank_leaves_all_ranks_in_step() {
+    quiet_hook();
+    for transport in transports([0, 1]) {
+        let _: Vec<()> = ranks(4)
+            .transport(transport)
+            .run(|world| {
+                let list: &[usize] = if world.rank() == 0 { &[] } else { &[5, 6, 7] };
+                let mut u = world.window::<u64>(20)?;
+                let direct = quietly(|| guarded(&mut u, list)).unwrap_err();
+                let own = if world.rank() == 0 { "too few" } else { "rank 0" };
+                assert!(direct.to_string().contains(own), "{direct}");
+                in_step(world)?;
+                let prepared = quietly(|| guarded::prepare(world, list)).unwrap_err();
+                assert_eq!(prepared.class(), Class::Plan, "{prepared}");
+                let text = prepared.to_string();
+                assert!(text.contains("superstep `guarded` (tests/slicer.rs:"), "{text}");
+                assert!(text.contains("index out of bounds"), "{text}");
+                in_step(world)?;
+                let loaded = quietly(|| guarded::load(world, "no plan", list)).unwrap_err();
+                assert_eq!(loaded.class(), Class::Plan, "{loaded}");
+                in_step(world)
+            })
+            .unwrap();
+    }
+    let compiled = quietly(|| guarded::compile(4, |rank| Ok(vec![1; rank]))).unwrap_err();
+    assert_eq!((compiled.class(), compiled.rank()), (Class::Plan, Some(0)), "{compiled}");
+}
+
+#[test]
+fn a_fence_that_a_helper_makes_last_is_waited_for_by_the_rank_that_fails() {
+    for transport in transports([0, 1]) {
+        let _: Vec<()> = ranks(4)
+            .transport(transport)
+            .run(|world| {
+                let mut u = world.window::<u64>(1)?;
+                let failed = fenced_by_a_helper(&mut u).unwrap_err();
+                assert!(failed.to_string().contains("rank 0"), "{failed}");
+                in_step(world)
+            })
+            .unwrap();
+    }
+}
+
+/// An element ends this loop, if it does not end by itself.
+#[superstep]
+fn searches(u: &mut Window<u64>, start: usize) -> Result<()> {
+    let mut i = start;
+    while i != 10 {
+        if i > 10 && u[0] < u64::MAX {
+            return Err(Error::new(Class::Arg, "too far"));
+        }
+        i = i.wrapping_add(4);
+    }
+    u.put([1]).to((u.rank() + 1) % u.size(), i)?;
+    Ok(())
+}
+
+/// And this one, that puts.
+#[superstep]
+fn puts_on(u: &mut Window<u64>, end: usize) -> Result<()> {
+    let mut i = 0;
+    while i != end {
+        if i > 10 && u[0] < u64::MAX {
+            return Err(Error::new(Class::Arg, "too many"));
+        }
+        u.put([1]).to((u.rank() + 1) % u.size(), i % 20)?;
+        i += 1;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pattern_that_does_not_end_is_no_claim_and_no_plan() {
+    let (done, waits) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _: Vec<()> = ranks(2)
+            .run(|world| {
+                let mut u = world.window::<u64>(20)?;
+                let failed = searches(&mut u, 3).unwrap_err();
+                assert!(failed.to_string().contains("too far"), "{failed}");
+                let failed = puts_on(&mut u, usize::MAX).unwrap_err();
+                assert!(failed.to_string().contains("too many"), "{failed}");
+                // One rank is enough.
+                let turns = searches::prepare(world, 2 + world.rank()).unwrap_err();
+                assert!(
+                    turns.class() == Class::Plan && turns.to_string().contains("16777216 turns"),
+                    "{turns}"
+                );
+                in_step(world)?;
+                searches(&mut u, 2)
+            })
+            .unwrap();
+        let calls = puts_on::compile(2, |_| Ok(usize::MAX)).unwrap_err();
+        assert!(calls.class() == Class::Plan && calls.to_string().contains("1048576 operations"), "{calls}");
+        done.send(()).unwrap();
+    });
+    waits.recv_timeout(Duration::from_secs(100)).expect("a pattern ends");
 }
