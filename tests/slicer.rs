@@ -229,8 +229,8 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     }
 }
 
-/// How many programs there are, and of these how many are dynamic.
-fn same_in_each_form(programs: Vec<Program>) -> (usize, usize) {
+/// How many programs there are, and of these how many are dynamic; whether each one `succeeds` for some arguments.
+fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     quiet_hook();
     let dir = Directory::new();
     let mut wrong = Vec::new();
@@ -239,7 +239,7 @@ fn same_in_each_form(programs: Vec<Program>) -> (usize, usize) {
         assert_eq!((program.dynamic)().is_none(), program.ahead.is_some(), "{}", program.name);
         let (differences, planned) = differences(program, &dir.0);
         wrong.extend(differences.into_iter().map(|difference| format!("{}: {difference}", program.name)));
-        if program.ahead.is_some() && !planned {
+        if succeeds && program.ahead.is_some() && !planned {
             wrong.push(format!("{}: never ran from a plan", program.name));
         }
     }
@@ -268,14 +268,14 @@ impl Drop for Directory {
 
 #[test]
 fn bodies_written_to_break_the_slicer_do_the_same_in_each_form() {
-    let (all, dynamic) = same_in_each_form(bodies::programs());
+    let (all, dynamic) = same_in_each_form(bodies::programs(), true);
     println!("{all} bodies, {dynamic} dynamic");
     assert!(all >= 200, "{all} bodies");
 }
 
 #[test]
 fn bodies_drawn_at_random_do_the_same_in_each_form() {
-    let (all, dynamic) = same_in_each_form(generated::programs());
+    let (all, dynamic) = same_in_each_form(generated::programs(), false);
     println!("{all} bodies, {dynamic} dynamic");
 }
 

@@ -16,6 +16,8 @@
 mod chain;
 mod check;
 mod collect;
+#[cfg(test)]
+mod draw;
 mod element;
 mod expand;
 mod exprs;

@@ -9,19 +9,19 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, RwLock};
 
-fn bad(what: &str) -> Error {
+pub fn bad(what: &str) -> Error {
     Error::new(Class::Arg, what.to_string())
 }
-fn validate(list: &[usize]) -> Result<()> {
+pub fn validate(list: &[usize]) -> Result<()> {
     if list.len() < 3 { Err(bad("too few")) } else { Ok(()) }
 }
-fn small(n: usize) -> Result<usize> {
+pub fn small(n: usize) -> Result<usize> {
     if n > 6 { Err(bad("too great")) } else { Ok(n) }
 }
-fn validated(list: &[usize], of: &[u64]) -> Result<()> {
+pub fn validated(list: &[usize], of: &[u64]) -> Result<()> {
     if of[0] > 1000 { Err(bad("great elements")) } else { validate(list) }
 }
-fn pick(list: &[usize], n: usize) -> usize {
+pub fn pick(list: &[usize], n: usize) -> usize {
     list.get(n).copied().unwrap_or(n)
 }
 fn bump(n: &mut usize) {
