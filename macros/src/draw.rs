@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// How many bodies the file has.
-const IN_FILE: u64 = 300;
+const IN_FILE: u64 = 80;
 
 /// One body being drawn.
 struct Draw {

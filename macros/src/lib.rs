@@ -46,6 +46,21 @@ use proc_macro2::TokenStream;
 /// A superstep whose targets or datatypes cannot be had from its arguments alone is *dynamic*: it runs, and is planned
 /// at run time. Asking to compile it ahead is then a compile error that shows the line that made it so.
 ///
+/// # The pattern
+/// A pattern is the part of the body that decides where operations go, and what an execution that succeeds does. It is
+/// evaluated when the superstep is entered for the first time, prepared, loaded or compiled; functions that it calls are
+/// called once more then. A check that asks for a window's elements is not in it. A pattern may make 2^24 turns of its
+/// loops and have 2^20 operations and fences; beyond that, and where it panics, it claims nothing where the superstep is
+/// entered, and is an error of class `PLAN` elsewhere. Iterators, functions and macros that do not end are not counted,
+/// and an allocation that fails ends the process.
+///
+/// Statics, thread-locals, functions of no arguments, cells, locks, clocks, hash maps that are gone through and unsafe code
+/// make a superstep dynamic where they decide about operations, as far as they are seen by how they are written. Believed
+/// without being seen: functions and methods with arguments return the same for the same arguments, methods with the names
+/// of the standard library do what those do, and types that hide a cell are not changed meanwhile. The first execution,
+/// and each under `FENCEPOST_CHECK=mark`, compares the calls with the pattern; a prepared superstep that runs its body
+/// compares them each time, and one that only replays its plan has no body to compare with.
+///
 /// # Options
 /// `#[superstep(crate = path)]`: where the facade is, if not at `::fencepost`. `#[superstep(prepared = Name)]`: a name
 /// for the type that `prepare` and `load` return, to keep it in a struct of your own. `#[superstep(mode = direct)]` (or
