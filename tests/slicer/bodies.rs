@@ -1,6 +1,13 @@
 //! Bodies written to break the slicer.
 
-#![allow(unused, clippy::all, clippy::pedantic, reason = "the bodies are as odd as bodies can be")]
+#![allow(
+    unused,
+    unused_qualifications,
+    non_upper_case_globals,
+    clippy::all,
+    clippy::pedantic,
+    reason = "the bodies are as odd as bodies can be"
+)]
 
 use super::*;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -466,9 +473,9 @@ programs! {
         }
         Ok(())
     }
-    sliced a_while_true_that_breaks(u, n, k, list) {
+    sliced a_while_that_only_breaks(u, n, k, list) {
         let mut i = 0;
-        while true { if i >= n { break; } u.put([i as u64]).to(i % u.size(), i)?; i += 1; }
+        while u.size() > 0 { if i >= n { break; } u.put([i as u64]).to(i % u.size(), i)?; i += 1; }
         Ok(())
     }
 
@@ -1068,7 +1075,7 @@ programs! {
         u.put([1]).to(at.get().copied().unwrap_or(0) % u.size(), 1)
     }
     dynamic a_channel(u, n, k, list) {
-        let (send, receive) = std::sync::mpsc::channel();
+        let (send, receive) = mpsc::channel();
         for &x in list { send.send(x).unwrap(); }
         drop(send);
         while let Ok(at) = receive.try_recv() { u.put([1]).to(at % u.size(), at)?; }
@@ -1092,7 +1099,7 @@ programs! {
     sliced a_static_that_never_changes(u, n, k, list) { u.put([1]).to((n + STEADY) % u.size(), STEADY) }
     dynamic a_static_counter(u, n, k, list) { u.put([1]).to((n + COUNTER.load(Ordering::SeqCst)) % u.size(), 1) }
     dynamic a_static_counter_by_path(u, n, k, list) {
-        u.put([1]).to((n + self::COUNTER.load(Ordering::SeqCst)) % u.size(), 1)
+        u.put([1]).to((n + super::bodies::COUNTER.load(Ordering::SeqCst)) % u.size(), 1)
     }
     dynamic a_static_in_lower_case(u, n, k, list) {
         u.put([1]).to((n + lower_counter.load(Ordering::SeqCst)) % u.size(), 1)
@@ -1125,14 +1132,19 @@ programs! {
     dynamic unsafe_code_behind_a_check(u, n, k, list) {
         if list.len() < 3 { return Err(bad("too few")); }
         if u[0] == 99 { return Err(bad("element 0")); }
+        // SAFETY: there are at least three, by the check above.
         u.put([1]).to(unsafe { *list.get_unchecked(2) } % u.size(), 1)
     }
     dynamic unsafe_code_around_an_operation(u, n, k, list) {
+        // SAFETY: nothing in it is unsafe.
         unsafe { u.put([1]).to(n % u.size(), 1)?; }
         Ok(())
     }
     sliced unsafe_code_for_something_else(u, n, k, list) {
-        if !list.is_empty() { u[4] = unsafe { *list.get_unchecked(0) } as u64; }
+        if !list.is_empty() {
+            // SAFETY: there is one.
+            u[4] = unsafe { *list.get_unchecked(0) } as u64;
+        }
         u.put(4..5).to(n % u.size(), 1)
     }
 
