@@ -30,6 +30,7 @@ impl World {
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
         let call = Call::named(0, "World::window");
         let handler = &self.core().handler;
+        self.core().calls.begin();
         let window = handler.tell(self.window_in(len, &call))?;
         window.on_error(handler.get());
         Ok(window)
@@ -39,8 +40,9 @@ impl World {
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
         let (core, site) = (self.core(), call.site);
         let element = element_type::<T>();
-        // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
-        let (number, attempt) = (core.made.get(), core.number().wrapping_add(1));
+        // Both are the same on all ranks: what has come to be, and, for what may not, the call.
+        let number = core.made.get();
+        let attempt = (core.id, core.calls.position(), number);
         let key = WindowKey { world: core.id, window: number };
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let memory = core.endpoint.borrow().memory();
@@ -55,16 +57,15 @@ impl World {
         mine.extend_from_slice(refusal.as_bytes());
         let region = region.ok();
         if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
-            core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
+            core.registry.give(attempt, core.rank, core.size, region.clone());
         }
         let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
         // Known from here on: those who leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
-        let all =
-            core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
+        let all = core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw(attempt))?;
         core.made.set(number + 1);
-        let regions = core.registry.take((core.id, attempt));
+        let regions = core.registry.take(attempt);
         let mut peers = Vec::with_capacity(core.size);
         for (rank, bytes) in all.iter().enumerate() {
             let error =

@@ -199,7 +199,11 @@ impl Ready {
         self.world.alive()?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
-        executable.check(windows, call, &self.world)?;
+        if let Err(error) = executable.check(windows, call, &self.world) {
+            // The others may be in the run already.
+            executable.abandon(&self.world, &error);
+            return Err(error.ending_world());
+        }
         executable.run(&self.world, windows, call)
     }
 

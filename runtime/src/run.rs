@@ -239,7 +239,7 @@ impl Ranks {
     }
 
     /// Who is told of waits that last, by the rank that waits, in the wait; without, they are lines on standard error. It
-    /// must not call anything of a world.
+    /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not told of that wait again.
     pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.stalls).told = Arc::new(told);
         self

@@ -21,12 +21,13 @@ impl World {
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
         let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
         let call = Call::named(hash, "World::split");
+        self.core().calls.begin();
         self.core().handler.tell(self.split_in(colour, key, &call))
     }
 
     fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = self.core();
-        let (number, attempt) = (core.made.get(), core.number().wrapping_add(1));
+        let (number, attempt) = (core.made.get(), core.calls.position());
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());

@@ -259,6 +259,7 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fence(&mut self) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
         self.core.handler.tell(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
@@ -270,6 +271,7 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
         self.core.handler.tell(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
     }
 
@@ -293,6 +295,7 @@ impl<T: Element> Window<T> {
         operations: impl for<'scope> FnOnce(&'scope crate::scoped::Epoch<'scope, 'env, T>) -> Result<R>,
     ) -> Result<R> {
         let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
         crate::scoped::run(self, &call, operations)
     }
 }

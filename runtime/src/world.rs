@@ -3,10 +3,11 @@
 use crate::assertions::Assertions;
 use crate::board::Board;
 use crate::call::WindowKey;
+use crate::calls::Calls;
 use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::explain::Explained;
-use crate::fence::{self, Call, header, kind};
+use crate::fence::{self, Call, kind};
 use crate::handler::{self, ErrorHandler, Handler};
 use crate::registry::Registry;
 use crate::run::TransportKind;
@@ -73,6 +74,8 @@ pub(crate) struct WorldCore {
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
     number: Cell<u32>,
+    /// Which collective call this rank is in.
+    pub(crate) calls: Calls,
     /// Collective calls that made something so far.
     pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
@@ -142,6 +145,7 @@ impl World {
             registry,
             kind,
             number: Cell::new(0),
+            calls: Calls::default(),
             made: Cell::new(0),
             windows: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
@@ -195,6 +199,7 @@ impl World {
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.calls.begin();
         windows.with(|windows| {
             handler::of(&self.core, windows).tell(fence::fence(&self.core, windows, &call, None))
         })
@@ -207,6 +212,7 @@ impl World {
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.calls.begin();
         windows.with(|windows| {
             handler::of(&self.core, windows).tell(fence::fence_with(&self.core, windows, &call, assertions))
         })
@@ -252,6 +258,7 @@ impl World {
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call::named(0xba, "World::barrier");
+        self.core.calls.begin();
         self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
     }
 
@@ -381,6 +388,17 @@ impl WorldCore {
         self.dead.borrow_mut().get_or_insert_with(|| why.into());
     }
 
+    /// This rank can't take part in a call that others are in, because of `error`: the world ends.
+    #[cold]
+    pub(crate) fn give_up(&self, endpoint: &mut Endpoint, error: Error) -> Error {
+        if self.alive().is_ok() {
+            let what = format!("rank {} could not take part in a call: {error}", self.rank);
+            endpoint.end(Cause { rank: self.rank, what: what.clone() });
+            self.ended(&what);
+        }
+        error.ending_world()
+    }
+
     /// What `from` sent can't be: the world ends because of it.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
@@ -460,14 +478,7 @@ impl WorldCore {
     /// Every rank gives every rank some bytes, in one collective call: `[from]` what each gave to this one.
     pub(crate) fn meet(&self, call: &Call, give: impl Fn(usize) -> Vec<u8>) -> Result<Vec<Vec<u8>>> {
         self.alive()?;
-        {
-            let endpoint = &mut *self.endpoint.borrow_mut();
-            for to in (0..self.size).filter(|&to| to != self.rank) {
-                self.post_kept(endpoint, to, header(0, kind::SETUP, 0), give(to))
-                    .map_err(|lost| self.lost(&lost, call))?;
-            }
-        }
-        fence::meet(self, call)?;
+        fence::meet(self, call, &give)?;
         let endpoint = &mut *self.endpoint.borrow_mut();
         let mut all = Vec::with_capacity(self.size);
         for from in 0..self.size {

@@ -12,10 +12,11 @@ mod offers;
 
 pub(crate) use bind::{Executable, takes_slice};
 
-use crate::fence::{Call, hash, header, kind};
+use crate::fence::{Call, hash, header, kind, untouched_by};
 use crate::kernel;
 use crate::stall::{Awaited, Watch};
 use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
+use crate::unwind::AbortOnUnwind;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
@@ -42,7 +43,8 @@ impl From<Lost> for Stop {
 impl Executable {
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        let hash = hash(call, windows) ^ self.digest.short();
+        let guard = AbortOnUnwind("a prepared superstep");
+        let hash = hash(call, windows) ^ self.digest.short() ^ world.calls.mark();
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         world.board.enter(self.rank, call.site, windows);
@@ -61,13 +63,15 @@ impl Executable {
             endpoint.touching(false);
         }
         self.runs += 1;
-        match result {
+        let result = match result {
             Ok(()) => {
                 world.note_run(windows, call, &self.schedule);
                 Ok(())
             }
             Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
-        }
+        };
+        guard.over();
+        result
     }
 
     fn steps(
@@ -243,14 +247,7 @@ impl Executable {
             }
         };
         for peer in self.exposed.drain(..) {
-            let mut pause = Pause::new();
-            let mut watch = Watch::new(world, call, windows, peer, Awaited::Leaving);
-            while endpoint.is_touching(peer) {
-                endpoint.idle(&mut pause);
-                if pause.lasts() {
-                    watch.woke(endpoint);
-                }
-            }
+            untouched_by(world, endpoint, windows, call, peer);
         }
         error.leaving(State::Mixed)
     }

@@ -47,6 +47,13 @@ impl WindowCore {
         self.allow(!closed);
     }
 
+    /// The epoch is over for which NOSUCCEED was asserted, if it was.
+    pub(crate) fn open(&self) {
+        if self.closed.get() {
+            self.close(false);
+        }
+    }
+
     /// Forget what is pending.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {

@@ -8,13 +8,13 @@
 //! of others, says that it has done with them, and waits for its readers: as all who wait have said so, nobody waits for
 //! one that waits.
 
-use super::{Fence, LENDS, Letters, READS, wait};
+use super::{Fence, LENDS, Letters, READS, untouched_by, wait};
 use crate::call::WindowKey;
 use crate::kernel;
 use crate::outbox::{Head, WIDE, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE};
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Cause, Loss, Lost, Pause, Transport};
+use crate::transport::{Cause, Loss, Lost, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
@@ -219,14 +219,7 @@ impl Fence<'_> {
                 if let Loss::Ended(what) = &gone.how {
                     // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
                     self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
-                    let mut pause = Pause::new();
-                    let mut watch = Watch::new(self.world, self.call, self.windows, other, Awaited::Leaving);
-                    while self.endpoint.is_touching(other) {
-                        self.endpoint.idle(&mut pause);
-                        if pause.lasts() {
-                            watch.woke(self.endpoint);
-                        }
-                    }
+                    untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 }
                 lost.get_or_insert(gone);
             }
@@ -285,9 +278,9 @@ mod tests {
                 windows[0].count();
                 let listed = prepare(core, &windows, &call)?;
                 let endpoint = &mut *core.endpoint.borrow_mut();
-                let hash = hash(&call, &windows);
+                let hash = hash(&call, &windows) ^ core.calls.mark();
                 let word = core.next_word(hash as u32);
-                let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint, 0) };
+                let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint) };
                 fence.publish(word, letter_word(word, hash), false)?;
                 while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
                     std::thread::yield_now();

@@ -110,7 +110,7 @@ impl Wire {
 impl Wire {
     /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
     pub(crate) fn forget(&mut self) {
-        self.sent.iter_mut().for_each(|memory| memory.slots.clear());
+        self.forget_descriptions();
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
             if arrived.values.capacity() > 0 {
                 self.spare.push(emptied(arrived.values));
@@ -118,6 +118,11 @@ impl Wire {
         }
         self.generation = self.generation.wrapping_add(1);
         self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
+    }
+
+    /// Describe everything again, in the same epoch: what was sent in an exchange that did not pair was dropped.
+    pub(crate) fn forget_descriptions(&mut self) {
+        self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }
 
     /// After an epoch that went through.
