@@ -67,6 +67,9 @@ impl Prepared {
         let call = call(self.superstep);
         self.world.calls.begin();
         windows.with(|windows| {
+            if self.superstep.opens {
+                windows.iter().for_each(|window| window.open());
+            }
             let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
             handler::of(&self.world, windows).tell(ran)
         })

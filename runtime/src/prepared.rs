@@ -200,11 +200,16 @@ impl Ready {
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         if let Err(error) = executable.check(windows, call, &self.world) {
+            if error.class() == Class::Assert {
+                return Err(error); // all ranks have asserted it
+            }
             // The others may be in the run already.
             executable.abandon(&self.world, &error);
             return Err(error.ending_world());
         }
-        executable.run(&self.world, windows, call)
+        executable.run(&self.world, windows, call)?;
+        windows.iter().for_each(|window| window.open());
+        Ok(())
     }
 
     /// A body begins whose calls on `windows` will be matched.

@@ -451,7 +451,9 @@ impl WindowCore {
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
                 (Some(bytes), _) => WideSource::Bytes(outbox.keep(bytes)),
-                (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
+                (None, Some((window, section))) => {
+                    WideSource::Section(window.unwrap_or(self.key), section, site)
+                }
                 (None, None) => return,
             };
             outbox.push_wide(Wide { code: code_of(kind), remote, source, mode: self.asked(mode) }, site);

@@ -229,6 +229,12 @@ impl Executable {
                     ),
                 );
             }
+            if window.closed.get() && self.touches_window(id) {
+                let message = format!(
+                    "NOSUCCEED was asserted at the last fence of window {i}: no operation may follow it before the next one"
+                );
+                return error(Class::Assert, message);
+            }
             if window.is_pending() {
                 return error(
                     Class::RmaSync,
@@ -240,6 +246,17 @@ impl Executable {
         }
         Ok(())
     }
+
+    /// Whether any rank's program has an operation on this window, or a section of it.
+    #[cold]
+    fn touches_window(&self, id: WindowId) -> bool {
+        let programs = self.schedule.classes.values();
+        programs.flat_map(|program| program.pattern.operations.values()).any(|operation| {
+            let section = matches!(&operation.local, Local::Section { window, .. } if *window == id);
+            operation.window == id || section
+        })
+    }
+
     /// Memory that others may still read.
     pub(crate) fn into_kept(self, endpoint: &mut Endpoint) -> impl Iterator<Item = Bytes> {
         self.buffers.into_iter().filter_map(|bound| {

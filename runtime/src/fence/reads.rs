@@ -73,7 +73,7 @@ impl Fence<'_> {
                 // SAFETY: this rank's own set, filled before its letter.
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut lent = own.wide.iter().filter_map(|wide| match &wide.source {
-                    WideSource::Section(key, section) if own.sections > 0 => {
+                    WideSource::Section(key, section, _) if own.sections > 0 => {
                         Some((super::sources::find(self.windows, *key)?, section))
                     }
                     _ => None,
@@ -173,7 +173,7 @@ impl Fence<'_> {
                     continue;
                 }
                 for Wide { source, .. } in &outbox.wide {
-                    if let WideSource::Section(key, section) = source {
+                    if let WideSource::Section(key, section, _) = source {
                         act(*key, origin, section, size);
                     }
                 }
@@ -275,6 +275,7 @@ mod tests {
                 // A rank that says that it reads the other's memory, ends the world, and reads on.
                 u.get(0..1).from(0, 1)?;
                 let windows = [&**u.core()];
+                core.calls.begin();
                 windows[0].count();
                 let listed = prepare(core, &windows, &call)?;
                 let endpoint = &mut *core.endpoint.borrow_mut();

@@ -110,7 +110,7 @@ fn lending_pays(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint)
 
 /// What lending this operation's section saves, where `auto` may.
 fn gain(wide: &Wide, window: &WindowCore, machine: &Machine) -> Option<Nanos> {
-    let WideSource::Section(_, section) = &wide.source else { return None };
+    let WideSource::Section(_, section, _) = &wide.source else { return None };
     let saved = machine.saved_by_copying(section, &wide.remote, window.element.size);
     (wide.mode == Mode::Auto).then_some(saved)
 }
@@ -129,8 +129,8 @@ fn read_sections(
     let (mut lent, mut lent_bytes) = (0, 0usize);
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
-        let WideSource::Section(key, section) = wide.source.clone() else { continue };
-        let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, call.site)) };
+        let WideSource::Section(key, section, site) = wide.source.clone() else { continue };
+        let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, site)) };
         // What names elements again and again may be more than there is memory for where it has to be staged.
         let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
         let bytes = section.size().saturating_mul(size);

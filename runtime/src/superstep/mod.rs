@@ -41,6 +41,8 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
     pub fences: bool,
+    /// Whether its body begins with a fence that orders nothing, and is left out: NOSUCCEED of the fence before ends there.
+    pub opens: bool,
     /// The mode that operations without one of their own prefer in it.
     pub mode: Option<Mode>,
     /// Why it cannot be compiled ahead, with the line; `None` where it can.
@@ -192,9 +194,15 @@ fn begin(
         return Err(fence::fail(world, windows, &call, error));
     }
     windows.iter().filter(|window| window.apart).for_each(|window| window.begins(call.site));
+    if superstep.opens {
+        windows.iter().for_each(|window| window.open());
+    }
     let claim = match &bound {
         Some(matched) => {
             if let Err(error) = matched.begin(windows, &call) {
+                if error.class() == Class::Assert {
+                    return Err(error); // all ranks have asserted it
+                }
                 matched.abandon(&held, &error);
                 return Err(error.ending_world());
             }
