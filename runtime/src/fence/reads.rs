@@ -246,7 +246,7 @@ impl Fence<'_> {
 mod tests {
     use super::*;
     use crate::fence::{Call, hash, letter_word, prepare};
-    use crate::run::ranks;
+    use crate::run::{TransportKind, ranks};
     use crate::stall::Stall;
     use std::panic::Location;
     use std::sync::mpsc::channel;
@@ -300,5 +300,49 @@ mod tests {
         let stall = said[1].as_ref().expect("it was said");
         assert_eq!((stall.rank, stall.awaited, stall.came, stall.expected), (0, 1, 0, 1), "{stall}");
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
+    }
+    /// Rank 2 leaves without a letter for rank 0; rank 1 has all letters, for all that rank 0 can know, and reads its memory.
+    #[test]
+    fn a_rank_that_misses_a_letter_returns_when_nobody_reads_its_memory() {
+        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+            let (tell, told) = channel();
+            let (tell, told) = (Arc::new(Mutex::new(tell)), Mutex::new(told));
+            let say = move |stall: Option<&Stall>| drop(tell.lock().expect("no panic").send(stall.cloned()));
+            let over = say.clone();
+            let world = ranks(3).transport(transport.clone()).stall(Some(Duration::ZERO));
+            let said = Mutex::new(None);
+            // Two ranks fail, so the run does.
+            let _: Result<()> = world.on_stall(move |stall| say(Some(stall))).run(|world| {
+                let core = world.core();
+                let mut u = world.window::<u8>(2)?;
+                match world.rank() {
+                    0 => {
+                        let fenced = u.fence();
+                        over(None);
+                        let lost = fenced.as_ref().expect_err("a letter is missing").to_string();
+                        assert!(lost.contains("rank 2"), "{lost}");
+                        fenced
+                    }
+                    1 => {
+                        let endpoint = &mut *core.endpoint.borrow_mut();
+                        assert!(endpoint.touching(true));
+                        endpoint.publish(0).expect("the world goes on");
+                        let told = told.lock().expect("no panic");
+                        // That it waits for rank 1 to leave its memory alone; or that it has returned.
+                        let leaves = |stall: &Option<Stall>| {
+                            stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
+                        };
+                        *said.lock().expect("no panic") = told.iter().find(leaves).flatten();
+                        endpoint.touching(false);
+                        Ok(())
+                    }
+                    _ => Err(fencepost_planner::Error::new(Class::Other, "gone")),
+                }
+            });
+            let stall = said.into_inner().expect("no panic");
+            let stall = stall
+                .unwrap_or_else(|| panic!("{transport:?}: rank 0 returned while rank 1 read its memory"));
+            assert_eq!((stall.rank, stall.awaited), (0, 1), "{transport:?}: {stall}");
+        }
     }
 }
