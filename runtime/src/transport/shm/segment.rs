@@ -268,47 +268,53 @@ impl Worlds {
         })
     }
 
-    /// `rank`, the caller, takes world number `world`, the next one for it: its address, or that of the one that it lays
-    /// out by `lay_out` if nobody has.
+    /// `rank`, the caller, takes world number `world`, which must be the next one for it: its address, or that of the one
+    /// that it lays out by `lay_out` if nobody has. Where that fails it has taken the world all the same, and goes on with
+    /// the next one.
     ///
     /// # Errors
-    /// It is too far ahead of another rank, or there is no room.
+    /// It has taken the world before or is not there yet, it is too far ahead of another rank, or there is no room.
     pub(super) fn take(
         &self,
         world: u32,
         rank: usize,
         lay_out: impl FnOnce() -> io::Result<u64>,
     ) -> io::Result<Laid> {
+        let next = self.taken[rank].load(Ordering::Relaxed);
+        if world != next {
+            let message = format!("world {world} is not the next one of rank {rank}, which is {next}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let laid = self.find(world, lay_out);
+        // Release: pairs with the load in `find`, so that what was read in the place was read before.
+        self.taken[rank].store(world.wrapping_add(1), Ordering::Release);
+        laid
+    }
+
+    fn find(&self, world: u32, lay_out: impl FnOnce() -> io::Result<u64>) -> io::Result<Laid> {
         let ahead = self.places.len() as u32;
         let place = &self.places[(world % ahead) as usize];
         let round = u64::from((world / ahead) & 1);
-        let mine = |found: u64| found != 0 && found & 1 == round;
-        let mut found = place.load(Ordering::Acquire);
-        let laid = if mine(found) {
-            Laid::There(found & !1)
-        } else {
-            // Acquire: a rank that has taken the world before this one in the place has read its address.
-            let late =
-                |other: &AtomicU32| world.wrapping_sub(other.load(Ordering::Acquire)) as i32 >= ahead as i32;
-            if let Some(late) = self.taken.iter().position(late) {
-                let message = format!(
-                    "this rank has called `run` {ahead} times more than rank {late}, and may be {ahead} calls ahead at most: let the ranks wait for one another now and then, as by `World::barrier`"
-                );
-                return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
-            }
-            let address = lay_out()?;
-            // Acquire and Release: who finds it finds what was placed. What was loaded above does not come back: no place is
-            // used twice more before this rank has taken this world.
-            match place.compare_exchange(found, address | round, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => Laid::Here(address),
-                Err(other) => {
-                    found = other;
-                    Laid::There(found & !1)
-                }
-            }
-        };
-        self.taken[rank].store(world.wrapping_add(1), Ordering::Release);
-        Ok(laid)
+        let found = place.load(Ordering::Acquire);
+        if found != 0 && found & 1 == round {
+            return Ok(Laid::There(found & !1));
+        }
+        // A rank that has taken the world before this one in the place has read its address.
+        let late =
+            |other: &AtomicU32| world.wrapping_sub(other.load(Ordering::Acquire)) as i32 >= ahead as i32;
+        if let Some(late) = self.taken.iter().position(late) {
+            let message = format!(
+                "this rank has called `run` {ahead} times more than rank {late}, and may be {ahead} calls ahead at most: let the ranks wait for one another now and then, as by `World::barrier`"
+            );
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
+        }
+        let address = lay_out()?;
+        // Acquire and Release: who finds it finds what was placed. What was loaded above does not come back: nobody uses the
+        // place twice more before this rank has taken this world.
+        Ok(match place.compare_exchange(found, address | round, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Laid::Here(address),
+            Err(other) => Laid::There(other & !1),
+        })
     }
 }
 
@@ -349,22 +355,25 @@ mod tests {
     #[test]
     fn places_of_worlds_are_used_again_once_all_ranks_have_taken_them() {
         let worlds = Worlds::place(4, 2, &mut Heap).expect("a heap has room");
-        // Round numbers: what rank 0 lays out and what rank 1 does not have to.
-        let take = |world: u32, rank: usize| {
-            let laid_out = u64::from(world + 1) * 256 + rank as u64 * 128;
-            worlds.take(world, rank, || Ok(laid_out)).map(address)
-        };
+        let laid_out = |world: u32| u64::from(world + 1) * 256;
+        let take = |world, rank| worlds.take(world, rank, || Ok(laid_out(world) + rank as u64 * 128));
+        let found = |world, rank| take(world, rank).map(address).expect("there is a place");
+        assert!(take(1, 0).is_err(), "not yet");
         for world in 0..4 {
-            assert_eq!(take(world, 0).expect("there are places"), (true, u64::from(world + 1) * 256));
+            assert_eq!(found(world, 0), (true, laid_out(world)));
         }
-        let refused = take(4, 0).expect_err("rank 1 has taken none");
+        assert!(take(3, 0).is_err(), "it has taken it");
+        for world in 0..100 {
+            // Rank 1 is four worlds behind, and finds what rank 0 has laid out.
+            assert_eq!(found(world, 1), (false, laid_out(world)));
+            assert_eq!(found(world + 4, 0), (true, laid_out(world + 4)));
+        }
+        let refused = take(104, 0).map(address).expect_err("rank 1 has not taken world 100");
         assert!(refused.to_string().contains("4 times more than rank 1"), "{refused}");
-        for world in 0..100_u32 {
-            // Rank 1 is three worlds behind, and finds what rank 0 has laid out.
-            assert_eq!(take(world, 1).expect("it was laid out"), (false, u64::from(world + 1) * 256));
-            assert_eq!(take(world + 4, 0).expect("a place is free"), (true, u64::from(world + 5) * 256));
-            assert!(take(world + 5, 0).is_err(), "the place of world {} is in use", world + 1);
-        }
+        // It has taken it all the same: that number stays one world for both.
+        assert_eq!(found(100, 1), (false, laid_out(100)));
+        assert_eq!(found(101, 1), (false, laid_out(101)));
+        assert_eq!(found(105, 0), (true, laid_out(105)));
     }
 
     #[test]
