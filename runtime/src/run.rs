@@ -155,7 +155,7 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
         }
     };
     let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
-    let checks = [("off", false), ("mark", true), ("log", true), ("mpi", true)];
+    let checks = [("off", false), ("mark", true)];
     let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
     let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
@@ -214,7 +214,7 @@ impl Ranks {
     }
 
     /// Whether the calls of every superstep are compared with its pattern each time, not only the first time on each
-    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark|log|mpi`.
+    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark`.
     pub fn check(mut self, check: bool) -> Self {
         self.check = check;
         self
