@@ -1,17 +1,14 @@
 //! [`elsewhere`]: in which call a rank is that is not in this one, for the error that says so.
 
 use crate::fence::Call;
-use crate::transport::{Endpoint, Transport};
+use crate::transport::{Endpoint, Pause, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use std::time::{Duration, Instant};
 
-/// How long a rank waits to learn the other's call. The other rank wakes once a second, and writes its call down when its wait
-/// has lasted for a second; over connections it is asked twice a second.
+/// How long a rank waits to learn the other's call. Each of the two wakes once a second at least, and the other rank writes its
+/// call down when its wait has lasted for a second; nobody is woken for what is written in memory.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// From one look to the next: nobody is woken for what is written down.
-const STEP: Duration = Duration::from_millis(1);
 
 /// The call that `peer` is in, in words, where that is not `call` on `windows`: as the board of this process has it, or as
 /// `peer` writes down when its own wait lasts. This rank writes down its call as well, so two ranks that find each other
@@ -29,14 +26,15 @@ pub(crate) fn elsewhere(
     }
     let waits = world.stalls.borrow().waits.clone();
     waits.begin(world.rank, peer, &format!("{}, number {}", call.describe(windows), world.number()));
-    let since = Instant::now();
+    let (since, mut pause) = (Instant::now(), Pause::new());
     let theirs = loop {
         // Where the entry is not here, its rank is asked.
         waits.number(peer);
         match waits.waiting(peer) {
             Some(waiting) => break Some(waiting.text),
             None if endpoint.lost(peer).is_some() || since.elapsed() > PATIENCE => break None,
-            None => std::thread::sleep(STEP),
+            // Connections are served, and an answer wakes this rank.
+            None => endpoint.idle(&mut pause),
         }
     };
     waits.end(world.rank);
