@@ -226,6 +226,52 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
     }
 }
 
+/// A world that ended in a call on no window: its windows take nothing more, by whichever way an operation goes.
+#[test]
+fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() {
+    for world in worlds(2) {
+        for collective in [false, true] {
+            let ends = ends(&world, &[], |world| {
+                let u = world.window::<u64>(8)?;
+                let mut v = world.window::<u64>(8)?;
+                v.put([1]).to(0, world.rank())?;
+                v.fence()?;
+                if world.rank() == 1 {
+                    return Ok(());
+                }
+                let ended = if collective {
+                    world.allreduce(&mut [1u64], Op::Sum).map(drop)
+                } else {
+                    world.barrier()
+                };
+                let why = ended.expect_err("rank 1 has left");
+                assert!(why.message().contains("rank 1 has finished"), "{why}");
+                let wide = [7; 4];
+                for w in [&u, &v] {
+                    for target in 0..2 {
+                        let refused = [
+                            ("put", w.put([7]).to(target, 0)),
+                            ("accumulate", w.accumulate([7], Op::Sum).to(target, 0)),
+                            ("wide put", w.put(&wide).to(target, 0..4)),
+                            ("section", w.put(0..4).to(target, 0..4)),
+                            ("get", w.get(0..1).from(target, 0)),
+                            ("wide get", w.get(0..4).from(target, 0..4)),
+                            ("fetch", w.fetch(target, 0).map(drop)),
+                        ];
+                        for (what, result) in refused {
+                            let error = result.err().unwrap_or_else(|| panic!("{what} to {target} is Ok"));
+                            assert_eq!(error.class(), Class::ProcFailed, "{what}: {error}");
+                            assert!(error.message().contains("rank 1 has finished"), "{what}: {error}");
+                        }
+                    }
+                }
+                Ok(())
+            });
+            assert_eq!(ends, [None, None], "{world:?}");
+        }
+    }
+}
+
 #[test]
 fn run_gives_the_error_of_the_rank_that_failed_by_itself() {
     for world in worlds(3) {

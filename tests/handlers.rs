@@ -266,3 +266,28 @@ fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
             .unwrap();
     }
 }
+
+/// Lines of several processes do not mix where each is written at once; a datagram is one write.
+#[test]
+#[cfg(unix)]
+fn what_abort_prints_is_one_write() {
+    use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
+    let (here, there) = UnixDatagram::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
+        .env("FENCEPOST_TEST_ABORTS", "1")
+        .stdout(std::process::Stdio::null())
+        .stderr(OwnedFd::from(there))
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+    let mut writes = Vec::new();
+    let mut bytes = [0; 1 << 14];
+    while let Ok(count) = here.recv(&mut bytes) {
+        writes.push(String::from_utf8_lossy(&bytes[..count]).into_owned());
+    }
+    let whole = |write: &&String| write.starts_with("fencepost: an error of rank") && write.ends_with("\n");
+    assert_eq!(writes.iter().filter(whole).count(), writes.len(), "{writes:?}");
+    assert!(!writes.is_empty());
+}

@@ -100,7 +100,9 @@ impl<T: Element> Window<T> {
         core.allow(true);
         core.fill(0);
         let (data, lanes) = (core.region.base().cast(), core.lanes.clone());
-        Self { data, len, lanes, core: Rc::new(core), element: PhantomData }
+        let core = Rc::new(core);
+        core.world.collects(&core);
+        Self { data, len, lanes, core, element: PhantomData }
     }
 
     pub(crate) fn core(&self) -> &Rc<WindowCore> {
@@ -312,6 +314,13 @@ impl WindowCore {
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             lane.lead(peer.base, below);
         }
+    }
+
+    /// The world has ended: nothing is collected any more, whatever this rank is in the middle of.
+    #[cold]
+    pub(crate) fn shut(&self) {
+        self.short.set(false);
+        self.lanes.iter().zip(&self.peers).for_each(|(lane, peer)| lane.lead(peer.base, 0));
     }
 
     /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).

@@ -14,6 +14,7 @@ use crate::run::TransportKind;
 use crate::stall::Stalls;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
+use crate::window::WindowCore;
 use crate::windows::Windows;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
@@ -80,6 +81,8 @@ pub(crate) struct WorldCore {
     pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
     pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    /// Those of them that operations are collected for.
+    collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
     /// Why the world has ended.
@@ -148,6 +151,7 @@ impl World {
             calls: Calls::default(),
             made: Cell::new(0),
             windows: RefCell::default(),
+            collecting: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),
             above: RefCell::default(),
@@ -375,7 +379,7 @@ impl WorldCore {
             Loss::Ended(_) => format!("{lost}{host}"),
             _ => format!("{lost}, and this rank waits for it{host}"),
         };
-        self.dead.borrow_mut().get_or_insert_with(|| format!("{lost}{host}"));
+        self.die(|| format!("{lost}{host}"));
         let class = match &lost.how {
             Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
             _ => Class::ProcFailed,
@@ -385,7 +389,21 @@ impl WorldCore {
 
     /// The world was ended by this rank.
     pub(crate) fn ended(&self, why: &str) {
-        self.dead.borrow_mut().get_or_insert_with(|| why.into());
+        self.die(|| why.into());
+    }
+
+    /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
+    #[cold]
+    fn die(&self, why: impl FnOnce() -> String) {
+        self.dead.borrow_mut().get_or_insert_with(why);
+        for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
+            window.shut();
+        }
+    }
+
+    /// Operations are collected for this window until it is forgotten.
+    pub(crate) fn collects(&self, window: &Rc<WindowCore>) {
+        self.collecting.borrow_mut().insert(window.key.window, Rc::downgrade(window));
     }
 
     /// This rank can't take part in a call that others are in, because of `error`: the world ends.
@@ -412,7 +430,7 @@ impl WorldCore {
         let what =
             format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
         endpoint.end(Cause { rank: from, what: what.clone() });
-        self.dead.borrow_mut().get_or_insert_with(|| what.clone());
+        self.die(|| what.clone());
         call.error(self, Class::Intern, what).ending_world()
     }
 
@@ -433,6 +451,7 @@ impl WorldCore {
 
     pub(crate) fn forget_window(&self, key: WindowKey) {
         self.windows.borrow_mut().remove(&key.window);
+        self.collecting.borrow_mut().remove(&key.window);
         self.staged.borrow_mut().forget(key.window);
     }
 

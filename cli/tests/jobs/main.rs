@@ -32,11 +32,18 @@ type Test = (&'static str, fn());
 
 const TESTS: &[Test] = &[
     ("bad_input_is_one_line_and_its_exit_code", input::refusals),
+    ("settings_that_are_not_allowed_are_refused_by_name", input::settings),
     ("what_nobody_reads_is_no_failure", input::broken_pipes),
     ("a_host_compares_versions_and_programs", input::unlike_hosts),
     ("a_job_ends_with_0_and_its_output_is_tagged", ends::well),
     ("a_program_starts_its_own_processes", ends::by_itself),
     ("the_lowest_rank_that_fails_gives_the_code", ends::codes),
+    ("a_run_of_another_thread_is_refused_while_one_is_entered", ends::overlapping),
+    ("a_job_has_as_many_worlds_in_a_row_as_it_likes", ends::many_runs),
+    ("ranks_in_different_calls_are_told_of_both_across_processes", ends::apart),
+    ("of_ranks_that_abort_the_one_at_fault_is_named", ends::aborts),
+    ("a_rank_that_panics_exits_with_101", ends::panics),
+    ("a_death_before_the_job_begins_gives_the_code", ends::unborn),
     ("a_size_other_than_the_jobs_is_refused_naming_both", ends::sizes),
     ("signals_are_handed_on", ends::signals),
     ("a_job_that_takes_too_long_ends_with_124", ends::timeout),

@@ -14,7 +14,7 @@ pub(crate) use bind::{Executable, takes_slice};
 
 use crate::fence::{Call, hash, header, kind, untouched_by};
 use crate::kernel;
-use crate::stall::{Awaited, Watch};
+use crate::stall::{Awaited, Watch, elsewhere};
 use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
 use crate::unwind::AbortOnUnwind;
 use crate::waits::{Wait, without};
@@ -237,7 +237,7 @@ impl Executable {
                 world.lost(&lost, call)
             }
             Stop::Other(peer) => {
-                let theirs = world.board.describe(peer);
+                let theirs = elsewhere(world, endpoint, windows, call, peer);
                 let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
                 world.board.end(Class::RmaSync);
                 endpoint.end(Cause { rank: peer, what: what.clone() });
