@@ -27,7 +27,8 @@ impl Fence<'_> {
             return Ok(failed);
         };
         Err(failed.unwrap_or_else(|| {
-            let (own, theirs) = (self.call.describe(self.windows), self.world.board.describe(rank));
+            let own = self.call.describe(self.windows);
+            let theirs = self.world.board.entered(rank).unwrap_or_else(|| "a later call".into());
             let message = format!(
                 "this rank is in {own}, its call number {} of the world, and rank {rank} is {calls} ahead, in {theirs}: that rank failed in an earlier call or left it; nothing was applied",
                 self.world.calls.number()
