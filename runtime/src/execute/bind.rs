@@ -2,7 +2,7 @@
 
 use super::offers::{Offer, offers};
 use crate::fence::Call;
-use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
+use crate::transport::{Bytes, Frame as Arrival, Transport, Until};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -240,12 +240,11 @@ impl Executable {
         }
         Ok(())
     }
-    /// Memory that others may still read.
-    pub(crate) fn into_kept(self, endpoint: &mut Endpoint) -> impl Iterator<Item = Bytes> {
+    /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.
+    pub(crate) fn into_kept(self) -> impl Iterator<Item = (Bytes, Until)> {
         self.buffers.into_iter().filter_map(|bound| {
-            let released = endpoint.released(bound.peer);
-            let read = bound.last.iter().flatten().any(|frame| *frame >= released);
-            read.then_some(bound.memory)
+            let frame = bound.last.into_iter().flatten().max()?;
+            Some((bound.memory, Until::Released { to: bound.peer, frame }))
         })
     }
 }

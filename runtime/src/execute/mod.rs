@@ -156,7 +156,7 @@ impl Executable {
                     let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
-                    // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
+                    // shown (W4); when the executable is dropped the endpoint keeps the memory until then.
                     unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
