@@ -116,6 +116,22 @@ impl WorldCore {
         }
     }
 
+    /// Stage what `from` has sent early so far, while this rank waits for something that comes after it: the transport
+    /// would hold each of these frames by itself, however many there are.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    #[cold]
+    pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
+        // An error of the transport is for the look that this rank waits with.
+        while let Ok(Some(frame)) = endpoint.poll(from)
+            && frame.header.kind == kind::EARLY
+        {
+            self.stage(endpoint, from, frame)?;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) -> Result<(), Lost> {
         if frame.header.word as u32 != MARK {

@@ -27,11 +27,15 @@ struct Held {
     descriptors: usize,
 }
 
+/// A line of what the system says of this process, in KiB.
+fn status_kib(name: &str) -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    Ok(line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("the system says it"))
+}
+
 impl Held {
     fn now() -> Result<Self> {
-        let status = fs::read_to_string("/proc/self/status")?;
-        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let memory_kib = rss.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         let (mut segment_kib, mut descriptors) = (0, 0);
         for entry in fs::read_dir("/proc/self/fd")? {
             let path = entry?.path();
@@ -41,7 +45,7 @@ impl Held {
                 segment_kib += fs::metadata(&path)?.blocks() / 2;
             }
         }
-        Ok(Self { memory_kib: memory_kib.expect("it has memory"), segment_kib, descriptors })
+        Ok(Self { memory_kib: status_kib("VmRSS")?, segment_kib, descriptors })
     }
 
     fn say(&self, rank: usize, epoch: usize) {
@@ -166,6 +170,46 @@ fn turn(
         }
     }
     Ok(())
+}
+
+/// Puts of one element that each leave by themselves, in one epoch.
+const SMALL_PUTS: usize = 500_000;
+/// What one of them may cost its receiver: a frame has 64 bytes, and some megabytes are on their way.
+const BYTES_A_PUT: u64 = 300;
+
+/// The program of a rank: rank 0 puts to the last one, which says by how much its memory was larger than before.
+pub fn small_puts() -> Result<()> {
+    let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
+    let _: Vec<()> = fencepost::ranks(size).transport("tcp".parse()?).run(|world| {
+        let mut u = world.window::<u64>(1000)?;
+        u.set_mode(Mode::Aggressive);
+        u.fence()?;
+        let before = status_kib("VmHWM")?;
+        if world.rank() == 0 {
+            for at in 0..SMALL_PUTS {
+                u.put([at as u64]).to(world.size() - 1, at % 1000)?;
+            }
+        }
+        u.fence()?;
+        if world.rank() + 1 == world.size() {
+            assert_eq!(u[999], SMALL_PUTS as u64 - 1);
+            say(&format!("grown {}", status_kib("VmHWM")? - before));
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// What leaves early is kept by its receiver at little more than its size.
+pub fn by_small_puts() {
+    for transport in ["tcp", "mixed"] {
+        let ended = run_with(&options(transport, &RANKS.to_string()), &["small_puts"], &LIMIT).end();
+        ended.expect(0);
+        let grown = ended.out.lines().find_map(|line| line.strip_prefix("grown ")?.parse::<u64>().ok());
+        let grown = grown.unwrap_or_else(|| panic!("the last rank does not say: {ended:#?}"));
+        println!("  {transport}: {} bytes a put", grown * 1024 / SMALL_PUTS as u64);
+        assert!(grown * 1024 <= BYTES_A_PUT * SMALL_PUTS as u64, "{transport}: {grown} KiB");
+    }
 }
 
 /// On threads of one process.

@@ -414,6 +414,9 @@ impl Fence<'_> {
             let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Letters);
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
+                if letter.is_none() && !endpoint.reaches(from) {
+                    self.world.stage_waiting(endpoint, from)?;
+                }
                 Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })
             .map_err(|lost| self.world.lost(&lost, self.call))?;
