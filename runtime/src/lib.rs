@@ -33,6 +33,7 @@ pub mod job;
 #[expect(dead_code, unused_imports, reason = "some of it only the command and tests call")]
 mod job;
 mod kernel;
+mod key;
 mod lane;
 mod launch;
 mod log;

@@ -333,7 +333,8 @@ impl Ranks {
         let rank = member.job().rank as usize;
         let endpoint = member.endpoint()?;
         member.enter();
-        let end = self.one((new_world(), 1), endpoint, Arc::default(), member.job().host_names(), &program);
+        let registry = Arc::new(Registry::of_job(&member.job().secret));
+        let end = self.one((new_world(), 1), endpoint, registry, member.job().host_names(), &program);
         let value = end.value(rank);
         let how = match &value {
             Ok(_) => Ending::Finished,

@@ -8,6 +8,7 @@ use crate::early::Staged;
 use crate::explain::Explained;
 use crate::fence::{self, Call, header, kind};
 use crate::handler::{self, ErrorHandler, Handler};
+use crate::key::Key;
 use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::stall::Stalls;
@@ -69,6 +70,8 @@ pub(crate) struct WorldCore {
     pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
+    /// By which ranks compare what they are in.
+    pub(crate) key: Key,
     pub(crate) board: Arc<Board>,
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
@@ -139,6 +142,7 @@ impl World {
             shares_all,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size, takers),
+            key: registry.key,
             registry,
             kind,
             number: Cell::new(0),

@@ -32,8 +32,10 @@ pub(crate) struct Executable {
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
     pub(super) runs: u64,
-    /// Of the schedule: part of every word.
-    pub(super) digest: Digest,
+    /// Of the schedule.
+    digest: Digest,
+    /// The digest's word by the world's key.
+    pub(super) keyed: u64,
     /// For each operation, where its own elements begin in `locals`.
     pub(super) starts: Vec<usize>,
     /// Own buffers of operations: slices given, and elements that gets brought.
@@ -140,6 +142,11 @@ impl Executable {
         });
         let exposed = Vec::with_capacity(steps.iter().filter(|step| matches!(step, Step::Expose(_))).count());
         let digest = schedule.digest();
+        let quarters = digest
+            .0
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let keyed = quarters.fold(world.key.word(0), |word, bits| world.key.with(word, u64::from(bits)));
         Ok(Self {
             rank,
             buffers,
@@ -150,6 +157,7 @@ impl Executable {
             touches,
             runs: 0,
             digest,
+            keyed,
             starts,
             locals,
             schedule,

@@ -42,7 +42,7 @@ impl From<Lost> for Stop {
 impl Executable {
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        let hash = hash(call, windows) ^ self.digest.short();
+        let hash = world.key.with(hash(world.key, call, windows), self.keyed);
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         world.board.enter(self.rank, call.site, windows);

@@ -268,9 +268,9 @@ pub(crate) fn bytes_of(
 impl Fence<'_> {
     /// Gives who read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
-        let hash = hash(self.call, self.windows);
+        let hash = hash(self.world.key, self.call, self.windows);
         let word = self.world.next_word(hash as u32);
-        let letters = letter_word(word, hash);
+        let letters = letter_word(self.world.key, word, hash);
         let flags = self.publish(word, letters, failed.is_some())?;
         if without(Wait::Entry) {
             self.stage(word)?;
