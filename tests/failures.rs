@@ -367,3 +367,27 @@ fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing(
     }
     Ok(())
 }
+
+/// Sizes at the ends of what a size can be, on one rank: each is refused on all, and costs nothing.
+#[test]
+fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
+    const MOST: usize = isize::MAX as usize;
+    for world in worlds(3) {
+        world.run::<(), ()>(|world| {
+            for len in [MOST, MOST - 1, MOST - 64, MOST / 2 + 2, MOST + 1, usize::MAX] {
+                let mine = if world.rank() == 1 { len } else { 1 };
+                let error = world.window::<u8>(mine).map(drop).expect_err("there is no such memory");
+                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+                assert!(error.to_string().contains("rank 1") && !error.world_ended(), "{len}: {error}");
+                let error = world.window::<u64>(mine).map(drop).expect_err("there is no such memory");
+                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+            }
+            let mut u = world.window::<u8>(1)?;
+            u.put([1]).to((world.rank() + 1) % 3, 0)?;
+            u.fence()?;
+            assert_eq!(u[0], 1);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
