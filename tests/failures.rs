@@ -391,3 +391,44 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     }
     Ok(())
 }
+
+/// A rank that forgets a part of its world leaves it when its program ends, and so do those who keep one in a cycle.
+#[test]
+fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
+    // Of a wait that does not end nothing else would be seen.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let ended = worlds(3).into_iter().map(|world| {
+            world.run::<(), Vec<()>>(|world| {
+                let part = world.split(Some(0), 0)?.expect("all are members");
+                let within = part.split(Some(0), 0)?.expect("all are members");
+                match world.rank() {
+                    0 => {
+                        // The part that this one was split from is dropped.
+                        drop(part);
+                        std::mem::forget(within);
+                    }
+                    1 => {
+                        let part = std::rc::Rc::new(part);
+                        let own = part.clone();
+                        part.on_error(fencepost::ErrorHandler::call(move |_| assert_eq!(own.size(), 3)));
+                        let error = within.barrier().expect_err("rank 0 has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert!(error.to_string().contains("rank 0"), "{error}");
+                    }
+                    _ => {
+                        let error = within.barrier().expect_err("rank 0 or 1 has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        let error = part.barrier().expect_err("rank 0 and 1 have left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                    }
+                }
+                Ok(())
+            })
+        });
+        tell.send(ended.collect::<Result<Vec<_>>>()).expect("somebody listens");
+    });
+    told.recv_timeout(std::time::Duration::from_secs(60))
+        .expect("every wait ends")
+        .expect("every world ends well");
+}

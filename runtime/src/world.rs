@@ -86,6 +86,8 @@ pub(crate) struct WorldCore {
     dead: RefCell<Option<String>>,
     /// The world that this one was split from.
     pub(crate) above: RefCell<Weak<WorldCore>>,
+    /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
+    pub(crate) parts: RefCell<Rc<Parts>>,
     /// Payloads that others may still read, by whom and as which frame.
     kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
@@ -151,6 +153,7 @@ impl World {
             staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),
             above: RefCell::default(),
+            parts: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),
@@ -295,15 +298,18 @@ impl World {
         self.core.endpoint.borrow().meter().clone()
     }
 
+    /// The rank's program has ended: it leaves this world, and all that were split from it, which it may have forgotten.
     pub(crate) fn leave(&self, how: Leave) {
-        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
-        let how = match (how, self.core.why_dead()) {
-            (Leave::Finished, Some(why)) => Leave::Failed(why),
-            (how, _) => how,
-        };
-        self.core.endpoint.borrow_mut().leave(how);
+        let parts = self.core.parts.borrow().take();
+        for part in parts.iter().filter_map(Weak::upgrade) {
+            part.leave(how.clone());
+        }
+        self.core.leave(how);
     }
 }
+
+/// Worlds that one rank has split off, as far as they are there.
+pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
 impl grid::Place for World {
     fn rank(&self) -> usize {
@@ -340,6 +346,15 @@ impl WorldCore {
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequence.set(self.sequence.get() + 1);
         self.sequence.get()
+    }
+
+    fn leave(&self, how: Leave) {
+        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        let how = match (how, self.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (how, _) => how,
+        };
+        self.endpoint.borrow_mut().leave(how);
     }
 
     /// Why this world, or one above it, has ended.
