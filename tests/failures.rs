@@ -552,3 +552,68 @@ fn scoped(u: &mut Window<u32>, panics: bool) -> Result<()> {
     }
     Ok(())
 }
+
+/// Sizes at the ends of what a size can be, on one rank: each is refused on all, and costs nothing.
+#[test]
+fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
+    const MOST: usize = isize::MAX as usize;
+    for world in worlds(3) {
+        world.run::<(), ()>(|world| {
+            for len in [MOST, MOST - 1, MOST - 64, MOST / 2 + 2, MOST + 1, usize::MAX] {
+                let mine = if world.rank() == 1 { len } else { 1 };
+                let error = world.window::<u8>(mine).map(drop).expect_err("there is no such memory");
+                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+                assert!(error.to_string().contains("rank 1") && !error.world_ended(), "{len}: {error}");
+                let error = world.window::<u64>(mine).map(drop).expect_err("there is no such memory");
+                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+            }
+            let mut u = world.window::<u8>(1)?;
+            u.put([1]).to((world.rank() + 1) % 3, 0)?;
+            u.fence()?;
+            assert_eq!(u[0], 1);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A rank that forgets a part of its world leaves it when its program ends, and so do those who keep one in a cycle.
+#[test]
+fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
+    // Of a wait that does not end nothing else would be seen.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let ended = worlds(3).into_iter().map(|world| {
+            world.run::<(), Vec<()>>(|world| {
+                let part = world.split(Some(0), 0)?.expect("all are members");
+                let within = part.split(Some(0), 0)?.expect("all are members");
+                match world.rank() {
+                    0 => {
+                        // The part that this one was split from is dropped.
+                        drop(part);
+                        std::mem::forget(within);
+                    }
+                    1 => {
+                        let part = std::rc::Rc::new(part);
+                        let own = part.clone();
+                        part.on_error(fencepost::ErrorHandler::call(move |_| assert_eq!(own.size(), 3)));
+                        let error = within.barrier().expect_err("rank 0 has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert!(error.to_string().contains("rank 0"), "{error}");
+                    }
+                    _ => {
+                        let error = within.barrier().expect_err("rank 0 or 1 has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        let error = part.barrier().expect_err("rank 0 and 1 have left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                    }
+                }
+                Ok(())
+            })
+        });
+        tell.send(ended.collect::<Result<Vec<_>>>()).expect("somebody listens");
+    });
+    told.recv_timeout(std::time::Duration::from_secs(60))
+        .expect("every wait ends")
+        .expect("every world ends well");
+}

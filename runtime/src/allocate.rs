@@ -8,7 +8,7 @@ use crate::lane::Lane;
 use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
-use crate::transport::Transport;
+use crate::transport::{Transport, Until};
 use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use crate::world::{World, WorldCore};
@@ -63,7 +63,14 @@ impl World {
         // Known from here on: those who leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
-        let all = core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw(attempt))?;
+        let all = match core.meet(&call, |_| mine.clone()) {
+            Ok(all) => all,
+            Err(error) => {
+                core.registry.withdraw(attempt);
+                keep_unmade(core, region);
+                return Err(error);
+            }
+        };
         core.made.set(number + 1);
         let regions = core.registry.take(attempt);
         let mut peers = Vec::with_capacity(core.size);
@@ -130,6 +137,20 @@ impl World {
     }
 }
 
+/// This rank could not make the window. Where the world has ended meanwhile, others may have made it: they count in this
+/// rank's part that they have let go of it, so the part stays until all have, or until the world is over.
+fn keep_unmade(core: &WorldCore, region: Option<Arc<Region>>) {
+    if core.shares_all || core.alive().is_ok() {
+        return; // regions are counted by reference; or all ranks have seen the same error
+    }
+    let endpoint = &mut *core.endpoint.borrow_mut();
+    let others = (0..core.size).filter(|&peer| peer != core.rank && endpoint.reaches(peer)).count();
+    let memory = region.and_then(Arc::into_inner).and_then(|region| region.into_memory(others));
+    if let Some((memory, done)) = memory {
+        endpoint.keep(memory, Until::Done(done));
+    }
+}
+
 /// A window that has not come to be is forgotten.
 struct Unmade<'w>(&'w WorldCore, u32);
 
@@ -183,5 +204,36 @@ impl Description {
             base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
         };
         Some((description, refusal))
+    }
+}
+
+#[cfg(all(test, target_os = "linux", feature = "processes"))]
+mod tests {
+    use crate::transport::{Cause, Transport};
+    use crate::{TransportKind, ranks};
+    use fencepost_planner::Result;
+
+    /// The others may have made the window, and then write into its memory that they have let go of it.
+    #[test]
+    fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
+        const LEN: usize = 100_000;
+        for transport in [TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 0, 1])] {
+            ranks(3).transport(transport).run::<(), ()>(|world| {
+                if world.rank() != 0 {
+                    return Ok(());
+                }
+                let core = world.core();
+                let memory = core.endpoint.borrow().memory();
+                let place = || Ok::<_, fencepost_planner::Error>(memory.zeroed(LEN + 64)?.base() as usize);
+                assert_eq!(place()?, place()?, "what is given back is given out next");
+                let first = place()?;
+                core.endpoint.borrow_mut().end(Cause { rank: 2, what: "enough".into() });
+                let error = world.window::<u8>(LEN).map(drop).expect_err("the world has ended");
+                assert!(error.world_ended(), "{error}");
+                assert_ne!(place()?, first);
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }

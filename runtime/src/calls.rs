@@ -54,16 +54,10 @@ impl Calls {
         self.number.get() << flags
     }
 
-    /// Which call this is; another value for every other call.
+    /// Which call this is; another value for every other call. It is in every hash of a call.
     #[inline]
     pub(crate) fn position(&self) -> u64 {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
-    }
-
-    /// The position, spread over all bits of a word.
-    #[inline]
-    pub(crate) fn mark(&self) -> u64 {
-        self.position().wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 
     /// How many calls outside of supersteps have begun.

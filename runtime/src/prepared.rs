@@ -332,9 +332,8 @@ impl Drop for Ready {
             let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
                 return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
             };
-            let kept: Vec<_> = executable.into_kept(&mut endpoint).collect();
-            if !kept.is_empty() {
-                endpoint.keep(kept, Box::new(|| false));
+            for (memory, until) in executable.into_kept() {
+                endpoint.keep(vec![memory], until);
             }
         }
     }

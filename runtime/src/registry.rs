@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::collective::Shelf;
+use crate::key::Key;
 use crate::region::Region;
 use crate::transport::Endpoint;
 use crate::transport::waiting::Waits;
@@ -25,6 +26,8 @@ type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 /// Shared by all ranks of one `run`.
 #[derive(Default)]
 pub(crate) struct Registry {
+    /// By which the ranks compare what they are in.
+    pub(crate) key: Key,
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
     attic: Mutex<Vec<Vec<u8>>>,
@@ -45,6 +48,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
+    /// That of a rank that is a process, with the key of its job.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    pub(crate) fn of_job(secret: &crate::security::Secret) -> Self {
+        Self { key: Key::of_job(secret), ..Self::default() }
+    }
+
     /// Give this rank's region of window `key`.
     pub(crate) fn give(&self, key: Attempt, rank: usize, size: usize, region: Arc<Region>) {
         let mut regions = lock(&self.regions);

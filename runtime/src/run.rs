@@ -356,8 +356,9 @@ impl Ranks {
         let rank = member.job().rank as usize;
         // Entered first: worlds are counted in the order in which threads enter them.
         let entered = member.enter();
+        let registry = || Arc::new(Registry::of_job(&member.job().secret));
         let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
-            self.one((new_world(), 1), endpoint, Arc::default(), member.job().host_names(), &program)
+            self.one((new_world(), 1), endpoint, registry(), member.job().host_names(), &program)
         };
         if !entered {
             // It takes part, and fails at once: the next worlds of all processes stay paired.

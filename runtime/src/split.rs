@@ -108,6 +108,10 @@ impl World {
         let hosts = members.iter().filter_map(|&member| core.host_of(member));
         *world.core().hosts.borrow_mut() = hosts.collect();
         *world.core().above.borrow_mut() = Rc::downgrade(core);
+        let parts = core.parts.borrow().clone();
+        parts.borrow_mut().retain(|part| part.strong_count() > 0);
+        parts.borrow_mut().push(Rc::downgrade(world.core()));
+        *world.core().parts.borrow_mut() = parts;
         Ok(Some(world))
     }
 }

@@ -14,7 +14,7 @@ use crate::pending::{Get as One, Into as Landing, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
 use crate::region::{Region, let_go};
 use crate::ticket::Ticket;
-use crate::transport::{Record, Transport};
+use crate::transport::{Record, Transport, Until};
 use crate::wire::Wire;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -656,7 +656,7 @@ impl Drop for WindowCore {
         if let Some((memory, done)) = Arc::into_inner(region).and_then(|region| region.into_memory(reaching))
         {
             match self.world.endpoint.try_borrow_mut() {
-                Ok(mut endpoint) => endpoint.keep(memory, done),
+                Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
                 Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
             }
         }

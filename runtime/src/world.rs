@@ -9,6 +9,7 @@ use crate::early::Staged;
 use crate::explain::Explained;
 use crate::fence::{self, Call, kind};
 use crate::handler::{self, ErrorHandler, Handler};
+use crate::key::Key;
 use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::stall::Stalls;
@@ -71,6 +72,8 @@ pub(crate) struct WorldCore {
     pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
+    /// By which ranks compare what they are in.
+    pub(crate) key: Key,
     pub(crate) board: Arc<Board>,
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
@@ -89,6 +92,8 @@ pub(crate) struct WorldCore {
     dead: RefCell<Option<String>>,
     /// The world that this one was split from.
     pub(crate) above: RefCell<Weak<WorldCore>>,
+    /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
+    pub(crate) parts: RefCell<Rc<Parts>>,
     /// Payloads that others may still read, by whom and as which frame.
     kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
@@ -145,6 +150,7 @@ impl World {
             shares_all,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size, takers),
+            key: registry.key,
             registry,
             kind,
             number: Cell::new(0),
@@ -155,6 +161,7 @@ impl World {
             staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),
             above: RefCell::default(),
+            parts: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),
@@ -302,15 +309,18 @@ impl World {
         self.core.endpoint.borrow().meter().clone()
     }
 
+    /// The rank's program has ended: it leaves this world, and all that were split from it, which it may have forgotten.
     pub(crate) fn leave(&self, how: Leave) {
-        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
-        let how = match (how, self.core.why_dead()) {
-            (Leave::Finished, Some(why)) => Leave::Failed(why),
-            (how, _) => how,
-        };
-        self.core.endpoint.borrow_mut().leave(how);
+        let parts = self.core.parts.borrow().take();
+        for part in parts.iter().filter_map(Weak::upgrade) {
+            part.leave(how.clone());
+        }
+        self.core.leave(how);
     }
 }
+
+/// Worlds that one rank has split off, as far as they are there.
+pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
 impl grid::Place for World {
     fn rank(&self) -> usize {
@@ -347,6 +357,15 @@ impl WorldCore {
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequence.set(self.sequence.get() + 1);
         self.sequence.get()
+    }
+
+    fn leave(&self, how: Leave) {
+        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        let how = match (how, self.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (how, _) => how,
+        };
+        self.endpoint.borrow_mut().leave(how);
     }
 
     /// Why this world, or one above it, has ended.

@@ -68,6 +68,7 @@ const TESTS: &[Test] = &[
     ("every_way_to_die_by_tcp_is_named_on_every_survivor", points::by_tcp),
     ("every_way_to_die_on_hosts_is_named_on_every_survivor", points::by_mixed),
     ("jobs_in_a_row_leave_nothing_behind", leftovers::jobs),
+    ("small_puts_that_leave_early_cost_their_receiver_little_more_than_their_bytes", endure::by_small_puts),
     ("many_epochs_by_local_leave_memory_and_descriptors_as_they_were", endure::by_local),
     ("many_epochs_by_sim_leave_memory_and_descriptors_as_they_were", endure::by_sim),
     ("many_epochs_by_shm_leave_memory_and_descriptors_as_they_were", endure::by_shm),

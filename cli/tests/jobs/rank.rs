@@ -29,6 +29,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["late"] => late(),
         ["windows", count] => windows(number(count)),
         ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
+        ["small_puts"] => super::endure::small_puts(),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["hillslope", ref words @ ..] => super::hillslope::with(words),
         ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),

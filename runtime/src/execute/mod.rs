@@ -44,7 +44,7 @@ impl Executable {
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
-        let hash = hash(call, windows) ^ self.digest.short() ^ world.calls.mark();
+        let hash = world.key.with(hash(world, call, windows), self.keyed);
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         world.board.enter(self.rank, call.site, windows);
@@ -160,7 +160,7 @@ impl Executable {
                     let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
-                    // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
+                    // shown (W4); when the executable is dropped the endpoint keeps the memory until then.
                     unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);

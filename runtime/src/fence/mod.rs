@@ -319,10 +319,10 @@ impl Fence<'_> {
     }
 
     fn exchange(&mut self, mut failed: Option<Error>) -> Result<Reads> {
-        let hash = hash(self.call, self.windows) ^ self.world.calls.mark();
+        let hash = hash(self.world, self.call, self.windows);
         let (word, all) = loop {
             let word = self.world.next_word(hash as u32);
-            let letters = letter_word(word, hash);
+            let letters = letter_word(self.world.key, word, hash);
             let flags = self.publish(word, letters, failed.is_some())?;
             if without(Wait::Entry) {
                 self.stage(word)?;
@@ -495,6 +495,9 @@ impl Fence<'_> {
             let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Letters);
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
+                if letter.is_none() && !endpoint.reaches(from) {
+                    self.world.stage_waiting(endpoint, from)?;
+                }
                 Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })
             .map_err(|lost| self.quit(&lost))?;

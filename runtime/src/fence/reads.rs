@@ -279,10 +279,10 @@ mod tests {
                 windows[0].count();
                 let listed = prepare(core, &windows, &call)?;
                 let endpoint = &mut *core.endpoint.borrow_mut();
-                let hash = hash(&call, &windows) ^ core.calls.mark();
+                let hash = hash(core, &call, &windows);
                 let word = core.next_word(hash as u32);
                 let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint) };
-                fence.publish(word, letter_word(word, hash), false)?;
+                fence.publish(word, letter_word(core.key, word, hash), false)?;
                 while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
                     std::thread::yield_now();
                 }

@@ -33,8 +33,10 @@ pub(crate) struct Wire {
     sent: Vec<Memory<Sendings>>,
     got: Vec<Memory<Description>>,
     arrived: Vec<Vec<Arrived>>,
-    /// Room for values, to be filled again.
+    /// Room for the values of frames that fences post, to be filled again: as many as ranks sent one in one epoch.
     spare: Vec<Vec<u8>>,
+    /// Descriptions of what left early are read into this, one after another.
+    early: Description,
     /// What has left early for each rank.
     pub(crate) left: Vec<Left>,
     /// Epochs so far, given up ones too: what left early in one is never taken for another's.
@@ -87,10 +89,19 @@ struct Arrived {
 enum Described {
     /// Remembered, in this slot.
     Slot(usize),
-    /// Its own.
-    Own(Description),
+    /// The values are whole frames that left early, each with its own; those of this epoch count.
+    Early(u32),
     /// There is none: as many records lie here, in memory of the sender.
     InPlace(*const Record),
+}
+
+impl Arrived {
+    /// Nobody needs it any more. What left early is freed: only frames that fences post are read into room that is kept.
+    fn give_back(self, spare: &mut Vec<Vec<u8>>) {
+        let Arrived { described: Described::Slot(_), mut values, .. } = self else { return };
+        values.clear();
+        spare.push(values);
+    }
 }
 
 impl Wire {
@@ -100,6 +111,7 @@ impl Wire {
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
+            early: Description::default(),
             left: vec![Left::default(); ranks],
             generation: 0,
             frame: Vec::new(),
@@ -112,9 +124,7 @@ impl Wire {
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
-            if arrived.values.capacity() > 0 {
-                self.spare.push(emptied(arrived.values));
-            }
+            arrived.give_back(&mut self.spare);
         }
         self.generation = self.generation.wrapping_add(1);
         self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
@@ -255,9 +265,4 @@ pub(crate) fn send_early(
         open: true,
     };
     Ok(())
-}
-
-fn emptied(mut values: Vec<u8>) -> Vec<u8> {
-    values.clear();
-    values
 }
