@@ -28,6 +28,7 @@ pub mod job;
 pub mod kernel;
 mod lane;
 mod launch;
+mod limits;
 mod log;
 mod outbox;
 mod pending;
