@@ -67,7 +67,7 @@ mod wraps {
     }
 
     /// Supersteps before the end of their numbers.
-    const BEFORE: u32 = 12;
+    const BEFORE: u32 = 6;
 
     #[test]
     fn a_rank_may_be_one_superstep_ahead_where_their_numbers_end() {
@@ -79,7 +79,7 @@ mod wraps {
                 let (me, left) = (world.rank() as u64, (world.rank() as u64 + 3) % 4);
                 let mut u = world.window::<u64>(4)?;
                 let mut planned = shift::prepare(world, 2)?;
-                for time in 0..4 * u64::from(BEFORE) {
+                for time in 0..2 * u64::from(BEFORE) {
                     u[..2].fill(10 * time + me);
                     if time % 4 == me {
                         // The next rank comes to this run and waits for this one, which is a superstep behind it.
@@ -88,7 +88,7 @@ mod wraps {
                         while waits() {
                             std::thread::yield_now();
                         }
-                        (0..500).for_each(|_| std::thread::yield_now());
+                        (0..50).for_each(|_| std::thread::yield_now());
                     }
                     at[world.rank()].store(time, Ordering::Release);
                     planned
