@@ -205,7 +205,7 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
         world.run::<(), ()>(|world| {
             let mut u = world.window::<u64>(4)?;
             let mut bytes = world.window::<u8>(4)?;
-            // Keys can be read off what is public, and made.
+            // Keys can be read off what is public, and kept longer than their window.
             let Given::Section(Some(key), _) = bytes.section(0..4).given() else {
                 panic!("a section has a key")
             };
@@ -218,7 +218,9 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
                 u.put(Forged(key, Datatype::run(0..4))).to(peer, 0..4).unwrap_err().class(),
                 Class::Type
             );
-            let none = WindowKey { window: 77, ..key };
+            let Given::Section(Some(none), _) = world.window::<u64>(4)?.section(0..4).given() else {
+                panic!("a section has a key")
+            };
             assert_eq!(
                 u.get(Forged(none, Datatype::run(0..4))).from(peer, 0..4).unwrap_err().class(),
                 Class::Disp

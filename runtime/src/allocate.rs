@@ -21,8 +21,8 @@ impl World {
     /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
     ///
     /// # Errors
-    /// `TYPE` where ranks ask for different element types, `SIZE` where there is no such memory on some rank; no rank has the window then.
-    /// `RMA_SYNC` where another rank is in another call.
+    /// `TYPE` where ranks ask for different element types, also of one size, `SIZE` where there is no such memory on some rank; no rank has the window then.
+    /// `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world has made 2^32 - 1 windows and splits before.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -41,7 +41,7 @@ impl World {
         let (core, site) = (self.core(), call.site);
         let element = element_type::<T>();
         // Both are the same on all ranks: what has come to be, and, for what may not, the call.
-        let number = core.made.get();
+        let number = core.next_made(call)?;
         let attempt = (core.id, core.calls.position(), number);
         let key = WindowKey { world: core.id, window: number };
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
@@ -52,8 +52,11 @@ impl World {
         };
         let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
         let base = region.as_ref().map_or(0, |region| region.base() as u64);
+        let name = std::any::type_name::<T>();
         let mut mine =
             Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+        mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
+        mine.extend_from_slice(name.as_bytes());
         mine.extend_from_slice(refusal.as_bytes());
         let region = region.ok();
         if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
@@ -77,7 +80,7 @@ impl World {
         for (rank, bytes) in all.iter().enumerate() {
             let error =
                 |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
-            let Some((description, refusal)) = Description::from_bytes(bytes) else {
+            let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
                 return error(
                     Class::Intern,
                     format!("rank {rank} describes its part of a window in a way that is not ours"),
@@ -89,6 +92,15 @@ impl World {
                     format!(
                         "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must give one type",
                         description.element
+                    ),
+                );
+            }
+            if theirs != name.as_bytes() {
+                return error(
+                    Class::Type,
+                    format!(
+                        "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must give one type",
+                        String::from_utf8_lossy(theirs)
                     ),
                 );
             }
@@ -184,10 +196,12 @@ impl Description {
         bytes
     }
 
-    /// A description, and what follows it: why the part was not made.
-    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
+    /// A description, and what follows it: the name of the element's type, and why the part was not made.
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8], &[u8])> {
         use fencepost_planner::element::Scalar;
-        let (bytes, refusal) = bytes.split_first_chunk::<24>()?;
+        let (bytes, rest) = bytes.split_first_chunk::<24>()?;
+        let (len, rest) = rest.split_first_chunk::<8>()?;
+        let (name, refusal) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
         let kind = match (bytes[12], bytes[13]) {
             (0, 0) => ElementKind::Opaque,
             (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
@@ -203,7 +217,7 @@ impl Description {
             made: bytes[14] == 1,
             base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
         };
-        Some((description, refusal))
+        Some((description, name, refusal))
     }
 }
 

@@ -5,6 +5,7 @@
 //! belong to the epoch; those of epochs that it has given up are dropped.
 
 use crate::fence::kind;
+use crate::limits::earlier;
 use crate::outbox::Outbox;
 use crate::transport::{Cause, Endpoint, Frame, Header, Loss, Lost, Transport};
 use crate::window::WindowCore;
@@ -51,7 +52,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl Early {
     /// Whether it was sent before the sender entered the fence of this word.
     fn before(&self, word: u64) -> bool {
-        ((word >> 32) as u32).wrapping_sub(self.number) as i32 > 0
+        earlier(u64::from(self.number) << 32, word)
     }
 }
 

@@ -37,6 +37,7 @@ mod kernel;
 mod key;
 mod lane;
 mod launch;
+mod limits;
 mod log;
 mod outbox;
 mod pending;

@@ -80,7 +80,8 @@ pub(crate) fn load(
         }
         let patterns = patterns_of(&schedule);
         verify(&patterns, schedule).map_err(|error| {
-            Error::new(Class::Plan, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
+            let class = if error.is_bound() { Class::NoMem } else { Class::Plan };
+            Error::new(class, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
         })
     });
     agree(world, read.map(Arc::new), call)

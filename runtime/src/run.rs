@@ -105,6 +105,8 @@ pub struct Ranks {
     plan: bool,
     explain: bool,
     stalls: Arc<Settings>,
+    /// How many supersteps and windows each world of it has had before the first.
+    before: (u32, u32),
 }
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
@@ -120,6 +122,7 @@ pub fn ranks(size: usize) -> Ranks {
         plan: true,
         explain: false,
         stalls: Arc::default(),
+        before: (0, 0),
     }
 }
 
@@ -241,6 +244,14 @@ impl Ranks {
     /// [`run`] asks `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = explain;
+        self
+    }
+
+    /// Let the world be one that has had so many supersteps and windows: what happens where their numbers end can be
+    /// tested so. All ranks have to be given the same.
+    #[doc(hidden)]
+    pub fn beginning_at(mut self, supersteps: u32, windows: u32) -> Self {
+        self.before = (supersteps, windows);
         self
     }
 
@@ -409,6 +420,7 @@ impl Ranks {
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
+        world.core().begin_at(self.before.0, self.before.1);
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);

@@ -13,7 +13,7 @@ impl World {
     /// and gets none.
     ///
     /// # Errors
-    /// `RMA_SYNC` where another rank is in another call.
+    /// `RMA_SYNC` where another rank is in another call; `NO_MEM` as [`window`](Self::window).
     ///
     /// # Source
     /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
@@ -27,7 +27,7 @@ impl World {
 
     fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = self.core();
-        let (number, attempt) = (core.made.get(), core.calls.position());
+        let (number, attempt) = (core.next_made(call)?, core.calls.position());
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());

@@ -340,12 +340,33 @@ impl WorldCore {
         u64::from(number) << 32 | u64::from(hash)
     }
 
+    /// The number of the window or of the split that `call` is about to make: the same on all ranks.
+    ///
+    /// # Errors
+    /// `NO_MEM` where the world has made as many as there are numbers. Every rank gets it, and none has met another.
+    pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
+        let number = self.made.get();
+        if number < u32::MAX {
+            return Ok(number);
+        }
+        let message = format!(
+            "this world has made {number} windows and splits, and a world makes no more: split the world, and make the window in a part"
+        );
+        Err(call.error(self, Class::NoMem, message))
+    }
+
     /// A call that ends or prepares an epoch, in the order that holds now.
     pub(crate) fn ordered(&self, call: &Call) -> Call {
         match self.order.get() {
             Order::Canonical => *call,
             Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
         }
+    }
+
+    /// Let so many supersteps and windows have been before the first: tests begin near the end of the numbers.
+    pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
+        self.number.set(supersteps);
+        self.made.set(made);
     }
 
     /// How many supersteps there were so far.

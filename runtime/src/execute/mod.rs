@@ -14,6 +14,7 @@ pub(crate) use bind::{Executable, takes_slice};
 
 use crate::fence::{Call, hash, header, kind, untouched_by};
 use crate::kernel;
+use crate::limits::earlier;
 use crate::stall::{Awaited, Watch, elsewhere};
 use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
 use crate::unwind::AbortOnUnwind;
@@ -291,7 +292,7 @@ fn wait_for<'w, R>(
         }
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);
-        let elsewhere = at != word && at >> 32 >= word >> 32;
+        let elsewhere = at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }

@@ -41,6 +41,7 @@ pub(crate) use call::{Call, hash};
 use crate::assertions::Assertions;
 use crate::calls;
 use crate::explain::Went;
+use crate::limits::count_more;
 use crate::stall::{Awaited, Watch};
 use crate::transport::{Cause, Endpoint, Frame, Header, Lost, Pause, Transport};
 use crate::unwind::AbortOnUnwind;
@@ -444,7 +445,7 @@ impl Fence<'_> {
                     for (i, window) in self.windows.iter().enumerate() {
                         // SAFETY: the set being filled is touched by its owner only.
                         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-                        letter.count += outbox.records.len() as u32;
+                        letter.count = count_more(letter.count, outbox.records.len());
                         // One window with one or two plain records: they ride in the letter.
                         if self.windows.len() == 1
                             && i == 0
