@@ -84,7 +84,19 @@ pub use fencepost_planner::grid::{Block, Neighbour};
 pub use fencepost_planner::ir::pattern::{Mode, Order};
 pub use fencepost_planner::ir::schedule::Placement;
 pub use fencepost_planner::{Class, Error, Machine, Options, Result, State};
-pub use fencepost_runtime::*;
+#[doc(hidden)]
+pub use fencepost_runtime::__private;
+pub use fencepost_runtime::{
+    AnyWindow, Assertions, Collect, Compiled, Element, EpochKind, ErrorHandler, Get, Given, Place, Process,
+    Put, Ranks, Recorder, Section, Source, Stall, Ticket, Traffic, TransportKind, ValueAt, Window, WindowKey,
+    WindowSection, Windows, World, element_type, launch, process, ranks, run,
+};
+pub use fencepost_runtime::{call, scoped};
+
+/// What a program may set and read of transports: the simulated network, its faults, and counts of what was sent.
+pub mod transport {
+    pub use fencepost_runtime::{Count, Fault, Lose, Meter, Mishap, SimConfig};
+}
 
 /// All that most programs name.
 pub mod prelude {

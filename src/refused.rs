@@ -88,3 +88,22 @@
 //!     let _ = shift::compile(4, |_| Ok("one"));
 //! }
 //! ```
+//! Transports and jobs themselves: their functions believe addresses, and that they are called once.
+//! ```compile_fail,E0432
+//! use fencepost::transport::Segment;
+//! ```
+//! ```compile_fail,E0432
+//! use fencepost::transport::Transport;
+//! ```
+//! ```compile_fail,E0432
+//! use fencepost::transport::{ShmEnd, shm};
+//! ```
+//! ```compile_fail,E0432
+//! use fencepost::job;
+//! ```
+//! ```compile_fail,E0432
+//! use fencepost::security;
+//! ```
+//! ```compile_fail,E0432
+//! use fencepost::kernel;
+//! ```

@@ -5,7 +5,7 @@ mod ends;
 
 use ends::ends;
 use fencepost::transport::{Fault, Mishap, SimConfig};
-use fencepost::{Class, Error, Op, Ranks, Result, State, TransportKind, World, ranks};
+use fencepost::{Class, Error, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep};
 use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
@@ -73,7 +73,12 @@ fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing(
             if world.rank() == 0 {
                 u.put(v.section(0..1)).to(1, 1)?;
             }
+            let line = line!() - 2;
             let error = u.fence().expect_err("v is not fenced");
+            if world.rank() == 0 {
+                let own = error.site().map(|site| (site.file(), site.line()));
+                assert_eq!(own, Some((file!(), line)), "the call that has the section is named");
+            }
             assert_eq!((error.class(), error.state()), (Class::RmaSync, State::Unchanged), "{error}");
             assert_eq!(u[..], [0, 0]);
             // The world goes on, and what was pending is gone.
@@ -218,6 +223,52 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
             }
         }
         assert!(lost > 0, "{mishap:?}: nobody was lost while explaining");
+    }
+}
+
+/// A world that ended in a call on no window: its windows take nothing more, by whichever way an operation goes.
+#[test]
+fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() {
+    for world in worlds(2) {
+        for collective in [false, true] {
+            let ends = ends(&world, &[], |world| {
+                let u = world.window::<u64>(8)?;
+                let mut v = world.window::<u64>(8)?;
+                v.put([1]).to(0, world.rank())?;
+                v.fence()?;
+                if world.rank() == 1 {
+                    return Ok(());
+                }
+                let ended = if collective {
+                    world.allreduce(&mut [1u64], Op::Sum).map(drop)
+                } else {
+                    world.barrier()
+                };
+                let why = ended.expect_err("rank 1 has left");
+                assert!(why.message().contains("rank 1 has finished"), "{why}");
+                let wide = [7; 4];
+                for w in [&u, &v] {
+                    for target in 0..2 {
+                        let refused = [
+                            ("put", w.put([7]).to(target, 0)),
+                            ("accumulate", w.accumulate([7], Op::Sum).to(target, 0)),
+                            ("wide put", w.put(&wide).to(target, 0..4)),
+                            ("section", w.put(0..4).to(target, 0..4)),
+                            ("get", w.get(0..1).from(target, 0)),
+                            ("wide get", w.get(0..4).from(target, 0..4)),
+                            ("fetch", w.fetch(target, 0).map(drop)),
+                        ];
+                        for (what, result) in refused {
+                            let error = result.err().unwrap_or_else(|| panic!("{what} to {target} is Ok"));
+                            assert_eq!(error.class(), Class::ProcFailed, "{what}: {error}");
+                            assert!(error.message().contains("rank 1 has finished"), "{what}: {error}");
+                        }
+                    }
+                }
+                Ok(())
+            });
+            assert_eq!(ends, [None, None], "{world:?}");
+        }
     }
 }
 
@@ -366,4 +417,203 @@ fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing(
         })?;
     }
     Ok(())
+}
+
+#[superstep]
+fn shift(u: &mut Window<u32>) -> Result<()> {
+    u.put(0..1).to((u.rank() + 1) % u.size(), 1)
+}
+
+/// Its first fence orders nothing, and is left out.
+#[superstep]
+fn fence_and_shift(u: &mut Window<u32>) -> Result<()> {
+    u.fence()?;
+    u.put(0..1).to((u.rank() + 1) % u.size(), 1)?;
+    u.fence()?;
+    Ok(())
+}
+
+#[test]
+fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Result<()> {
+    use fencepost::Assertions;
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u32>(2)?;
+            let v = world.window::<u32>(1)?;
+            let mut shifts = shift::prepare(world)?;
+            let mut fenced = fence_and_shift::prepare(world)?;
+            // A replay is operations and a fence.
+            u.fence_with(Assertions::NOSUCCEED)?;
+            let refused = shifts.run(&mut u).expect_err("NOSUCCEED was asserted");
+            assert_eq!(refused.class(), Class::Assert, "{refused}");
+            assert!(u.put([1]).to(0, 0).is_err());
+            u.fence()?;
+            shifts.run(&mut u)?;
+            // A fence at the beginning of a superstep ends it, also where it is left out.
+            for prepared in [false, true] {
+                u.fence_with(Assertions::NOSUCCEED)?;
+                if prepared {
+                    fenced.run(&mut u)?
+                } else {
+                    fence_and_shift(&mut u)?
+                }
+                u.put([1]).to(0, 0)?;
+                u.fence()?;
+            }
+            // So does one that fails.
+            u.fence_with(Assertions::NOSUCCEED)?;
+            let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
+            u.fence_with(assertions).expect_err("not alike");
+            u.put([1]).to(0, 0)?;
+            u.fence()?;
+            drop(v);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_false_noprecede_on_a_rank_that_then_leaves_is_rma_sync_for_the_others() {
+    use fencepost::Assertions;
+    for _ in 0..100 {
+        for world in worlds(4) {
+            let ends = ends(&world, &[], |world| {
+                let mut u = world.window::<u32>(4)?;
+                if world.rank() == 2 {
+                    u.put([5]).to(0, 1)?;
+                }
+                u.fence_with(Assertions::NOPRECEDE)
+            });
+            let classes: Vec<_> = ends.into_iter().map(|end| end.map(|(class, _)| class)).collect();
+            let others = Some(Class::RmaSync);
+            assert_eq!(classes, [others, others, Some(Class::Assert), others]);
+        }
+    }
+}
+
+/// Whatever keeps one rank from a prepared superstep ends the world for all, who may be in it already.
+#[test]
+fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() {
+    type Deed = fn(&World, &mut Window<u32>) -> Result<()>;
+    let deeds: [Deed; 4] = [
+        |world, u| {
+            let mut prepared = shift::prepare(world)?;
+            if world.rank() == 1 {
+                u.put([1]).to(0, 0)?; // it waits for a fence
+            }
+            prepared.run(u)
+        },
+        |world, u| {
+            let mut short = world.window::<u32>(1 + usize::from(world.rank() == 0))?;
+            let _ = u;
+            shift::prepare(world)?.run(&mut short)
+        },
+        |world, u| {
+            let mut prepared = valued::prepare(world, &[1], false)?;
+            prepared.run(u, &[1], world.rank() == 1)
+        },
+        |world, u| {
+            let mut prepared = scoped::prepare(world, false)?;
+            let panics = world.rank() == 1;
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| prepared.run(u, panics)));
+            ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
+        },
+    ];
+    for deed in deeds {
+        for world in worlds(3) {
+            let ends = ends(&world, &[], |world| {
+                let mut u = world.window::<u32>(2)?;
+                // A rank that needs nothing of the one that fails may be through.
+                let result = deed(world, &mut u);
+                assert!(result.is_err() || world.rank() != 1, "{result:?}");
+                assert!(world.barrier().is_err(), "the world has ended");
+                u.fence()
+            });
+            assert!(ends.iter().all(Option::is_some), "{ends:?}");
+        }
+    }
+}
+
+#[superstep]
+fn valued(u: &mut Window<u32>, values: &[u32], fails: bool) -> Result<()> {
+    u.put(values).to((u.rank() + 1) % u.size(), 1)?;
+    if fails {
+        return Err(Error::new(Class::Other, "of its own"));
+    }
+    Ok(())
+}
+
+#[superstep]
+fn scoped(u: &mut Window<u32>, panics: bool) -> Result<()> {
+    u.put(&[7]).to((u.rank() + 1) % u.size(), 1)?;
+    if panics {
+        std::panic::resume_unwind(Box::new("planned"));
+    }
+    Ok(())
+}
+
+/// Sizes at the ends of what a size can be, on one rank: each is refused on all, and costs nothing.
+#[test]
+fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
+    const MOST: usize = isize::MAX as usize;
+    for world in worlds(3) {
+        world.run::<(), ()>(|world| {
+            for len in [MOST, MOST - 1, MOST - 64, MOST / 2 + 2, MOST + 1, usize::MAX] {
+                let mine = if world.rank() == 1 { len } else { 1 };
+                let error = world.window::<u8>(mine).map(drop).expect_err("there is no such memory");
+                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+                assert!(error.to_string().contains("rank 1") && !error.world_ended(), "{len}: {error}");
+                let error = world.window::<u64>(mine).map(drop).expect_err("there is no such memory");
+                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+            }
+            let mut u = world.window::<u8>(1)?;
+            u.put([1]).to((world.rank() + 1) % 3, 0)?;
+            u.fence()?;
+            assert_eq!(u[0], 1);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A rank that forgets a part of its world leaves it when its program ends, and so do those who keep one in a cycle.
+#[test]
+fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
+    // Of a wait that does not end nothing else would be seen.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let ended = worlds(3).into_iter().map(|world| {
+            world.run::<(), Vec<()>>(|world| {
+                let part = world.split(Some(0), 0)?.expect("all are members");
+                let within = part.split(Some(0), 0)?.expect("all are members");
+                match world.rank() {
+                    0 => {
+                        // The part that this one was split from is dropped.
+                        drop(part);
+                        std::mem::forget(within);
+                    }
+                    1 => {
+                        let part = std::rc::Rc::new(part);
+                        let own = part.clone();
+                        part.on_error(fencepost::ErrorHandler::call(move |_| assert_eq!(own.size(), 3)));
+                        let error = within.barrier().expect_err("rank 0 has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert!(error.to_string().contains("rank 0"), "{error}");
+                    }
+                    _ => {
+                        let error = within.barrier().expect_err("rank 0 or 1 has left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        let error = part.barrier().expect_err("rank 0 and 1 have left");
+                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                    }
+                }
+                Ok(())
+            })
+        });
+        tell.send(ended.collect::<Result<Vec<_>>>()).expect("somebody listens");
+    });
+    told.recv_timeout(std::time::Duration::from_secs(60))
+        .expect("every wait ends")
+        .expect("every world ends well");
 }

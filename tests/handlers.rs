@@ -212,3 +212,82 @@ fn abort_prints_the_error_and_ends_the_process() {
     assert!(error.contains("handlers.rs"), "{error}");
     assert!(!said.contains("it went on"), "{said}");
 }
+
+/// An error that can't be shown.
+#[derive(Debug)]
+struct Unshown;
+
+impl From<Error> for Unshown {
+    fn from(_: Error) -> Self {
+        Self
+    }
+}
+
+impl std::fmt::Display for Unshown {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::panic::resume_unwind(Box::new("planned"))
+    }
+}
+
+#[superstep]
+fn put_and_fail(u: &mut Window<u32>, fails: bool) -> std::result::Result<(), Unshown> {
+    u.put(&[9]).to((u.rank() + 1) % u.size(), 0)?;
+    if fails {
+        return Err(Unshown);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    for transport in transports() {
+        let _: Vec<()> = ranks(2)
+            .transport(transport)
+            .run(|world| {
+                let mut u = world.window::<u32>(2)?;
+                // The error's own Display.
+                let left = catch_unwind(AssertUnwindSafe(|| put_and_fail(&mut u, world.rank() == 0)));
+                assert_eq!(left.is_err(), world.rank() == 0);
+                assert!(left.is_err() || left.is_ok_and(|left| left.is_err()), "every rank learns of it");
+                u.fence()?;
+                assert_eq!(u[0], 0, "nothing is applied");
+                // The handler, as the superstep is left.
+                u.on_error(ErrorHandler::call(|_| std::panic::resume_unwind(Box::new("planned"))));
+                let left = catch_unwind(AssertUnwindSafe(|| put_and_fail(&mut u, world.rank() == 0)));
+                assert!(left.is_err() || world.rank() == 0);
+                drop(left);
+                u.on_error(ErrorHandler::Return);
+                u.put([3]).to(1 - world.rank(), 0)?;
+                u.fence()?;
+                assert_eq!(u[0], 3, "no superstep is running");
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+/// Lines of several processes do not mix where each is written at once; a datagram is one write.
+#[test]
+#[cfg(unix)]
+fn what_abort_prints_is_one_write() {
+    use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
+    let (here, there) = UnixDatagram::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
+        .env("FENCEPOST_TEST_ABORTS", "1")
+        .stdout(std::process::Stdio::null())
+        .stderr(OwnedFd::from(there))
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+    let mut writes = Vec::new();
+    let mut bytes = [0; 1 << 14];
+    while let Ok(count) = here.recv(&mut bytes) {
+        writes.push(String::from_utf8_lossy(&bytes[..count]).into_owned());
+    }
+    let whole = |write: &&String| write.starts_with("fencepost: an error of rank") && write.ends_with("\n");
+    assert_eq!(writes.iter().filter(whole).count(), writes.len(), "{writes:?}");
+    assert!(!writes.is_empty());
+}

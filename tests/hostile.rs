@@ -205,7 +205,7 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
         world.run::<(), ()>(|world| {
             let mut u = world.window::<u64>(4)?;
             let mut bytes = world.window::<u8>(4)?;
-            // Keys can be read off what is public, and made.
+            // Keys can be read off what is public, and kept longer than their window.
             let Given::Section(Some(key), _) = bytes.section(0..4).given() else {
                 panic!("a section has a key")
             };
@@ -218,7 +218,9 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
                 u.put(Forged(key, Datatype::run(0..4))).to(peer, 0..4).unwrap_err().class(),
                 Class::Type
             );
-            let none = WindowKey { window: 77, ..key };
+            let Given::Section(Some(none), _) = world.window::<u64>(4)?.section(0..4).given() else {
+                panic!("a section has a key")
+            };
             assert_eq!(
                 u.get(Forged(none, Datatype::run(0..4))).from(peer, 0..4).unwrap_err().class(),
                 Class::Disp
@@ -410,4 +412,39 @@ fn windows_of_different_worlds_are_not_fenced_together() {
             })
             .unwrap();
     }
+}
+
+/// Reads elements of another rank.
+#[superstep]
+fn look(u: &mut Window<u64>, #[uniform] number: u64, from: usize) -> Result<()> {
+    let _ = number;
+    u.get(0..4).from(from, 4..8)
+}
+
+/// The hashes of these two numbers (FNV-1a of 64 bits) differ by the number of the second window. A search of some
+/// seconds finds such a pair, and no such search may lead one rank to the memory of a window that its owner does not fence.
+#[test]
+fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Result<()> {
+    const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];
+    const BETWEEN: usize = 9469;
+    for world in worlds(2) {
+        world.check(false).run::<(), ()>(|world| {
+            let me = world.rank();
+            let mut u = world.window::<u64>(8)?;
+            (1..BETWEEN).try_for_each(|_| world.window::<u8>(0).map(drop))?;
+            let mut v = world.window::<u64>(8)?;
+            u[4..].fill(10 + me as u64);
+            v[4..].fill(20 + me as u64);
+            world.barrier()?;
+            let window = if me == 0 { &mut u } else { &mut v };
+            let error = look(window, NUMBERS[me], 1 - me).expect_err("the ranks fence different windows");
+            assert_eq!(error.class(), Class::RmaSync, "{error}");
+            assert!(error.to_string().contains(&format!("window {BETWEEN}")), "{error}");
+            assert_eq!((&u[..4], &v[..4]), (&[0; 4][..], &[0; 4][..]), "nothing was read");
+            look(&mut u, NUMBERS[0], 1 - me)?;
+            assert_eq!(u[..4], [11 - me as u64; 4]);
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

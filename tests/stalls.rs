@@ -100,3 +100,39 @@ fn a_ring_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() {
         }
     }
 }
+
+/// The rank that waits is in the middle of a protocol: others use its memory, so it must not leave it by unwinding.
+#[test]
+fn a_panic_in_the_function_that_is_told_ends_there() {
+    for prepared in [false, true] {
+        for (name, world) in worlds(2) {
+            let (tell, told) = channel();
+            let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+            let world = world.on_stall(move |stall| {
+                let _ = tell.lock().expect("no panic holds it").send(stall.rank);
+                std::panic::resume_unwind(Box::new("planned"));
+            });
+            let values: Vec<u64> = world
+                .run(|world| {
+                    let me = world.rank();
+                    let mut u = world.window::<u64>(4)?;
+                    let mut shift = shift::prepare(world)?;
+                    u[0] = 10 + me as u64;
+                    if me == 1 {
+                        // Rank 0 waits, and has said so.
+                        let told = told.lock().expect("no panic holds it");
+                        while told.recv().expect("rank 0 is told") != 0 {}
+                    }
+                    if prepared {
+                        shift.run(&mut u)?;
+                    } else {
+                        u.put([u[0]]).to(1 - me, 2)?;
+                        u.fence()?;
+                    }
+                    Ok(u[2])
+                })
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(values, [11, 10], "{name}");
+        }
+    }
+}

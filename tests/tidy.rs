@@ -114,6 +114,35 @@ fn unsafe_code_without_its_argument_is_seen() {
     assert!(unargued("// SAFETY: why\nunsafe { g() };\n/// # Safety\n/// When.\nunsafe fn f();").is_empty());
 }
 
+/// Modules of the runtime whose safe functions believe addresses, or that they are called once.
+const TRUSTING: [&str; 3] = ["transport", "job", "security"];
+
+/// The first of them that this root of a crate shows to users without the feature `internals`.
+fn shown(root: &str) -> Option<&'static str> {
+    let lines: Vec<&str> = root.lines().collect();
+    let hidden = |at: usize| {
+        lines[at.saturating_sub(2)..at].iter().any(|line| line.contains("feature = \"internals\""))
+    };
+    let shows = |name: &&str| {
+        let module = format!("pub mod {name};");
+        lines.iter().enumerate().any(|(at, line)| *line == module && !hidden(at))
+    };
+    TRUSTING.into_iter().find(|name| shows(&name))
+}
+
+#[test]
+fn what_believes_addresses_is_shown_to_the_projects_own_tests_only() {
+    assert_eq!(shown(&read(&root().join("runtime/src/lib.rs"))), None);
+    assert_eq!(shown("mod a;\npub mod transport;\n"), Some("transport"));
+    assert_eq!(shown("#[cfg(feature = \"internals\")]\npub mod transport;\nmod job;\n"), None);
+    let manifest = read(&root().join("runtime/Cargo.toml"));
+    let default =
+        manifest.lines().find(|line| line.starts_with("default =")).expect("it has default features");
+    assert!(!default.contains("internals"), "{default}");
+    let facade = read(&root().join("src/lib.rs"));
+    assert!(!facade.contains("fencepost_runtime::*"), "the facade names what it exports");
+}
+
 /// The passes that `mod.rs` tells others of.
 fn passes(module: &str) -> BTreeSet<String> {
     module

@@ -90,7 +90,7 @@ fn usage(why: &str) -> ExitCode {
 /// One line that says what can't be.
 fn refused(code: u8, why: &str) -> ExitCode {
     // Nobody may be there to read it.
-    let _: io::Result<()> = writeln!(io::stderr(), "fencepost: {why}");
+    let _: io::Result<()> = io::stderr().write_all(format!("fencepost: {why}\n").as_bytes());
     ExitCode::from(code)
 }
 

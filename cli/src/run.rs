@@ -29,7 +29,7 @@ pub struct Run {
     /// The address or interface to listen at [default: loopback; on hosts, the address of the host's name]
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// End the job, with exit code 124, when it takes longer: 90s, 15m, 2h (0: never)
+    /// End the job, with exit code 124, when it takes longer: 90s, 15m, 2h (off: never)
     #[arg(long, value_name = "TIME", value_parser = job::duration)]
     timeout: Option<Duration>,
     /// A variable for the ranks: NAME=VALUE, or NAME for the value it has here
@@ -62,10 +62,16 @@ const AFTER: &str = "\
 Ranks go to the hosts in order, as many in a row as each takes. On each host the program and this command are where they
 are here. Variables whose names begin with FENCEPOST_ go along.
 
-Times, from the environment: FENCEPOST_HEARTBEAT (500ms) and FENCEPOST_SILENCE (10s; 0 is never): a rank or host that
-gives no sign of life for so long is taken for dead. FENCEPOST_GRACE (10s): how long the others may go on then.
+Times, from the environment, such as 250ms, 30s, 1.5m or 2h, in seconds without a unit:
+  FENCEPOST_HEARTBEAT (500ms) and FENCEPOST_SILENCE (10s; off: never): a rank or host that gives no sign of life for that
+  long is taken for dead. A connection between ranks on which nothing arrives for that long and one heartbeat more is
+  given up; the ranks that wait for it are told at most two seconds later, in which the launcher may say how the other
+  rank died.
+  FENCEPOST_GRACE (10s): how long the other ranks may go on after one has failed.
 
-Exit codes: that of the lowest rank that failed by itself, 128 plus the signal that killed it, or
+What ranks write through the launcher (--tag-output, other hosts) is handed on in whole lines.
+
+Exit codes: that of the lowest rank that failed by itself, 128 plus the signal that killed it, 101 if it panicked, or
   2    the command line or a setting is not understood
   124  the job took longer than --timeout
   125  the job could not be carried out: a host that is not reached, no memory, no descriptors

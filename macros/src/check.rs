@@ -5,6 +5,7 @@ use crate::collect::{Body, Flow, Jump, Operation};
 use crate::exprs::{bound_by, is_constant, strip};
 use crate::messages::*;
 use crate::parse::Superstep;
+use crate::source::place_of;
 use crate::uniform::Cause;
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -251,6 +252,13 @@ pub fn idle_fences(body: &Body) -> Vec<Span> {
         }
     }
     idle
+}
+
+/// Whether the first thing that the body does with its windows is a fence that orders nothing.
+pub fn opens(body: &Body) -> bool {
+    let mut steps = body.flow.iter().filter(|step| !matches!(step, Flow::Branch { .. } | Flow::Loop { .. }));
+    let Some(Flow::Fence { span, .. }) = steps.next() else { return false };
+    idle_fences(body).first().is_some_and(|idle| place_of(*idle) == place_of(*span))
 }
 
 /// Two operations of one epoch, in straight line, that are seen to touch the same elements.

@@ -5,19 +5,35 @@ use crate::error::{Class, Error, Result};
 use crate::ids::{ClassId, Delta, Id, OperationId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns};
 
+/// No process has more memory than this; sums of bytes of many ranks are far below 2^64 so.
+pub const MOST_BYTES: u64 = 1 << 47;
+
 /// Whether each rank's operations make sense by themselves. Conflicts of different operations are none of its business:
 /// they have a meaning.
 ///
 /// # Errors
 /// Naming the operation, its rank and its line: a target outside the world (class `Rank`), sides that differ in size
 /// (`Size`) or in element type (`Type`), elements below the window's first (`Disp`), an operator that is not defined for
-/// the window's elements (`Op`), a window that is no parameter (`Win`), a class that is not there (`Arg`).
+/// the window's elements (`Op`), a window that is no parameter (`Win`), a class that is not there (`Arg`), more than
+/// [`MOST_BYTES`] in all operations of a rank (`NoMem`).
 pub fn check(patterns: &Patterns) -> Result<()> {
     let ranks = i64::from(patterns.ranks());
     let mut reach: Vec<Option<(Delta, Delta)>> = Vec::with_capacity(patterns.classes.len());
     for (class, pattern) in patterns.classes.iter() {
+        let mut bytes = 0u64;
         for (id, operation) in pattern.operations.iter() {
             check_operation(patterns, operation).map_err(|error| locate(error, patterns, class, id))?;
+            let size = patterns.windows.get(operation.window).map_or(1, |element| u64::from(element.size));
+            if operation.target.is_some() {
+                bytes = bytes.saturating_add((operation.remote.size() as u64).saturating_mul(size));
+            }
+            if bytes > MOST_BYTES {
+                let message = format!(
+                    "moves {} elements of {size} bytes: the operations of one rank in one epoch move at most {MOST_BYTES} bytes",
+                    operation.remote.size()
+                );
+                return Err(locate(Error::new(Class::NoMem, message), patterns, class, id));
+            }
         }
         let targets = pattern.operations.values().filter_map(|operation| operation.target);
         reach.push(targets.clone().min().zip(targets.max()));

@@ -14,6 +14,7 @@ use crate::ir::schedule::{Placement, Schedule};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
 use crate::options::Options;
+use crate::passes::cover::{arriving_fits, landing_fits};
 use crate::passes::{coalesce, combine, count, lower, normalise, order, pipeline, place, route};
 use crate::table::Table;
 use crate::units::Bytes;
@@ -55,8 +56,9 @@ impl std::fmt::Display for Report {
 /// The schedule of these patterns, verified.
 ///
 /// # Errors
-/// What [`check`] says; class `NoMem` where [`Options::cap`] cannot be kept, with what is needed at least; class
-/// `Intern` for a schedule of ours that the verifier refuses.
+/// What [`check`] says; class `NoMem` where [`Options::cap`] cannot be kept, with what is needed at least, and where
+/// operations that overlap have more than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the
+/// verifier goes through; class `Intern` for a schedule of ours that the verifier refuses.
 ///
 /// # Cost
 /// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have to be
@@ -96,7 +98,9 @@ fn compile_noting(
     note: &mut dyn FnMut(&dyn Fn() -> Pass),
 ) -> Result<Verified<Schedule>> {
     check(patterns)?;
+    landing_fits(patterns)?;
     let transfers = normalise(patterns, placement);
+    arriving_fits(&transfers)?;
     note(&|| pass("normalise", &transfers.peers, transfers.links.values().map(Vec::as_slice)));
     let messages = coalesce(transfers, options);
     note(&|| pass("coalesce", &messages.peers, messages.links.values().map(Vec::as_slice)));
@@ -119,7 +123,8 @@ fn compile_noting(
         Pass { name: "lower", classes: schedule.classes.len(), links: 0, rows, bytes: schedule.peak() }
     });
     verify(patterns, schedule).map_err(|error| {
-        Error::new(Class::Intern, format!("a schedule was refused: {error}")).in_superstep(&patterns.name)
+        let class = if error.is_bound() { Class::NoMem } else { Class::Intern };
+        Error::new(class, format!("a schedule was refused: {error}")).in_superstep(&patterns.name)
     })
 }
 

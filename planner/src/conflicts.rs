@@ -2,6 +2,9 @@
 //!
 //! They have a meaning all the same (planner/README.md); a program seldom means it. Only patterns are read, so nothing that
 //! the passes leave out is hidden.
+//!
+//! A conflict is between two operations (paragraph 10). One operation that visits an element twice, or reads a section of
+//! the window that it writes, is not a conflict: its visits come in typemap order (6), and it reads M (4).
 
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, OperationId, Rank, WindowId};
@@ -65,6 +68,7 @@ impl fmt::Display for Conflict {
 }
 
 /// The first conflicts, by the first rank whose window they are in; once for all ranks that differ only by where they stand.
+/// An operation whose own elements overlap is defined, and is not reported: its last visit of an element stays (planner/README.md, 6).
 /// The patterns must be ones that [`check`](crate::check::check) finds nothing wrong with.
 ///
 /// # Cost

@@ -340,6 +340,13 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
         ),
         ["elements 5..8 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0"],
     );
+    // One operation is in no conflict with itself (10): one element four times, and a section that it writes.
+    assert!(
+        conflicts(
+            "class c0\n put buffer -> self w0 0+[4 by 0]x1\n put w0 8..12 -> self w0 10..14\nranks c0 x1\n"
+        )
+        .is_empty()
+    );
 }
 
 #[test]

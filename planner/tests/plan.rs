@@ -516,6 +516,79 @@ fn the_number_of_ranks_is_bounded() {
     }
 }
 
+/// A new folder for the files of one test, and nothing else.
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("fencepost-plan-{name}-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_file_that_is_read_while_it_is_written_is_one_plan_or_the_other() {
+    let folder = folder("while");
+    let (path, plans) = (folder.join("halo.plan"), [schedule(11), schedule(12)]);
+    save(&plans[0], &path).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = &done;
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut read = 0;
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) || read == 0 {
+                        match load(&path) {
+                            Ok(plan) => assert!(plans.contains(&plan.schedule)),
+                            Err(error) => return Err(error.to_string()),
+                        }
+                        read += 1;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let writers: Vec<_> =
+            plans.iter().map(|plan| scope.spawn(|| (0..200).try_for_each(|_| save(plan, &path)))).collect();
+        let written: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(written.iter().all(Result::is_ok), "{written:?}");
+        for reader in readers {
+            assert_eq!(reader.join().unwrap(), Ok(()));
+        }
+    });
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no other file is left");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let folder = folder("fifo");
+    let path = folder.join("fifo.plan");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (tell, told) = std::sync::mpsc::channel();
+    let of = path.clone();
+    std::thread::spawn(move || tell.send((load(&of).map(drop), load_all(&of).map(drop))));
+    let (one, all) =
+        told.recv_timeout(std::time::Duration::from_secs(20)).expect("nobody waits for a writer");
+    for refused in [one, all, load(&folder).map(drop)] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.class(), Class::File, "{error}");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+    }
+    for refused in [save(&schedule(11), &path), save(&schedule(11), &folder)] {
+        assert_eq!(refused.unwrap_err().class(), Class::Io);
+    }
+    // A link is gone through, and stays.
+    let (link, file) = (folder.join("link.plan"), folder.join("file.plan"));
+    save(&schedule(11), &file).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    save(&schedule(12), &link).unwrap();
+    assert_eq!(load(&file).unwrap().schedule, schedule(12));
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3, "no other file is left");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn numbers_have_one_spelling() {
     let good = taken_apart(&to_bytes(&schedule(11)).unwrap());

@@ -8,7 +8,7 @@ use crate::lane::Lane;
 use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
-use crate::transport::Transport;
+use crate::transport::{Transport, Until};
 use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use crate::world::{World, WorldCore};
@@ -21,8 +21,8 @@ impl World {
     /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
     ///
     /// # Errors
-    /// `TYPE` where ranks ask for different element types, `SIZE` where there is no such memory on some rank; no rank has the window then.
-    /// `RMA_SYNC` where another rank is in another call.
+    /// `TYPE` where ranks ask for different element types, also of one size, `SIZE` where there is no such memory on some rank; no rank has the window then.
+    /// `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world has made 2^32 - 1 windows and splits before.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -30,6 +30,7 @@ impl World {
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
         let call = Call::named(0, "World::window");
         let handler = &self.core().handler;
+        self.core().calls.begin();
         let window = handler.tell(self.window_in(len, &call))?;
         window.on_error(handler.get());
         Ok(window)
@@ -39,8 +40,9 @@ impl World {
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
         let (core, site) = (self.core(), call.site);
         let element = element_type::<T>();
-        // Both are the same on all ranks: what has come to be, and, for what may not, the superstep.
-        let (number, attempt) = (core.made.get(), core.number().wrapping_add(1));
+        // Both are the same on all ranks: what has come to be, and, for what may not, the call.
+        let number = core.next_made(call)?;
+        let attempt = (core.id, core.calls.position(), number);
         let key = WindowKey { world: core.id, window: number };
         let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
         let memory = core.endpoint.borrow().memory();
@@ -50,26 +52,35 @@ impl World {
         };
         let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
         let base = region.as_ref().map_or(0, |region| region.base() as u64);
+        let name = std::any::type_name::<T>();
         let mut mine =
             Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+        mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
+        mine.extend_from_slice(name.as_bytes());
         mine.extend_from_slice(refusal.as_bytes());
         let region = region.ok();
         if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
-            core.registry.give((core.id, attempt), core.rank, core.size, region.clone());
+            core.registry.give(attempt, core.rank, core.size, region.clone());
         }
         let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
         // Known from here on: those who leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
-        let all =
-            core.meet(&call, |_| mine.clone()).inspect_err(|_| core.registry.withdraw((core.id, attempt)))?;
+        let all = match core.meet(&call, |_| mine.clone()) {
+            Ok(all) => all,
+            Err(error) => {
+                core.registry.withdraw(attempt);
+                keep_unmade(core, region);
+                return Err(error);
+            }
+        };
         core.made.set(number + 1);
-        let regions = core.registry.take((core.id, attempt));
+        let regions = core.registry.take(attempt);
         let mut peers = Vec::with_capacity(core.size);
         for (rank, bytes) in all.iter().enumerate() {
             let error =
                 |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
-            let Some((description, refusal)) = Description::from_bytes(bytes) else {
+            let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
                 return error(
                     Class::Intern,
                     format!("rank {rank} describes its part of a window in a way that is not ours"),
@@ -81,6 +92,15 @@ impl World {
                     format!(
                         "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must give one type",
                         description.element
+                    ),
+                );
+            }
+            if theirs != name.as_bytes() {
+                return error(
+                    Class::Type,
+                    format!(
+                        "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must give one type",
+                        String::from_utf8_lossy(theirs)
                     ),
                 );
             }
@@ -129,6 +149,20 @@ impl World {
     }
 }
 
+/// This rank could not make the window. Where the world has ended meanwhile, others may have made it: they count in this
+/// rank's part that they have let go of it, so the part stays until all have, or until the world is over.
+fn keep_unmade(core: &WorldCore, region: Option<Arc<Region>>) {
+    if core.shares_all || core.alive().is_ok() {
+        return; // regions are counted by reference; or all ranks have seen the same error
+    }
+    let endpoint = &mut *core.endpoint.borrow_mut();
+    let others = (0..core.size).filter(|&peer| peer != core.rank && endpoint.reaches(peer)).count();
+    let memory = region.and_then(Arc::into_inner).and_then(|region| region.into_memory(others));
+    if let Some((memory, done)) = memory {
+        endpoint.keep(memory, Until::Done(done));
+    }
+}
+
 /// A window that has not come to be is forgotten.
 struct Unmade<'w>(&'w WorldCore, u32);
 
@@ -162,10 +196,12 @@ impl Description {
         bytes
     }
 
-    /// A description, and what follows it: why the part was not made.
-    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
+    /// A description, and what follows it: the name of the element's type, and why the part was not made.
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8], &[u8])> {
         use fencepost_planner::element::Scalar;
-        let (bytes, refusal) = bytes.split_first_chunk::<24>()?;
+        let (bytes, rest) = bytes.split_first_chunk::<24>()?;
+        let (len, rest) = rest.split_first_chunk::<8>()?;
+        let (name, refusal) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
         let kind = match (bytes[12], bytes[13]) {
             (0, 0) => ElementKind::Opaque,
             (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
@@ -181,6 +217,37 @@ impl Description {
             made: bytes[14] == 1,
             base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
         };
-        Some((description, refusal))
+        Some((description, name, refusal))
+    }
+}
+
+#[cfg(all(test, target_os = "linux", feature = "processes"))]
+mod tests {
+    use crate::transport::{Cause, Transport};
+    use crate::{TransportKind, ranks};
+    use fencepost_planner::Result;
+
+    /// The others may have made the window, and then write into its memory that they have let go of it.
+    #[test]
+    fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
+        const LEN: usize = 100_000;
+        for transport in [TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 0, 1])] {
+            ranks(3).transport(transport).run::<(), ()>(|world| {
+                if world.rank() != 0 {
+                    return Ok(());
+                }
+                let core = world.core();
+                let memory = core.endpoint.borrow().memory();
+                let place = || Ok::<_, fencepost_planner::Error>(memory.zeroed(LEN + 64)?.base() as usize);
+                assert_eq!(place()?, place()?, "what is given back is given out next");
+                let first = place()?;
+                core.endpoint.borrow_mut().end(Cause { rank: 2, what: "enough".into() });
+                let error = world.window::<u8>(LEN).map(drop).expect_err("the world has ended");
+                assert!(error.world_ended(), "{error}");
+                assert_ne!(place()?, first);
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }

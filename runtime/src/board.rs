@@ -46,11 +46,6 @@ impl Board {
         self.ranks[rank].site.store(std::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
     }
 
-    /// The call that `rank` entered last, in words.
-    pub(crate) fn describe(&self, rank: usize) -> String {
-        self.entered(rank).unwrap_or_else(|| "no call yet".into())
-    }
-
     /// The call that `rank` entered last, in words, if it is known.
     pub(crate) fn entered(&self, rank: usize) -> Option<String> {
         let site = self.ranks[rank].site.load(Ordering::Relaxed);

@@ -12,13 +12,13 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
 
-/// Which window a section is of: the world's number for it, or a recorder's.
+/// Which window a section is of: the world's number for it, or a recorder's. Only a window or a recorder makes one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowKey {
-    /// Of which world; unique in the process.
-    pub world: u64,
+    /// Of which world, or which recording; unique in the process.
+    pub(crate) world: u64,
     /// Which of its windows.
-    pub window: u32,
+    pub(crate) window: u32,
 }
 
 /// Elements of a named window, as the source of a put or the destination of a get of another one.

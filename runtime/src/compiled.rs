@@ -145,7 +145,8 @@ impl Compiled {
     /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
     /// and at which lines; the first 1000 of each epoch, those of ranks that differ only by where they stand once.
     ///
-    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it.
+    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it. One operation that names an
+    /// element of its target twice is not a conflict: the last visit, in the order of its datatype, stays.
     ///
     /// # Cost
     /// As of compiling, at most.

@@ -5,13 +5,16 @@
 //! belong to the epoch; those of epochs that it has given up are dropped.
 
 use crate::fence::kind;
+use crate::limits::earlier;
 use crate::outbox::Outbox;
-use crate::transport::{Endpoint, Frame, Header, Lost, Transport};
+use crate::transport::{Cause, Endpoint, Frame, Header, Loss, Lost, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
+use fencepost_planner::Class;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
+use std::collections::TryReserveError;
 
 /// The low half of the word of what leaves early: no other frame says this by one bit that fell over, so none of those that a
 /// rank waits for is staged instead.
@@ -27,17 +30,29 @@ pub(crate) struct Staged {
     from: Vec<Vec<Early>>,
 }
 
+/// The frames that a rank sent early for one window between two of its supersteps. Each frame follows its length; they
+/// share one allocation, since a rank may send a frame for every element that it puts.
 struct Early {
     window: u32,
-    /// Supersteps that the sender had been in when it sent it.
+    /// Supersteps that the sender had been in when it sent them.
     number: u32,
-    payload: Vec<u8>,
+    frames: Vec<u8>,
+}
+
+/// The payloads of the frames in the bytes that [`Staged::take`] returns.
+pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (payload, rest) = rest.split_at_checked(usize::from_le_bytes(*len))?;
+        bytes = rest;
+        Some(payload)
+    })
 }
 
 impl Early {
     /// Whether it was sent before the sender entered the fence of this word.
     fn before(&self, word: u64) -> bool {
-        ((word >> 32) as u32).wrapping_sub(self.number) as i32 > 0
+        earlier(u64::from(self.number) << 32, word)
     }
 }
 
@@ -47,15 +62,37 @@ impl Staged {
     }
 
     /// What `from` sent early, in a frame of this header.
-    pub(crate) fn keep(&mut self, from: usize, header: Header, payload: Vec<u8>) {
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn keep(
+        &mut self,
+        from: usize,
+        header: Header,
+        payload: &[u8],
+    ) -> Result<(), TryReserveError> {
         let (window, number) = (header.extra, (header.word >> 32) as u32);
-        self.from[from].push(Early { window, number, payload });
+        let all = &mut self.from[from];
+        // Those of the sender's present superstep are the last ones.
+        let present = all.iter().rev().take_while(|early| early.number == number);
+        let at = match present.map(|early| early.window).position(|other| other == window) {
+            Some(behind) => all.len() - 1 - behind,
+            None => {
+                all.push(Early { window, number, frames: Vec::new() });
+                all.len() - 1
+            }
+        };
+        let frames = &mut all[at].frames;
+        frames.try_reserve(size_of::<usize>() + payload.len())?;
+        frames.extend_from_slice(&payload.len().to_le_bytes());
+        frames.extend_from_slice(payload);
+        Ok(())
     }
 
-    /// What `from` sent for this window before the fence of this word.
+    /// What `from` sent for this window before the fence of this word, in the order sent; [`frames`] takes it apart.
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
-        taken.map(|early| early.payload).collect()
+        taken.map(|early| early.frames).collect()
     }
 
     /// The window is gone.
@@ -80,6 +117,22 @@ impl WorldCore {
         }
     }
 
+    /// Stage what `from` has sent early so far, while this rank waits for something that comes after it: the transport
+    /// would hold each of these frames by itself, however many there are.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    #[cold]
+    pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
+        // An error of the transport is for the look that this rank waits with.
+        while let Ok(Some(frame)) = endpoint.poll(from)
+            && frame.header.kind == kind::EARLY
+        {
+            self.stage(endpoint, from, frame)?;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) -> Result<(), Lost> {
         if frame.header.word as u32 != MARK {
@@ -88,8 +141,17 @@ impl WorldCore {
         }
         if self.has_window(frame.header.extra) {
             // SAFETY: a frame is readable until it is released, below.
-            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
-            self.staged.borrow_mut().keep(from, frame.header, payload);
+            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            if self.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
+                let what = format!(
+                    "there is no memory to keep {} bytes that rank {from} put before its fence",
+                    frame.len
+                );
+                endpoint.release(from);
+                self.board.end(Class::NoMem);
+                endpoint.end(Cause { rank: self.rank, what: what.clone() });
+                return Err(Lost { rank: self.rank, how: Loss::Ended(what) });
+            }
         }
         endpoint.release(from);
         Ok(())

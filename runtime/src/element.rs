@@ -8,7 +8,12 @@ use std::any::TypeId;
 ///
 /// Derive it for your own: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every `bytemuck::Pod` type is one too (`bytemuck`
 /// is re-exported by the facade; its own derives ask for a dependency on it). Accumulates act on the arithmetic types and on [`ValueAt`];
-/// all others can be put, got and replaced.
+/// all others can be put, got and replaced. An element has at least one byte and less than 4 GiB, and is aligned to at most
+/// 64 bytes; other types do not compile where a window is made of them:
+///
+/// ```compile_fail,E0080
+/// fencepost_runtime::element_type::<[u8; (1 << 32) + 8]>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in a window",
     label = "not plain old data",
@@ -74,6 +79,12 @@ pairs! {
 #[inline]
 pub fn element_type<T: Element>() -> ElementType {
     const { assert!(size_of::<T>() > 0, "an element of a window has at least one byte") };
+    const {
+        assert!(
+            size_of::<T>() <= u32::MAX as usize,
+            "an element of a window has less than 4 GiB: make the window of its parts"
+        )
+    };
     const { assert!(align_of::<T>() <= 64, "an element of a window is aligned to at most 64 bytes") };
     ElementType { size: size_of::<T>() as u32, kind: kind_of::<T>() }
 }

@@ -183,7 +183,7 @@ fn dynamic(
             // SAFETY: the set that was filled is touched by its owner only, and read by others.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
             for wide in &outbox.wide {
-                if let WideSource::Section(_, section) = &wide.source {
+                if let WideSource::Section(_, section, _) = &wide.source {
                     lent += 1;
                     bytes += section.size() as u64 * u64::from(window.element.size);
                 }

@@ -8,6 +8,7 @@ use crate::world::WorldCore;
 use fencepost_planner::{Error, Result};
 use std::cell::RefCell;
 use std::fmt;
+use std::io::Write as _;
 use std::rc::Rc;
 
 /// What is done with the errors of a world's or a window's calls before they are returned; see [`World::on_error`] and
@@ -97,10 +98,17 @@ impl Handler {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the user asked for it, and nobody is left to return it to")]
 fn abort(error: &Error) -> ! {
     let rank = error.rank().map_or(String::new(), |rank| format!(" of rank {rank}"));
-    eprintln!("fencepost: an error{rank} ends the process: {error:?}");
+    let line = format!("fencepost: an error{rank} ends the process: {error:?}\n");
+    // One write, so that lines of several processes do not mix. Nobody may be there to read it.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    if crate::run::echo(error)
+        && let Some(member) = crate::job::joined()
+    {
+        member.tell_echo();
+    }
     std::process::exit(1)
 }
 

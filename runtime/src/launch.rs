@@ -42,10 +42,13 @@ pub fn process() -> Result<Option<Process>> {
 /// Whatever a program does before it calls this is done once more by each rank: call it first, or let
 /// [`Ranks::run`](crate::Ranks::run) call it.
 ///
-/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed it, or its own; 124
-/// if the job took longer than `FENCEPOST_TIMEOUT`; 125 if it could not be carried out. Settings in the environment:
-/// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE` (a rank that gives no sign of life for so long is killed),
-/// `FENCEPOST_GRACE` (so long the others may go on after one has failed).
+/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed it, or its own, which is
+/// 101 after a panic; 124 if the job took longer than `FENCEPOST_TIMEOUT`; 125 if it could not be carried out. Settings in
+/// the environment, each a time such as `250ms`, `30s`, `1.5m` or `2h`, in seconds without a unit:
+/// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE` (a rank that gives no sign of life for that long is killed; a connection
+/// between ranks on which nothing arrives for that long and one heartbeat more is given up, and ranks that wait for it are
+/// told two seconds later at most), `FENCEPOST_GRACE` (how long the others may go on after one has failed). `FENCEPOST_SILENCE` and
+/// `FENCEPOST_TIMEOUT` may be `off`.
 ///
 /// # Errors
 /// `ARG` where this process is a rank of a job that has another number of them, or a setting is none; else as [`process`].

@@ -92,9 +92,9 @@ pub(crate) struct Wide {
 pub(crate) enum WideSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
-    /// A section of a window in the same fence. As the fence is entered it is read, and becomes `Bytes`; or it is lent,
+    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is lent,
     /// and the target reads it in place.
-    Section(WindowKey, Datatype),
+    Section(WindowKey, Datatype, &'static Location<'static>),
 }
 
 /// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.

@@ -65,7 +65,11 @@ impl Prepared {
     #[track_caller]
     pub fn run<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
+        self.world.calls.begin();
         windows.with(|windows| {
+            if self.superstep.opens {
+                windows.iter().for_each(|window| window.open());
+            }
             let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
             handler::of(&self.world, windows).tell(ran)
         })
@@ -152,6 +156,7 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let world = world.core();
     let call = world.ordered(&call(superstep));
+    world.calls.begin();
     let own = own(superstep, world, windows, replays, record);
     world.handler.tell(agree_on(superstep, world, windows, own, &call))
 }
@@ -212,6 +217,7 @@ pub fn adopt(
     schedules: impl IntoIterator<Item = Arc<Verified<Schedule>>>,
 ) -> Result<Prepared> {
     let (world, call) = (world.core(), call(superstep));
+    world.calls.begin();
     let epochs = schedules.into_iter().map(|schedule| {
         let windows = schedule.windows.iter().map(|(window, _)| window).collect();
         (windows, prepared::agree(world, Ok(schedule), &call))
@@ -234,6 +240,7 @@ pub fn load(
 ) -> Result<Prepared> {
     let world = world.core();
     let call = call(superstep);
+    world.calls.begin();
     let own = own(superstep, world, windows, replays, record);
     world.handler.tell(read(superstep, world, path, own, &call))
 }

@@ -80,7 +80,8 @@ pub(crate) fn load(
         }
         let patterns = patterns_of(&schedule);
         verify(&patterns, schedule).map_err(|error| {
-            Error::new(Class::Plan, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
+            let class = if error.is_bound() { Class::NoMem } else { Class::Plan };
+            Error::new(class, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
         })
     });
     agree(world, read.map(Arc::new), call)
@@ -199,8 +200,17 @@ impl Ready {
         self.world.alive()?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
-        executable.check(windows, call, &self.world)?;
-        executable.run(&self.world, windows, call)
+        if let Err(error) = executable.check(windows, call, &self.world) {
+            if error.class() == Class::Assert {
+                return Err(error); // all ranks have asserted it
+            }
+            // The others may be in the run already.
+            executable.abandon(&self.world, &error);
+            return Err(error.ending_world());
+        }
+        executable.run(&self.world, windows, call)?;
+        windows.iter().for_each(|window| window.open());
+        Ok(())
     }
 
     /// A body begins whose calls on `windows` will be matched.
@@ -323,9 +333,8 @@ impl Drop for Ready {
             let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
                 return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
             };
-            let kept: Vec<_> = executable.into_kept(&mut endpoint).collect();
-            if !kept.is_empty() {
-                endpoint.keep(kept, Box::new(|| false));
+            for (memory, until) in executable.into_kept() {
+                endpoint.keep(vec![memory], until);
             }
         }
     }

@@ -15,9 +15,10 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of the world that recorders' sections are of: no world has it.
-const RECORDED: u64 = u64::MAX;
+/// The number that the next recording has in the place of a world's: downwards, so that no world ever has one.
+static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// One rank's calls of one superstep, being recorded: its recorders share it.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Shared {
+    /// What its sections name in the place of a world: a section of a world, or of another recording, is no section of this one.
+    id: u64,
     rank: u32,
     ranks: u32,
     /// Of each window, the length on every rank, where known.
@@ -65,6 +68,7 @@ impl Recording {
     /// The calls of rank `rank` of `ranks`; `lengths` are those of each window on every rank.
     pub fn of(rank: u32, ranks: u32, lengths: Vec<Vec<usize>>) -> Self {
         let shared = Shared {
+            id: NEXT.fetch_sub(1, Ordering::Relaxed),
             rank,
             ranks,
             lengths,
@@ -190,7 +194,7 @@ impl<T: Element> Recorder<T> {
 
     /// As [`Window::section`](crate::Window::section).
     pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
-        WindowSection::new(WindowKey { world: RECORDED, window: self.window.0 }, elements.into())
+        WindowSection::new(WindowKey { world: self.shared.id, window: self.window.0 }, elements.into())
     }
 
     /// As [`Window::put`](crate::Window::put).
@@ -306,9 +310,24 @@ impl<T: Element> Recorder<T> {
     }
 
     /// A section of this recorder's window, or of another's of the same recording.
-    fn section_of(&self, window: Option<WindowKey>, datatype: Datatype) -> Local {
-        let window = window.map_or(self.window, |key| WindowId(key.window));
-        Local::Section { window, datatype }
+    ///
+    /// # Errors
+    /// `WIN` for a section of any other window: it has no place among those of the superstep.
+    fn section_of(
+        &self,
+        window: Option<WindowKey>,
+        datatype: Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<Local> {
+        let window = match window {
+            None => self.window,
+            Some(key) if key.world == self.shared.id => WindowId(key.window),
+            Some(_) => {
+                let message = "the section was made outside this superstep, whose plan has only sections that the superstep makes of its own windows: pass the elements as an argument, and make the section inside (`v.section(elements)`)";
+                return Err(Error::new(Class::Win, message).on_rank(self.shared.rank).at(site));
+            }
+        };
+        Ok(Local::Section { window, datatype })
     }
 }
 
@@ -332,7 +351,7 @@ impl<T: Element> Collect<T> for Recorder<T> {
             Given::Slice(values) => (Local::Buffer, values.len()),
             Given::Section(window, datatype) => {
                 let count = datatype.size();
-                (self.section_of(window, datatype), count)
+                (self.section_of(window, datatype, site)?, count)
             }
         };
         let remote = place.datatype(count);
@@ -351,7 +370,7 @@ impl<T: Element> Collect<T> for Recorder<T> {
         let (window, datatype) = into;
         let remote = place.datatype(datatype.size());
         self.sizes(datatype.size(), remote.size(), site)?;
-        let local = self.section_of(window, datatype);
+        let local = self.section_of(window, datatype, site)?;
         self.record(Kind::Get, target, remote, local, mode, site)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::collective::Shelf;
+use crate::key::Key;
 use crate::region::Region;
 use crate::transport::Endpoint;
 use crate::transport::waiting::Waits;
@@ -16,14 +17,17 @@ pub(crate) fn new_world() -> u64 {
     WORLDS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// By world and window.
-type Regions = BTreeMap<(u64, u32), Shared<Arc<Region>>>;
-/// By world, collective call and rank: the new world's number and an end of it.
-type Ends = BTreeMap<(u64, u32, usize), (u64, Endpoint)>;
+/// A window that may come to be: its world, the position of the collective call that makes it, and its number.
+pub(crate) type Attempt = (u64, u64, u32);
+type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
+/// By world, position of the collective call, and rank: the new world's number and an end of it.
+type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 
 /// Shared by all ranks of one `run`.
 #[derive(Default)]
 pub(crate) struct Registry {
+    /// By which the ranks compare what they are in.
+    pub(crate) key: Key,
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
     attic: Mutex<Vec<Vec<u8>>>,
@@ -44,8 +48,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
+    /// That of a rank that is a process, with the key of its job.
+    #[cfg(all(target_os = "linux", feature = "processes"))]
+    pub(crate) fn of_job(secret: &crate::security::Secret) -> Self {
+        Self { key: Key::of_job(secret), ..Self::default() }
+    }
+
     /// Give this rank's region of window `key`.
-    pub(crate) fn give(&self, key: (u64, u32), rank: usize, size: usize, region: Arc<Region>) {
+    pub(crate) fn give(&self, key: Attempt, rank: usize, size: usize, region: Arc<Region>) {
         let mut regions = lock(&self.regions);
         let shared = regions
             .entry(key)
@@ -54,7 +64,7 @@ impl Registry {
     }
 
     /// All ranks' regions of window `key`, after all have given theirs. Each rank takes them once.
-    pub(crate) fn take(&self, key: (u64, u32)) -> Vec<Option<Arc<Region>>> {
+    pub(crate) fn take(&self, key: Attempt) -> Vec<Option<Arc<Region>>> {
         let mut regions = lock(&self.regions);
         let Some(shared) = regions.get_mut(&key) else { return Vec::new() };
         let all = shared.of.clone();
@@ -66,12 +76,12 @@ impl Registry {
     }
 
     /// Forget window `key`, which did not come to be.
-    pub(crate) fn withdraw(&self, key: (u64, u32)) {
+    pub(crate) fn withdraw(&self, key: Attempt) {
         lock(&self.regions).remove(&key);
     }
 
     /// Lay out the ends of a new world for those who will take them.
-    pub(crate) fn give_ends(&self, of: (u64, u32), ends: impl IntoIterator<Item = (usize, Endpoint)>) {
+    pub(crate) fn give_ends(&self, of: (u64, u64), ends: impl IntoIterator<Item = (usize, Endpoint)>) {
         let world = new_world();
         let mut all = lock(&self.ends);
         for (rank, end) in ends {
@@ -80,7 +90,7 @@ impl Registry {
     }
 
     /// Take one's end of a new world.
-    pub(crate) fn take_end(&self, of: (u64, u32), rank: usize) -> Option<(u64, Endpoint)> {
+    pub(crate) fn take_end(&self, of: (u64, u64), rank: usize) -> Option<(u64, Endpoint)> {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }
 

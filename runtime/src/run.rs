@@ -8,6 +8,7 @@ use crate::transport::{Endpoint, Leave, SimConfig, local, sim};
 use crate::world::World;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,8 @@ pub struct Ranks {
     plan: bool,
     explain: bool,
     stalls: Arc<Settings>,
+    /// How many supersteps and windows each world of it has had before the first.
+    before: (u32, u32),
 }
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)`.
@@ -119,6 +122,7 @@ pub fn ranks(size: usize) -> Ranks {
         plan: true,
         explain: false,
         stalls: Arc::default(),
+        before: (0, 0),
     }
 }
 
@@ -130,9 +134,15 @@ pub fn ranks(size: usize) -> Ranks {
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
 /// [`launch`](crate::launch)),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
-/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
-/// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|off` ([`Ranks::stall`]),
+/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
+/// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]).
+///
+/// A program may run several worlds one after another, and one in another by the same thread. In a job of processes the
+/// worlds of the processes are paired by the order in which each process enters them. So one thread of a process may be in
+/// `run` at a time: a second thread's `run` is refused with `ARG`, and the first one's returns `ARG` as well, since its
+/// world may have been paired with another one. A job has as many worlds in a row as it likes; where ranks share memory, a
+/// rank may be 16,384 of them ahead of another one, and is refused with `IO` when it would be further ahead.
 ///
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
@@ -155,7 +165,7 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
         }
     };
     let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
-    let checks = [("off", false), ("mark", true), ("log", true), ("mpi", true)];
+    let checks = [("off", false), ("mark", true)];
     let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
     let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
@@ -171,7 +181,15 @@ const THREADS: usize = 2048;
 enum End<R> {
     Value(R),
     Error(Error),
-    Panic(String),
+    /// It said this, and panicked with that.
+    Panic(
+        String,
+        #[cfg_attr(
+            not(all(target_os = "linux", feature = "processes")),
+            expect(dead_code, reason = "only a process goes on panicking")
+        )]
+        Box<dyn Any + Send>,
+    ),
 }
 
 impl<R> End<R> {
@@ -179,15 +197,17 @@ impl<R> End<R> {
         match self {
             End::Value(value) => Ok(value),
             End::Error(error) => Err(error.on_rank(rank as u32)),
-            End::Panic(why) => {
-                Err(Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32))
-            }
+            End::Panic(why, _) => Err(panicked(rank, &why)),
         }
     }
 }
 
+fn panicked(rank: usize, why: &str) -> Error {
+    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32)
+}
+
 /// Whether an error only says that another rank has failed.
-fn echo(error: &Error) -> bool {
+pub(crate) fn echo(error: &Error) -> bool {
     matches!(error.class(), Class::ProcFailed) || error.message().contains("did not complete this epoch")
 }
 
@@ -214,7 +234,7 @@ impl Ranks {
     }
 
     /// Whether the calls of every superstep are compared with its pattern each time, not only the first time on each
-    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark|log|mpi`.
+    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark`.
     pub fn check(mut self, check: bool) -> Self {
         self.check = check;
         self
@@ -224,6 +244,14 @@ impl Ranks {
     /// [`run`] asks `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = explain;
+        self
+    }
+
+    /// Let the world be one that has had so many supersteps and windows: what happens where their numbers end can be
+    /// tested so. All ranks have to be given the same.
+    #[doc(hidden)]
+    pub fn beginning_at(mut self, supersteps: u32, windows: u32) -> Self {
+        self.before = (supersteps, windows);
         self
     }
 
@@ -239,7 +267,7 @@ impl Ranks {
     }
 
     /// Who is told of waits that last, by the rank that waits, in the wait; without, they are lines on standard error. It
-    /// must not call anything of a world.
+    /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not told of that wait again.
     pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.stalls).told = Arc::new(told);
         self
@@ -260,7 +288,11 @@ impl Ranks {
     /// transports of processes mean that of the job where there is one.
     ///
     /// # Errors
-    /// As [`run`]; a rank that panicked is an error that says so. Every other rank has got one that names it.
+    /// As [`run`]. Where ranks are threads, a rank that panicked is an error that says so; a rank that is a process goes on
+    /// panicking when it has left the world, so that the process exits with code 101 unless the panic is caught. Every other
+    /// rank has got an error that names it.
+    ///
+    /// `ARG` where a thread of a rank's process calls this while another thread is in it: see [`run`].
     pub fn run<R: Send, C: FromIterator<R>>(
         &self,
         program: impl Fn(&World) -> Result<R> + Sync,
@@ -297,7 +329,9 @@ impl Ranks {
             threads
                 .into_iter()
                 .map(|thread| match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|_| End::Panic("while leaving".into())),
+                    Ok(thread) => {
+                        thread.join().unwrap_or_else(|payload| End::Panic("while leaving".into(), payload))
+                    }
                     Err(error) => End::Error(Error::from(error)),
                 })
                 .collect()
@@ -331,17 +365,45 @@ impl Ranks {
             return Err(Error::new(Class::Intern, "a process that was launched is in no job"));
         };
         let rank = member.job().rank as usize;
-        let endpoint = member.endpoint()?;
-        member.enter();
-        let end = self.one((new_world(), 1), endpoint, Arc::default(), member.job().host_names(), &program);
-        let value = end.value(rank);
+        // Entered first: worlds are counted in the order in which threads enter them.
+        let entered = member.enter();
+        let registry = || Arc::new(Registry::of_job(&member.job().secret));
+        let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
+            self.one((new_world(), 1), endpoint, registry(), member.job().host_names(), &program)
+        };
+        if !entered {
+            // It takes part, and fails at once: the next worlds of all processes stay paired.
+            let refused = || {
+                Error::new(
+                    Class::Arg,
+                    "this thread called `run` while another thread of the process was in a `run`: worlds of processes are paired by the order of calls, so one thread of a process may be in `run` at a time; call `run` from one thread, or start the ranks as threads",
+                )
+            };
+            let end = one(member.endpoint()?, &|_| Err(refused()));
+            return end.value(rank);
+        }
+        let end = member.endpoint().map_or_else(End::Error, |endpoint| one(endpoint, &program));
+        let (value, panic) = match end {
+            End::Panic(why, payload) => (End::Error(panicked(rank, &why)).value(rank), Some(payload)),
+            end => (end.value(rank), None),
+        };
+        let value = match value {
+            Ok(_) if member.overlapped() => {
+                let message = "another thread called `run` while this one was in a `run`: worlds of processes are paired by the order of calls, so this world may be of ranks in different calls; call `run` from one thread at a time";
+                Err(Error::new(Class::Arg, message).on_rank(rank as u32))
+            }
+            value => value,
+        };
         let how = match &value {
             Ok(_) => Ending::Finished,
             Err(error) if echo(error) => Ending::Echo,
             Err(_) => Ending::Failed,
         };
         member.leave(how, value.as_ref().err().map(ToString::to_string));
-        value
+        match panic {
+            Some(payload) => std::panic::resume_unwind(payload),
+            None => value,
+        }
     }
 
     #[cfg(not(all(target_os = "linux", feature = "processes")))]
@@ -358,6 +420,7 @@ impl Ranks {
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
         let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
+        world.core().begin_at(self.before.0, self.before.1);
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);
@@ -379,7 +442,7 @@ impl Ranks {
                     .or_else(|| payload.downcast_ref::<String>().cloned())
                     .unwrap_or_else(|| "with a value that is not a text".into());
                 world.leave(Leave::Panicked(why.clone()));
-                End::Panic(why)
+                End::Panic(why, payload)
             }
         }
     }

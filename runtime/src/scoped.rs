@@ -5,8 +5,8 @@ use crate::element::Element;
 use crate::fence::{self, Call};
 use crate::pending::{Into as Landing, WideGet};
 use crate::window::Window;
-use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::{Kind, Mode};
+use fencepost_planner::{Class, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -51,7 +51,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         if core.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
-            return Err(core.error(fencepost_planner::Class::Assert, message.into(), site));
+            return Err(core.error(Class::Assert, message.into(), site));
         }
         if !remote.is_empty() {
             core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
@@ -77,19 +77,24 @@ pub(crate) fn run<'env, T: Element, R>(
     call: &Call,
     operations: impl for<'scope> FnOnce(&'scope Epoch<'scope, 'env, T>) -> Result<R>,
 ) -> Result<R> {
-    /// Borrowed buffers are named by pending gets: they must not be left behind by an unwinding closure.
-    struct Forget<'w, T: Element>(&'w Window<T>);
-    impl<T: Element> Drop for Forget<'_, T> {
+    /// A closure that unwinds leaves no pending get behind, which names a borrowed buffer; and this rank takes part in
+    /// the fence, so that the others learn of it.
+    struct Unwound<'w, T: Element>(&'w Window<T>, &'w Call);
+    impl<T: Element> Drop for Unwound<'_, T> {
         fn drop(&mut self) {
-            self.0.core().discard();
+            let (core, call) = (self.0.core(), self.1);
+            core.discard();
+            let error = call.error(&core.world, Class::Other, "the closure of the epoch panicked");
+            // The error is for the others: this rank is unwinding.
+            drop(fence::fail(&core.world, &[&**core], call, error));
         }
     }
     let window: &'env Window<T> = window;
     let core = window.core();
-    let forget = Forget(window);
+    let unwound = Unwound(window, call);
     let epoch = Epoch { window, scope: PhantomData };
     let result = operations(&epoch);
-    std::mem::forget(forget);
+    std::mem::forget(unwound);
     let (value, failed) = match result {
         Ok(value) => (Some(value), None),
         Err(error) => (None, Some(error)),
@@ -105,6 +110,5 @@ pub(crate) fn run<'env, T: Element, R>(
     } else {
         core.handler.tell(ended)?
     }
-    value
-        .ok_or_else(|| call.error(&core.world, fencepost_planner::Class::Intern, "a failed epoch ended well"))
+    value.ok_or_else(|| call.error(&core.world, Class::Intern, "a failed epoch ended well"))
 }

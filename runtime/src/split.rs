@@ -13,7 +13,7 @@ impl World {
     /// and gets none.
     ///
     /// # Errors
-    /// `RMA_SYNC` where another rank is in another call.
+    /// `RMA_SYNC` where another rank is in another call; `NO_MEM` as [`window`](Self::window).
     ///
     /// # Source
     /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
@@ -21,12 +21,13 @@ impl World {
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
         let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
         let call = Call::named(hash, "World::split");
+        self.core().calls.begin();
         self.core().handler.tell(self.split_in(colour, key, &call))
     }
 
     fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = self.core();
-        let (number, attempt) = (core.made.get(), core.number().wrapping_add(1));
+        let (number, attempt) = (core.next_made(call)?, core.calls.position());
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());
@@ -107,6 +108,10 @@ impl World {
         let hosts = members.iter().filter_map(|&member| core.host_of(member));
         *world.core().hosts.borrow_mut() = hosts.collect();
         *world.core().above.borrow_mut() = Rc::downgrade(core);
+        let parts = core.parts.borrow().clone();
+        parts.borrow_mut().retain(|part| part.strong_count() > 0);
+        parts.borrow_mut().push(Rc::downgrade(world.core()));
+        *world.core().parts.borrow_mut() = parts;
         Ok(Some(world))
     }
 }

@@ -14,7 +14,7 @@ use crate::pending::{Get as One, Into as Landing, Pending, WideGet};
 use crate::prepared::{Asked, Ready};
 use crate::region::{Region, let_go};
 use crate::ticket::Ticket;
-use crate::transport::{Record, Transport};
+use crate::transport::{Record, Transport, Until};
 use crate::wire::Wire;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -100,7 +100,9 @@ impl<T: Element> Window<T> {
         core.allow(true);
         core.fill(0);
         let (data, lanes) = (core.region.base().cast(), core.lanes.clone());
-        Self { data, len, lanes, core: Rc::new(core), element: PhantomData }
+        let core = Rc::new(core);
+        core.world.collects(&core);
+        Self { data, len, lanes, core, element: PhantomData }
     }
 
     pub(crate) fn core(&self) -> &Rc<WindowCore> {
@@ -259,6 +261,7 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fence(&mut self) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
         self.core.handler.tell(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
@@ -270,6 +273,7 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
         self.core.handler.tell(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
     }
 
@@ -293,6 +297,7 @@ impl<T: Element> Window<T> {
         operations: impl for<'scope> FnOnce(&'scope crate::scoped::Epoch<'scope, 'env, T>) -> Result<R>,
     ) -> Result<R> {
         let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
         crate::scoped::run(self, &call, operations)
     }
 }
@@ -309,6 +314,13 @@ impl WindowCore {
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             lane.lead(peer.base, below);
         }
+    }
+
+    /// The world has ended: nothing is collected any more, whatever this rank is in the middle of.
+    #[cold]
+    pub(crate) fn shut(&self) {
+        self.short.set(false);
+        self.lanes.iter().zip(&self.peers).for_each(|(lane, peer)| lane.lead(peer.base, 0));
     }
 
     /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
@@ -448,7 +460,9 @@ impl WindowCore {
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
                 (Some(bytes), _) => WideSource::Bytes(outbox.keep(bytes)),
-                (None, Some((window, section))) => WideSource::Section(window.unwrap_or(self.key), section),
+                (None, Some((window, section))) => {
+                    WideSource::Section(window.unwrap_or(self.key), section, site)
+                }
                 (None, None) => return,
             };
             outbox.push_wide(Wide { code: code_of(kind), remote, source, mode: self.asked(mode) }, site);
@@ -642,7 +656,7 @@ impl Drop for WindowCore {
         if let Some((memory, done)) = Arc::into_inner(region).and_then(|region| region.into_memory(reaching))
         {
             match self.world.endpoint.try_borrow_mut() {
-                Ok(mut endpoint) => endpoint.keep(memory, done),
+                Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
                 Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
             }
         }

@@ -3,16 +3,19 @@
 use crate::assertions::Assertions;
 use crate::board::Board;
 use crate::call::WindowKey;
+use crate::calls::Calls;
 use crate::collective::Collectives;
 use crate::early::Staged;
 use crate::explain::Explained;
-use crate::fence::{self, Call, header, kind};
+use crate::fence::{self, Call, kind};
 use crate::handler::{self, ErrorHandler, Handler};
+use crate::key::Key;
 use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::stall::Stalls;
 use crate::superstep::Supersteps;
 use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
+use crate::window::WindowCore;
 use crate::windows::Windows;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
@@ -69,20 +72,28 @@ pub(crate) struct WorldCore {
     pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
+    /// By which ranks compare what they are in.
+    pub(crate) key: Key,
     pub(crate) board: Arc<Board>,
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
     number: Cell<u32>,
+    /// Which collective call this rank is in.
+    pub(crate) calls: Calls,
     /// Collective calls that made something so far.
     pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
     pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    /// Those of them that operations are collected for.
+    collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
     /// Why the world has ended.
     dead: RefCell<Option<String>>,
     /// The world that this one was split from.
     pub(crate) above: RefCell<Weak<WorldCore>>,
+    /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
+    pub(crate) parts: RefCell<Rc<Parts>>,
     /// Payloads that others may still read, by whom and as which frame.
     kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
@@ -139,14 +150,18 @@ impl World {
             shares_all,
             endpoint: RefCell::new(endpoint),
             board: registry.board(id, size, takers),
+            key: registry.key,
             registry,
             kind,
             number: Cell::new(0),
+            calls: Calls::default(),
             made: Cell::new(0),
             windows: RefCell::default(),
+            collecting: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),
             above: RefCell::default(),
+            parts: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),
@@ -195,6 +210,7 @@ impl World {
     #[track_caller]
     pub fn fence<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.calls.begin();
         windows.with(|windows| {
             handler::of(&self.core, windows).tell(fence::fence(&self.core, windows, &call, None))
         })
@@ -207,6 +223,7 @@ impl World {
     #[track_caller]
     pub fn fence_with<'w>(&self, windows: impl Windows<'w>, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
+        self.core.calls.begin();
         windows.with(|windows| {
             handler::of(&self.core, windows).tell(fence::fence_with(&self.core, windows, &call, assertions))
         })
@@ -252,6 +269,7 @@ impl World {
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call::named(0xba, "World::barrier");
+        self.core.calls.begin();
         self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
     }
 
@@ -291,15 +309,18 @@ impl World {
         self.core.endpoint.borrow().meter().clone()
     }
 
+    /// The rank's program has ended: it leaves this world, and all that were split from it, which it may have forgotten.
     pub(crate) fn leave(&self, how: Leave) {
-        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
-        let how = match (how, self.core.why_dead()) {
-            (Leave::Finished, Some(why)) => Leave::Failed(why),
-            (how, _) => how,
-        };
-        self.core.endpoint.borrow_mut().leave(how);
+        let parts = self.core.parts.borrow().take();
+        for part in parts.iter().filter_map(Weak::upgrade) {
+            part.leave(how.clone());
+        }
+        self.core.leave(how);
     }
 }
+
+/// Worlds that one rank has split off, as far as they are there.
+pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
 impl grid::Place for World {
     fn rank(&self) -> usize {
@@ -319,12 +340,33 @@ impl WorldCore {
         u64::from(number) << 32 | u64::from(hash)
     }
 
+    /// The number of the window or of the split that `call` is about to make: the same on all ranks.
+    ///
+    /// # Errors
+    /// `NO_MEM` where the world has made as many as there are numbers. Every rank gets it, and none has met another.
+    pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
+        let number = self.made.get();
+        if number < u32::MAX {
+            return Ok(number);
+        }
+        let message = format!(
+            "this world has made {number} windows and splits, and a world makes no more: split the world, and make the window in a part"
+        );
+        Err(call.error(self, Class::NoMem, message))
+    }
+
     /// A call that ends or prepares an epoch, in the order that holds now.
     pub(crate) fn ordered(&self, call: &Call) -> Call {
         match self.order.get() {
             Order::Canonical => *call,
             Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
         }
+    }
+
+    /// Let so many supersteps and windows have been before the first: tests begin near the end of the numbers.
+    pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
+        self.number.set(supersteps);
+        self.made.set(made);
     }
 
     /// How many supersteps there were so far.
@@ -336,6 +378,15 @@ impl WorldCore {
     pub(crate) fn next_sequence(&self) -> u64 {
         self.sequence.set(self.sequence.get() + 1);
         self.sequence.get()
+    }
+
+    fn leave(&self, how: Leave) {
+        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        let how = match (how, self.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (how, _) => how,
+        };
+        self.endpoint.borrow_mut().leave(how);
     }
 
     /// Why this world, or one above it, has ended.
@@ -368,7 +419,7 @@ impl WorldCore {
             Loss::Ended(_) => format!("{lost}{host}"),
             _ => format!("{lost}, and this rank waits for it{host}"),
         };
-        self.dead.borrow_mut().get_or_insert_with(|| format!("{lost}{host}"));
+        self.die(|| format!("{lost}{host}"));
         let class = match &lost.how {
             Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
             _ => Class::ProcFailed,
@@ -378,7 +429,32 @@ impl WorldCore {
 
     /// The world was ended by this rank.
     pub(crate) fn ended(&self, why: &str) {
-        self.dead.borrow_mut().get_or_insert_with(|| why.into());
+        self.die(|| why.into());
+    }
+
+    /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
+    #[cold]
+    fn die(&self, why: impl FnOnce() -> String) {
+        self.dead.borrow_mut().get_or_insert_with(why);
+        for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
+            window.shut();
+        }
+    }
+
+    /// Operations are collected for this window until it is forgotten.
+    pub(crate) fn collects(&self, window: &Rc<WindowCore>) {
+        self.collecting.borrow_mut().insert(window.key.window, Rc::downgrade(window));
+    }
+
+    /// This rank can't take part in a call that others are in, because of `error`: the world ends.
+    #[cold]
+    pub(crate) fn give_up(&self, endpoint: &mut Endpoint, error: Error) -> Error {
+        if self.alive().is_ok() {
+            let what = format!("rank {} could not take part in a call: {error}", self.rank);
+            endpoint.end(Cause { rank: self.rank, what: what.clone() });
+            self.ended(&what);
+        }
+        error.ending_world()
     }
 
     /// What `from` sent can't be: the world ends because of it.
@@ -394,7 +470,7 @@ impl WorldCore {
         let what =
             format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
         endpoint.end(Cause { rank: from, what: what.clone() });
-        self.dead.borrow_mut().get_or_insert_with(|| what.clone());
+        self.die(|| what.clone());
         call.error(self, Class::Intern, what).ending_world()
     }
 
@@ -415,6 +491,7 @@ impl WorldCore {
 
     pub(crate) fn forget_window(&self, key: WindowKey) {
         self.windows.borrow_mut().remove(&key.window);
+        self.collecting.borrow_mut().remove(&key.window);
         self.staged.borrow_mut().forget(key.window);
     }
 
@@ -460,14 +537,7 @@ impl WorldCore {
     /// Every rank gives every rank some bytes, in one collective call: `[from]` what each gave to this one.
     pub(crate) fn meet(&self, call: &Call, give: impl Fn(usize) -> Vec<u8>) -> Result<Vec<Vec<u8>>> {
         self.alive()?;
-        {
-            let endpoint = &mut *self.endpoint.borrow_mut();
-            for to in (0..self.size).filter(|&to| to != self.rank) {
-                self.post_kept(endpoint, to, header(0, kind::SETUP, 0), give(to))
-                    .map_err(|lost| self.lost(&lost, call))?;
-            }
-        }
-        fence::meet(self, call)?;
+        fence::meet(self, call, &give)?;
         let endpoint = &mut *self.endpoint.borrow_mut();
         let mut all = Vec::with_capacity(self.size);
         for from in 0..self.size {

@@ -192,6 +192,7 @@ static SUPERSTEP: Superstep = Superstep {
     line: line!(),
     column: column!(),
     fences: false,
+    opens: false,
     mode: None,
     dynamic: None,
 };

@@ -182,3 +182,71 @@ pub fn start_up() {
         println!("  {transport}: 8 ranks come together and end in {:.0?} (median of 5)", times[2]);
     }
 }
+
+/// A `run` in a thread while another thread is in one: refused, and neither is believed.
+pub fn overlapping() {
+    for (transport, ranks) in [("shm", 2), ("tcp", 2), ("mixed", 4)] {
+        let ended = run(&options(transport, "2"), &["overlapping"]).end();
+        ended.expect(0);
+        let lines = |word: &str| ended.out.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!(lines("nested well"), ranks, "{transport}: {ended:#?}");
+        assert_eq!(lines("after well"), ranks, "{transport}: {ended:#?}");
+        let refused =
+            lines("inner Arg: this thread called `run` while another thread of the process was in a `run`");
+        assert_eq!(refused, ranks, "{transport}: {ended:#?}");
+        assert_eq!(lines("outer Arg: another thread called `run`"), ranks, "{transport}: {ended:#?}");
+    }
+}
+
+/// More worlds in a row than memory has places for.
+pub fn many_runs() {
+    let ended = run(&["-n", "2", "--transport", "shm"], &["runs", "16500"]).end();
+    assert_eq!(ended.expect(0).out, "done\ndone\n");
+}
+
+/// Both calls are named on every rank, whichever of them finds out.
+pub fn apart() {
+    for (transport, ranks) in [("shm", 2), ("tcp", 2), ("mixed", 4)] {
+        let ended = run(&options(transport, "2"), &["apart"]).end();
+        ended.expect(0);
+        let lines: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("rank ")).collect();
+        assert_eq!(lines.len(), ranks, "{ended:#?}");
+        for line in lines {
+            let (_, at) = line.split_once(" at ").unwrap_or_else(|| panic!("{ended:#?}"));
+            let (barrier, error) = at.split_once(": ").unwrap_or_else(|| panic!("{ended:#?}"));
+            let (found, other) = error.split_once(", and rank ").unwrap_or_else(|| panic!("{ended:#?}"));
+            assert!(found.contains("rank 0 is in superstep hand_on (cli/tests/jobs/rank.rs:"), "{ended:#?}");
+            let is_in = format!("is in superstep World::barrier (cli/tests/jobs/rank.rs:{barrier})");
+            assert!(other.contains(&is_in), "{transport}: {ended:#?}");
+        }
+    }
+}
+
+pub fn aborts() {
+    for (transport, host) in [("shm", "localhost"), ("tcp", "localhost"), ("mixed", "b")] {
+        let ended = run(&options(transport, "3"), &["aborts", "2"]).end();
+        ended.expect(1).says(&format!("fencepost: rank 2 on host {host} exited with code 1"));
+        let whole = ended.err.lines().filter(|line| line.starts_with("fencepost: an error of rank ")).count();
+        let all = ended.err.matches("fencepost: an error of rank ").count();
+        assert_eq!(whole, all, "a line in a line: {ended:#?}");
+    }
+}
+
+pub fn panics() {
+    for transport in ["shm", "tcp", "mixed"] {
+        let ended = run(&options(transport, "3"), &["panics", "1"]).end();
+        ended.expect(101).says("rank 1 on host").says("exited with code 101");
+        let errors: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
+        let others = if transport == "mixed" { 3 } else { 2 };
+        assert_eq!(errors.len(), others, "{ended:#?}");
+        assert!(errors.iter().all(|error| error.contains("rank 1 panicked")), "{ended:#?}");
+    }
+}
+
+/// Who could not begin because another had died is not the one that failed.
+pub fn unborn() {
+    let hosts = ["--hosts", "a=127.0.0.2:1,b=127.0.0.3:1", HOSTS[2], HOSTS[3]];
+    let ended = run(&hosts, &["never-joins", "b"]).end();
+    ended.expect(137).says("rank 1 on host b was killed by signal 9 (SIGKILL)");
+    assert!(ended.out.contains("before the job had begun, rank 1"), "{ended:#?}");
+}

@@ -63,12 +63,62 @@ pub fn refusals() {
     ended.expect(2).says("FENCEPOST_SILENCE");
     let ended = start(FENCEPOST, &["run", "true"], &[("FENCEPOST_HEARTBEAT", "10000000000000000000")]).end();
     ended.expect(2).says("FENCEPOST_HEARTBEAT");
+    let ended = start(
+        FENCEPOST,
+        &["run", "--show", "true"],
+        &[("FENCEPOST_SILENCE", "off"), ("FENCEPOST_TIMEOUT", "off")],
+    )
+    .end();
+    ended.expect(0);
     let help = start(FENCEPOST, &["run", "--help"], &[]).end();
-    for text in ["124", "127", "Examples:", "--remote-command"] {
-        assert!(help.expect(0).out.contains(text), "{text}");
+    let told = help.expect(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in ["101", "124", "127", "one heartbeat more", "Examples:", "--remote-command"] {
+        assert!(told.contains(text), "{text}");
     }
     let show = start(FENCEPOST, &["run", "--hosts", "a=[::1]:2,b=::1", "--show", "x", "-y"], &[]).end();
     assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
+}
+
+/// What a program reads of its environment: a value that is not allowed is an error with the variable, the value and those
+/// that are.
+pub fn settings() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("FENCEPOST_RANKS", "0", "from 1 on"),
+        ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm` and `tcp`"),
+        ("FENCEPOST_MODE", "fast", "aggressive"),
+        ("FENCEPOST_PLAN", "maybe", "`on` or `off`"),
+        ("FENCEPOST_CHECK", "log", "`off` or `mark`"),
+        ("FENCEPOST_CHECK", "mpi", "`off` or `mark`"),
+        ("FENCEPOST_EXPLAIN", "yes", "`on` or `off`"),
+        ("FENCEPOST_STALL", "soon", "250ms"),
+        ("FENCEPOST_STALL", "1d", "250ms"),
+        ("FENCEPOST_DEADLOCK", "kill", "`report` or `end`"),
+    ];
+    for (name, value, allowed) in cases {
+        let ended =
+            start(&rank_program(), &["rank", "settings"], &[("FENCEPOST_RANKS", "2"), (name, value)]).end();
+        ended.expect(1);
+        let line = ended.out.lines().next().unwrap_or_default();
+        let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
+        assert!(line.starts_with("error Arg") && names, "{name}={value}: {ended:#?}");
+    }
+    let by_launcher: &[(&str, &str, &str)] = &[
+        ("FENCEPOST_SEAL", "yes", "`on` or `off`"),
+        ("FENCEPOST_GRACE", "1d", "250ms"),
+        ("FENCEPOST_TIMEOUT", "1 2", "250ms"),
+        ("FENCEPOST_HEARTBEAT", "off", "above none"),
+    ];
+    for (name, value, allowed) in by_launcher {
+        let ended = start(FENCEPOST, &["run", "true"], &[(name, value)]).end();
+        ended.expect(2).says(name).says(&format!("`{value}`")).says(allowed);
+    }
+    // One grammar for all times.
+    for time in ["1m", "1.5h", "250ms", "3", "3s", "0", "off"] {
+        let set = [("FENCEPOST_RANKS", "1"), ("FENCEPOST_STALL", time)];
+        start(&rank_program(), &["rank", "settings"], &set).end().expect(0);
+        let set = [("FENCEPOST_TIMEOUT", time), ("FENCEPOST_GRACE", "1m"), ("FENCEPOST_HEARTBEAT", "1ms")];
+        start(FENCEPOST, &["run", "--timeout", time, "--show", "true"], &set).end().expect(0);
+    }
 }
 
 /// Output that is closed before it is written.

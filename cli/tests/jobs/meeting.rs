@@ -1,6 +1,6 @@
 //! Jobs that other launchers have started: variables say who is who, and ranks meet at an address.
 
-use crate::launched::{Launched, rank_program, start};
+use crate::launched::{Launched, await_end, process, rank_program, start};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -83,6 +83,15 @@ pub fn refusals() {
         says(one(&[("FENCEPOST_RENDEZVOUS", &at), ("FENCEPOST_SECRET_FILE", &file)], &["well"]), text);
     }
     drop(short);
+    // A pipe by name, which nobody writes to: it is not waited for.
+    let pipe = std::env::temp_dir().join(format!("fencepost-secret-{}-pipe", std::process::id()));
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
+    let set =
+        [("FENCEPOST_RENDEZVOUS", at.as_str()), ("FENCEPOST_SECRET_FILE", pipe.to_str().expect("text"))];
+    let rank = start(&rank_program(), &["rank", "well"], &[&pmi[..], &set].concat());
+    await_end(&process(&rank.pid().as_raw_nonzero().to_string()));
+    says(rank.end(), "regular file");
+    std::fs::remove_file(&pipe).expect("it is there");
     let secret = SecretFile::new(0o600, &[8; 32]);
     let file = secret.0.display().to_string();
     let met = [("FENCEPOST_RENDEZVOUS", at.as_str()), ("FENCEPOST_SECRET_FILE", &file)];

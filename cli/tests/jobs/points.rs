@@ -174,7 +174,7 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
         "kill" => (137, "killed by signal 9 (SIGKILL)"),
         "stop" => (137, "no sign of life"),
         "exit" => (7, "exited with code 7"),
-        _ if inside => (1, "panicked"),
+        _ if inside => (101, "panicked"),
         _ => (101, "exited with code 101"),
     };
     assert_eq!(ended.code, Some(code), "{what}: {ended:#?}");

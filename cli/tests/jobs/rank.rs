@@ -1,7 +1,7 @@
 //! What the ranks of the tested jobs do.
 
 use fencepost::prelude::*;
-use fencepost::{Stall, TransportKind, process};
+use fencepost::{ErrorHandler, Stall, TransportKind, process};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,11 +17,19 @@ pub fn main(words: &[String]) -> ExitCode {
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
         ["crossed"] => crossed(),
+        ["settings"] => fencepost::run(|world| world.barrier()).map(drop::<Vec<()>>),
+        ["overlapping"] => overlapping(),
+        ["runs", count] => runs(number(count)),
+        ["apart"] => apart(),
+        ["aborts", rank] => aborts(number(rank)),
+        ["panics", rank] => panics(number(rank)),
+        ["never-joins", host] => never_joins(host),
         ["unjoined", file] => unjoined(file),
         ["flood", bytes, then] => flood(number(bytes), then),
         ["late"] => late(),
         ["windows", count] => windows(number(count)),
         ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
+        ["small_puts"] => super::endure::small_puts(),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["hillslope", ref words @ ..] => super::hillslope::with(words),
         ["die", rank, point, how] => return super::points::die(number(rank), number(point), how),
@@ -133,6 +141,91 @@ fn crossed() -> Result<()> {
         Ok(())
     })
     .map(drop::<Vec<()>>)
+}
+
+/// A `run` in a `run`, by the same thread and by another one, and runs after that.
+fn overlapping() -> Result<()> {
+    let size = size();
+    let told = |what: &str, result: Result<()>| match result {
+        Ok(()) => say(&format!("{what} well")),
+        Err(error) => say(&format!("{what} {error}")),
+    };
+    let nested = || world(size, |world| world.barrier());
+    told("nested", world(size, |world| nested().and_then(|()| world.barrier())));
+    let by_another = || {
+        let another = std::thread::scope(|scope| scope.spawn(nested).join());
+        told("inner", another.expect("it does not panic"));
+    };
+    told(
+        "outer",
+        world(size, |world| {
+            by_another();
+            world.barrier()
+        }),
+    );
+    told("after", nested());
+    Ok(())
+}
+
+/// So many worlds, one after another; ranks come together now and then.
+fn runs(count: usize) -> Result<()> {
+    let size = size();
+    for number in 0..count {
+        world(size, |world| if number % 1000 == 0 { world.barrier() } else { Ok(()) })?;
+    }
+    say("done");
+    Ok(())
+}
+
+#[superstep]
+fn hand_on(u: &mut Window<u64>) -> Result<()> {
+    u.put([1]).to((u.rank() + 1) % u.size(), 0)
+}
+
+/// Rank 0 runs a prepared superstep, and the others come to a barrier; each says the line of the barrier, and its error.
+fn apart() -> Result<()> {
+    world(size(), |world| {
+        let mut u = world.window::<u64>(1)?;
+        let mut prepared = hand_on::prepare(world)?;
+        prepared.run(&mut u)?;
+        let line = line!() + 1;
+        let end = if world.rank() == 0 { prepared.run(&mut u) } else { world.barrier() };
+        let error = end.expect_err("they are in different calls");
+        say(&format!("rank {} at {line}: {error}", world.rank()));
+        Ok(())
+    })
+}
+
+/// On every rank an error ends the process; one makes one, and the others wait for it.
+fn aborts(rank: usize) -> Result<()> {
+    world(size(), |world| {
+        world.on_error(ErrorHandler::Abort);
+        let u = world.window::<u64>(1)?;
+        world.barrier()?;
+        if world.rank() == rank {
+            u.put([1]).to(0, 1)?;
+        }
+        world.barrier()
+    })
+}
+
+fn panics(rank: usize) -> Result<()> {
+    world(size(), |world| {
+        world.barrier()?;
+        if world.rank() == rank {
+            panic!("as it was told");
+        }
+        world.barrier()
+    })
+}
+
+/// On this host the rank is killed before it joins; all others join.
+fn never_joins(host: &str) -> Result<()> {
+    if std::env::var("FENCEPOST_TEST_HOST").is_ok_and(|here| here == host) {
+        kill_process(getpid(), Signal::KILL).expect("oneself");
+    }
+    process()?;
+    world(size(), |world| world.barrier())
 }
 
 /// Who makes the file joins; the others never do.

@@ -9,7 +9,7 @@ mod dynamic;
 mod function;
 mod prepared;
 
-use crate::check::fenced;
+use crate::check::{fenced, opens};
 use crate::collect::Body;
 use crate::messages::OTHER_MODE;
 use crate::parse::Superstep;
@@ -84,7 +84,7 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let span = ident.span();
     let column = span.start().column as u32 + 1;
     let line = quote_spanned!(span=> ::core::line!());
-    let fences = fenced(&body.flow);
+    let (fences, opens) = (fenced(&body.flow), opens(body));
     let mode = match &superstep.mode {
         Some(mode) => quote!(::core::option::Option::Some(#facade::Mode::#mode)),
         None => quote!(::core::option::Option::None),
@@ -106,6 +106,7 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
                 line: #line,
                 column: #column,
                 fences: #fences,
+                opens: #opens,
                 mode: #mode,
                 dynamic: #dynamic,
             };

@@ -15,6 +15,10 @@
 //! at most [`isize::MAX`] elements; and a description that has no short form may be written out to at most
 //! [`MOST_PIECES`] pieces. What exceeds a limit is an error of class `Type` in the constructors named `try_..` and a
 //! panic in those without.
+//!
+//! A few words describe a datatype of any number of runs. What has to go through runs one by one goes through at most
+//! [`MOST_RUNS`] of them: [`Datatype::overlaps`] and [`Datatype::overlaps_itself`] answer "yes" beyond that where the
+//! pieces alone do not show the contrary.
 
 mod build;
 mod canonical;
@@ -32,6 +36,7 @@ pub use canonical::MOST_PIECES;
 pub use form::{Datatype, Dim, Piece};
 pub use intern::{DatatypeId, Interner};
 pub use monotone::{monotone, try_monotone};
+pub use overlap::MOST_RUNS;
 pub use runs::{Pairs, Runs, pairs};
 
 #[cfg(test)]

@@ -12,6 +12,12 @@ use std::ops::Range;
 /// More pairs of pieces than this are rather sorted.
 const FEW: usize = 64;
 
+/// No more runs than these are written out and gone through.
+pub const MOST_RUNS: usize = 1 << 24;
+
+/// Steps that a search in nests may take, whatever they describe.
+const MOST_STEPS: usize = 1 << 22;
+
 impl Datatype {
     /// Whether some element is in both.
     #[must_use]
@@ -19,7 +25,8 @@ impl Datatype {
         self.overlap(other).is_some()
     }
 
-    /// The lowest element that is in both.
+    /// The lowest element that is in both; an element where both bounds begin, if the two have more than [`MOST_RUNS`] runs
+    /// together and their pieces alone do not tell.
     ///
     /// # Cost
     /// Follows the pieces for runs, columns and boxes of one array; at worst, the runs, sorted.
@@ -36,6 +43,9 @@ impl Datatype {
             && let Some(answer) = by_halves(self, other, high)
         {
             return answer;
+        }
+        if self.run_count().saturating_add(other.run_count()) > MOST_RUNS {
+            return Some(low);
         }
         by_sweep(self, other, low, high)
     }
@@ -65,7 +75,7 @@ impl Datatype {
         Datatype::try_sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Whether it visits an element twice.
+    /// Whether it visits an element twice; yes, if it has more than [`MOST_RUNS`] runs and its pieces alone do not tell.
     ///
     /// # Cost
     /// Follows the pieces for most nests and for lists that ascend; otherwise, the runs, sorted.
@@ -74,18 +84,23 @@ impl Datatype {
         if self.climbs(1) {
             return false;
         }
-        if self.pieces().iter().any(|piece| {
+        let mut patience = MOST_STEPS;
+        let returned = self.pieces().iter().try_fold(false, |any, piece| {
             let mut dims: Vec<(usize, i64)> =
                 piece.dims.iter().map(|dim| (dim.count, dim.stride.abs())).collect();
             dims.sort_unstable_by_key(|&(_, stride)| std::cmp::Reverse(stride));
-            returns(&dims, 0, piece.run as i64, true)
-        }) {
+            Some(any || returns(&dims, 0, piece.run as i64, true, &mut patience)?)
+        });
+        if returned == Some(true) {
             return true;
         }
         let mut bounds: Vec<_> = self.pieces().iter().map(|piece| (piece.low(), piece.high())).collect();
         bounds.sort_unstable();
-        if bounds.windows(2).all(|pair| pair[0].1 <= pair[1].0) {
+        if returned == Some(false) && bounds.windows(2).all(|pair| pair[0].1 <= pair[1].0) {
             return false;
+        }
+        if self.run_count() > MOST_RUNS {
+            return true;
         }
         let runs = sorted(self, self.low(), self.high());
         runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
@@ -100,13 +115,14 @@ impl Datatype {
 
 /// Whether from `at` on some steps along `dims` (strides descending, none negative; fewer steps than the count, either
 /// way) come within less than `run` of 0. Not taking any step does not count if `still`; the first one then goes up.
-fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool) -> bool {
+/// Nothing if that takes longer than `patience`.
+fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut usize) -> Option<bool> {
     let Some((&(count, stride), inner)) = dims.split_first() else {
-        return !still && at.abs() < run;
+        return Some(!still && at.abs() < run);
     };
     if stride == 0 {
         // This and all that follow stay where they are.
-        return at.abs() < run;
+        return Some(at.abs() < run);
     }
     let reach: i64 = inner.iter().map(|&(count, stride)| (count as i64 - 1) * stride).sum();
     let most = count as i64 - 1;
@@ -114,15 +130,20 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool) -> bool {
     let near = reach + run - 1;
     let low = if still { 0 } else { (-near - at).div_euclid(stride).max(-most - 1) };
     let high = (near - at).div_euclid(stride).min(most);
-    (low.max(-most)..=high).any(|steps| {
+    for steps in low.max(-most)..=high {
+        *patience = patience.checked_sub(1)?;
         let to = at + steps * stride;
-        to.abs() <= near && returns(inner, to, run, still && steps == 0)
-    })
+        if to.abs() <= near && returns(inner, to, run, still && steps == 0, patience)? {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// The lowest common element below `high`, by halving; nothing if that takes longer than writing both out would.
 fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
-    let mut patience = a.run_count().saturating_add(b.run_count()).saturating_mul(4).saturating_add(1024);
+    let runs = a.run_count().saturating_add(b.run_count());
+    let mut patience = runs.saturating_mul(4).saturating_add(1024).min(MOST_STEPS);
     let (mut best, mut below) = (None, high);
     for a in a.pieces().iter().map(upward) {
         for b in b.pieces().iter().map(upward) {

@@ -1,11 +1,13 @@
 //! A part of a typemap.
 
-use super::canonical::{fold_within, part};
+use super::canonical::{fold_within, part, too_many};
 use super::form::{Datatype, Piece};
 use crate::error::Result;
 
 /// A part may have so many pieces more than the whole has.
 const MOST_MORE: usize = 1 << 20;
+/// Places are picked one by one among so many runs.
+const MOST_SELECTED: usize = 1 << 22;
 
 impl Datatype {
     /// Elements `first..first + count` of the typemap, in its order; what lies past its end is left out.
@@ -46,7 +48,8 @@ impl Datatype {
     /// The elements that stand at `places` of the typemap, in the order of `places`; those past its end are left out.
     ///
     /// # Errors
-    /// The result would be beyond the [limits](super#limits): class `Type`.
+    /// The result would be beyond the [limits](super#limits), or neither is one run and both together have more than 2^22:
+    /// class `Type`.
     ///
     /// # Cost
     /// Next to nothing where either is one run; otherwise, the runs of both.
@@ -58,6 +61,9 @@ impl Datatype {
         }
         if let (true, Some(run)) = (inside, places.as_run()) {
             return self.slice(run.start as usize, (run.end - run.start) as usize);
+        }
+        if self.run_count().saturating_add(places.run_count()) > MOST_SELECTED {
+            return Err(too_many(MOST_SELECTED));
         }
         let mut begins = Vec::new();
         let mut at = 0;

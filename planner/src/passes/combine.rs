@@ -18,7 +18,7 @@
 //! elsewhere.
 
 use super::cover::any_overlap;
-use crate::datatype::{Datatype, pairs};
+use crate::datatype::{Datatype, MOST_RUNS, pairs};
 use crate::ir::pattern::Kind;
 use crate::ir::routed::Routed;
 use crate::ir::transfers::{Fold, Side, Transfer};
@@ -72,7 +72,7 @@ fn combined(group: &[Transfer]) -> Vec<Transfer> {
     if !combines(&group[0]) || !any_overlap(&targets) {
         return whole();
     }
-    let slots = slots(group, &targets);
+    let Some(slots) = slots(group, &targets) else { return whole() };
     let mut made = Vec::new();
     for slot in &slots {
         let Some(transfer) = slot.transfer(group) else { return whole() };
@@ -84,8 +84,10 @@ fn combined(group: &[Transfer]) -> Vec<Transfer> {
     if pieces.saturating_sub(group.len()) * SAVED > saved { whole() } else { made }
 }
 
-fn slots(group: &[Transfer], targets: &[&Datatype]) -> Vec<Slot> {
+/// Nothing where visits meet in more than [`MOST_RUNS`] parts.
+fn slots(group: &[Transfer], targets: &[&Datatype]) -> Option<Vec<Slot>> {
     let mut slots: Vec<Slot> = Vec::new();
+    let mut patience = MOST_RUNS;
     // Which elements were visited: from the first of an interval to past its last, its slot, and its place there.
     let mut held: BTreeMap<i64, (i64, usize, usize)> = BTreeMap::new();
     for (number, (transfer, target)) in group.iter().zip(targets).enumerate() {
@@ -93,6 +95,7 @@ fn slots(group: &[Transfer], targets: &[&Datatype]) -> Vec<Slot> {
         for (from, to, run) in pairs(&source, target) {
             let (mut low, high) = (to, to + run as i64);
             while low < high {
+                patience = patience.checked_sub(1)?;
                 let origin = from + (low - to);
                 let known = held.range(..=low).next_back().filter(|(_, known)| known.0 > low);
                 if let Some((&start, &(end, slot, place))) = known {
@@ -118,7 +121,7 @@ fn slots(group: &[Transfer], targets: &[&Datatype]) -> Vec<Slot> {
             }
         }
     }
-    slots
+    Some(slots)
 }
 
 /// The elements of a side, wherever they lie.

@@ -1,7 +1,10 @@
 //! [`Cover`]: which elements of a window were met; [`latest`]: of several writes, what survives.
 
-use crate::datatype::{Datatype, pairs};
-use crate::ir::transfers::{Side, Transfer};
+use crate::datatype::{Datatype, MOST_RUNS, pairs};
+use crate::error::{Class, Error, Result};
+use crate::ids::{Id, Rank, WindowId};
+use crate::ir::pattern::{Kind, Local, Patterns};
+use crate::ir::transfers::{Side, Transfer, Transfers};
 use std::collections::BTreeMap;
 
 /// A set of elements, as disjoint intervals.
@@ -48,6 +51,13 @@ pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
     if by_low.windows(2).all(|pair| pair[0].high() <= pair[1].low()) {
         return sets.iter().any(|set| set.overlaps_itself());
     }
+    let runs = sets.iter().map(|set| set.run_count()).fold(0, usize::saturating_add);
+    if runs > MOST_RUNS {
+        return by_low.iter().enumerate().any(|(at, a)| {
+            let near = by_low[at + 1..].iter().take_while(|b| b.low() < a.high());
+            a.overlaps_itself() || near.into_iter().any(|b| a.overlaps(b))
+        });
+    }
     let mut cover = Cover::default();
     by_low.iter().flat_map(|set| set.run_iter()).any(|(low, run)| {
         let high = low + run as i64;
@@ -55,6 +65,69 @@ pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
         cover.add(low, high);
         met
     })
+}
+
+/// Where operations overlap, they are gone through run by run: they must have no more than [`MOST_RUNS`] where one rank's
+/// gets land.
+///
+/// # Errors
+/// `NO_MEM`, with the first rank that asks for it.
+pub(crate) fn landing_fits(patterns: &Patterns) -> Result<()> {
+    for (class, pattern) in patterns.classes.iter() {
+        let gets = pattern.operations.values().filter(|operation| operation.kind == Kind::Get);
+        let landing = gets.filter(|operation| operation.target.is_some()).filter_map(|operation| {
+            let Local::Section { window, datatype } = &operation.local else { return None };
+            Some((*window, &operation.remote, datatype))
+        });
+        if let Some((window, runs)) = unwieldy(landing) {
+            let rank = patterns.class_of.iter().position(|&of| of == class).unwrap_or(0);
+            return Err(too_many("gets that land in", window, runs, Rank::new(rank), patterns));
+        }
+    }
+    Ok(())
+}
+
+/// The same of all that reaches one rank.
+///
+/// # Errors
+/// `NO_MEM`, with the first rank that it reaches.
+pub(crate) fn arriving_fits(transfers: &Transfers<'_>) -> Result<()> {
+    let Transfers { patterns, peers, links, .. } = transfers;
+    for (id, class) in peers.classes.iter() {
+        let incoming = class.peers.iter().filter_map(|peer| peer.receives).flat_map(|link| &links[link]);
+        let buffer = Datatype::empty();
+        let arriving = incoming.filter_map(|transfer| {
+            let (window, target) = transfer.target.window()?;
+            let source = transfer.source.window().map_or(&buffer, |(_, datatype)| datatype);
+            Some((window, source, target))
+        });
+        if let Some((window, runs)) = unwieldy(arriving) {
+            let rank = peers.class_of.iter().position(|&of| of == id).unwrap_or(0);
+            return Err(too_many("operations on", window, runs, Rank::new(rank), patterns));
+        }
+    }
+    Ok(())
+}
+
+/// The first window of which too many runs are written, where they overlap, and how many they are; both sides count.
+fn unwieldy<'d>(
+    written: impl Iterator<Item = (WindowId, &'d Datatype, &'d Datatype)>,
+) -> Option<(WindowId, usize)> {
+    let mut windows: BTreeMap<WindowId, (usize, Vec<&Datatype>)> = BTreeMap::new();
+    for (window, source, target) in written {
+        let (runs, all) = windows.entry(window).or_default();
+        *runs = runs.saturating_add(source.run_count()).saturating_add(target.run_count());
+        all.push(target);
+    }
+    let mut many = windows.into_iter().filter(|(_, (runs, _))| *runs > MOST_RUNS);
+    many.find(|(_, (_, all))| any_overlap(all)).map(|(window, (runs, _))| (window, runs))
+}
+
+fn too_many(what: &str, window: WindowId, runs: usize, rank: Rank, patterns: &Patterns) -> Error {
+    let message = format!(
+        "{what} window {window} of this rank overlap and have {runs} runs: overlapping operations of one epoch may have {MOST_RUNS} runs for one rank; name fewer elements twice, or divide the epoch"
+    );
+    Error::new(Class::NoMem, message).on_rank(rank.0).in_superstep(&patterns.name)
 }
 
 /// Of transfers that store into one window one after another, what no later store of an element replaces, in order.

@@ -4,7 +4,7 @@ pub(crate) mod classes;
 pub mod coalesce;
 pub mod combine;
 pub mod count;
-mod cover;
+pub(crate) mod cover;
 pub mod lower;
 pub(crate) mod neighbours;
 pub mod normalise;

@@ -22,6 +22,9 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
 
+/// A message is cut into so many frames at most, however long it is: a frame costs a plan some hundred bytes.
+const MOST_FRAMES: u64 = 1 << 16;
+
 /// See the [module](self).
 pub fn pipeline<'p>(rounds: Rounds<'p>, machine: &Machine, options: &Options) -> Chunks<'p> {
     let Rounds { patterns, placement, peers, links, turns, rounds, demand } = rounds;
@@ -45,6 +48,7 @@ fn cut(ways: Ways, shared: bool, machine: &Machine, options: &Options) -> Cut {
             (Mode::Pipelined, None) => machine.chunk(shared, bytes),
             _ => u64::MAX,
         };
+        let limit = limit.max(bytes.div_ceil(MOST_FRAMES));
         frames_of(message, index, limit, &mut frames);
     }
     Cut { direct: ways.direct, frames }

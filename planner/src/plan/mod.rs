@@ -26,7 +26,8 @@ use crate::ir::schedule::{Placement, Schedule};
 use crate::table::Table;
 use layout::{SECTIONS, Sections};
 use programs::Wire;
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use words::{Known, Reader, Writer};
 
@@ -81,14 +82,15 @@ impl Schedule {
     }
 }
 
-/// Write `schedule` to the file `path`.
+/// Write `schedule` to the file `path`. Whoever reads it meanwhile reads the file of before, or all of the new one: the
+/// plan is written to a file of another name in the same folder, which then takes its place.
 ///
 /// # Errors
-/// IO when the file system says no; FILE when [`to_bytes`] does.
+/// IO when the file system says no, also where `path` is not a regular file or may not be written: the file of before stays, and
+/// no other is left. FILE when [`to_bytes`] says no.
 pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
-    let path = path.as_ref();
     let bytes = to_bytes(schedule)?;
-    std::fs::write(path, bytes).map_err(|error| io(path, "written", error))
+    store(path.as_ref(), &bytes)
 }
 
 /// Write the schedules of a superstep's epochs to the one file `path`: their plans, one after another.
@@ -99,13 +101,14 @@ pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: imp
     let path = path.as_ref();
     let plans = schedules.into_iter().map(to_bytes).collect::<Result<Vec<_>>>()?.concat();
     within(plans.len())?;
-    std::fs::write(path, plans).map_err(|error| io(path, "written", error))
+    store(path, &plans)
 }
 
 /// Read the plan in the file `path`.
 ///
 /// # Errors
-/// IO when the file system says no; FILE when it is not a plan or damaged, as [`from_bytes`], or holds several.
+/// IO when the file system says no; FILE when it is not a regular file, not a plan or damaged, as [`from_bytes`], or holds
+/// several.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
     from_bytes(&read(path)?).map_err(|error| located(path, 0, error))
@@ -129,10 +132,81 @@ pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let file = std::fs::File::open(path).map_err(|error| io(path, "opened", error))?;
+    let refused = || {
+        let message = format!(
+            "the plan file {} cannot be read: it is not a regular file; give a file that `save` wrote",
+            path.display()
+        );
+        Error::new(Class::File, message)
+    };
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // A FIFO that takes the file's place after the first look is opened at once, and refused.
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+    ))]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, O_NONBLOCK);
+    let opened = |error| io(path, "opened", error);
+    if !std::fs::metadata(path).map_err(opened)?.is_file() {
+        return Err(refused());
+    }
+    let file = options.open(path).map_err(opened)?;
+    if !file.metadata().map_err(opened)?.is_file() {
+        return Err(refused());
+    }
     let mut bytes = Vec::new();
     file.take(LENGTH_MAX + 1).read_to_end(&mut bytes).map_err(|error| io(path, "read", error))?;
     Ok(bytes)
+}
+
+/// Linux's flag of that name.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+))]
+const O_NONBLOCK: i32 = 0o4000;
+
+/// Put a file of these bytes in the place of `path`, all at once.
+fn store(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(path, bytes).map_err(|error| io(path, "written", error))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A link stays, and what it leads to is replaced.
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let before = match std::fs::metadata(path) {
+        Ok(before) if !before.is_file() => {
+            return Err(std::io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        Ok(before) if before.permissions().readonly() => return Err(ErrorKind::PermissionDenied.into()),
+        Ok(before) => Some(before.permissions()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
+    let (mut file, other) = (0..u32::MAX)
+        .find_map(|number| {
+            let mut other = std::ffi::OsString::from(".");
+            other.push(name);
+            other.push(format!(".{}-{number}", std::process::id()));
+            let other = path.with_file_name(other);
+            match OpenOptions::new().write(true).create_new(true).open(&other) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
+                opened => Some(opened.map(|file| (file, other))),
+            }
+        })
+        .unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
+    let stored = file
+        .write_all(bytes)
+        .and_then(|()| before.map_or(Ok(()), |before| file.set_permissions(before)))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&other, path));
+    if stored.is_err() {
+        // The first error says more than that of this.
+        drop(std::fs::remove_file(&other));
+    }
+    stored
 }
 
 /// An error in the file `path`, behind the plans of so many epochs.

@@ -106,6 +106,15 @@ kinds! {
     RunsAhead,
     /// Ranks wait for each other in a circle.
     WaitCycle,
+    /// More than the verifier goes through: nothing is said of whether the schedule is right.
+    TooMuch,
+}
+
+impl VerifyError {
+    /// Whether it only says that the verifier did not go through all.
+    pub fn is_bound(&self) -> bool {
+        matches!(self, VerifyError::TooMuch(_))
+    }
 }
 
 impl std::fmt::Display for VerifyError {
@@ -119,7 +128,8 @@ impl std::error::Error for VerifyError {}
 impl From<VerifyError> for Error {
     fn from(error: VerifyError) -> Self {
         let rank = error.finding().rank.0;
-        Error::new(Class::Intern, format!("the schedule is not what was asked for: {error}"))
+        let class = if error.is_bound() { Class::NoMem } else { Class::Intern };
+        Error::new(class, format!("the schedule is not what was asked for: {error}"))
             .on_rank(rank)
             .because(error)
     }

@@ -15,7 +15,10 @@
 //!   combined before they are sent, by an operator whose order does not show, and unpacked in one piece by the same;
 //! - accesses of two ranks to one element of a third are in order by the third rank's own instructions: it awaits the
 //!   one's done before it exposes itself to the other;
-//! - a buffer is released by a `Reclaim`, or by a frame of the very peer that reads it.
+//! - a buffer is released by a `Reclaim`, or by a frame of the very peer that reads it;
+//! - what one rank's memory sees is gone through run by run unless it is plain: at most
+//!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs of at most 2^24 visits. So a file of a few words, which may name any number of
+//!   elements, costs no more time and memory than that.
 //!
 //! # How
 //!

@@ -3,13 +3,16 @@
 use super::error::{Finding, VerifyError};
 use super::memo::Memo;
 use super::neighbourhood::Neighbourhood;
-use crate::datatype::{Datatype, DatatypeId, pairs};
+use crate::datatype::{Datatype, DatatypeId, MOST_RUNS, pairs};
 use crate::element::{ElementType, Op};
 use crate::ids::{Delta, OperationId, WindowId};
 use crate::ir::pattern::Order;
 use crate::ir::schedule::Part;
 use crate::table::Table;
 use std::collections::BTreeMap;
+
+/// Runs are looked at where they overlap, again and again: so often.
+const MOST_VISITS: usize = 1 << 24;
 
 /// Where elements lie on a rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -138,7 +141,29 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         if self.plain() {
             return Ok(());
         }
+        let runs_of = |one: &Move| {
+            let (origin, elements) = (self.memo[one.origin].run_count(), self.memo[one.elements].run_count());
+            // Of one typemap with itself there are as many steps as runs.
+            if one.origin == one.elements { elements } else { origin.saturating_add(elements) }
+        };
+        let mut room: BTreeMap<Space, usize> = BTreeMap::new();
+        for one in &self.moves {
+            let runs = room.entry(one.to).or_default();
+            *runs = runs.saturating_add(runs_of(one));
+        }
+        let all = room.values().copied().fold(0, usize::saturating_add);
+        if all > MOST_RUNS {
+            let what = format!("{all} runs of elements to be gone through, and {MOST_RUNS} are");
+            return Err(self.too_much(what));
+        }
         let mut spaces: BTreeMap<Space, Vec<Run>> = BTreeMap::new();
+        for (space, room) in room {
+            let runs: &mut Vec<Run> = spaces.entry(space).or_default();
+            if runs.try_reserve_exact(room).is_err() {
+                return Err(self.too_much(format!("no memory to go through {room} runs of elements")));
+            }
+        }
+        let mut patience = MOST_VISITS;
         for (number, one) in self.moves.iter().enumerate() {
             let runs = spaces.entry(one.to).or_default();
             let steps = pairs(&self.memo[one.origin], &self.memo[one.elements]);
@@ -148,7 +173,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
             }));
         }
         for (space, mut runs) in spaces {
-            runs.sort_by_key(|run| run.low);
+            runs.sort_unstable_by_key(|run| (run.low, run.access, run.step));
             let mut active: Vec<Run> = Vec::new();
             let mut next = runs.iter().peekable();
             let mut at = i64::MIN;
@@ -162,12 +187,21 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
                 }
                 let ends = active.iter().map(|run| run.high).min();
                 let end = ends.into_iter().chain(next.peek().map(|run| run.low)).min().unwrap_or(at);
+                let Some(left) = usize::checked_sub(patience, active.len()) else {
+                    let what = format!("more than {MOST_VISITS} visits of elements to be gone through");
+                    return Err(self.too_much(what));
+                };
+                patience = left;
                 self.interval(space, at, end, &active);
                 active.retain(|run| run.high > end);
                 at = end;
             }
         }
         self.found.verdict()
+    }
+
+    fn too_much(&self, what: String) -> VerifyError {
+        VerifyError::TooMuch(self.here.finding(Delta::SELF, None, None, what))
     }
 
     /// Whether it can be seen without looking at elements that all is well: each demand has one write that is the same
@@ -261,13 +295,6 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         if let Some(first) = done.first() {
             for read in pick(What::Read).filter(|read| !of(read).before(of(first))) {
                 let (r, w) = (of(read), of(first));
-                if r.instruction_of() == w.instruction_of()
-                    && visit(first).1 == at
-                    && w.source == (r.actor, space)
-                {
-                    // Each element onto itself: read and written in one step.
-                    continue;
-                }
                 if r.actor == w.actor || w.before(r) {
                     let what = format!("reads {} after it was written", place());
                     self.found.early.get_or_insert_with(|| finding(read, what));
@@ -423,6 +450,9 @@ fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -
 
 /// Where in `all` those are that have no counterpart in `others`, as often as they have none.
 fn without(all: &[Visit], others: &[Visit]) -> Vec<usize> {
+    if all.is_empty() {
+        return Vec::new();
+    }
     let mut left: BTreeMap<&Visit, usize> = BTreeMap::new();
     for visit in others {
         *left.entry(visit).or_default() += 1;

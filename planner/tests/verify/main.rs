@@ -1,5 +1,6 @@
 //! The verifier: it accepts good schedules, and what it accepts is good.
 
+mod bounds;
 mod corpus;
 mod damage;
 mod damages;

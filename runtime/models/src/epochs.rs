@@ -9,6 +9,7 @@ use loom::thread;
 use crate::sync::Arc;
 use crate::transport::letters::{Desk, Matrix};
 use crate::transport::placed::Heap;
+use crate::transport::{Cause, Transport, local};
 use crate::{model, rejected};
 
 /// What is left out.
@@ -186,4 +187,47 @@ fn w5_one_set_of_letters_instead_of_two_is_caught() {
 #[test]
 fn w6_an_epoch_that_trusts_how_the_last_one_ended_is_caught() {
     caught(Without::Composition);
+}
+
+/// The letters of a rank that dies between two of them: rank 1 has its letter, rank 0 never gets its own. Rank 1 reads the
+/// window of rank 0, which ends the world, may wait until nobody touches it, and goes on with its window.
+fn one_letter_is_missing(waits: bool) {
+    let memory = Arc::new(UnsafeCell::new(1));
+    let mut ends = local(3);
+    let (dead, mut b, mut a) = (ends.pop(), ends.pop().expect("an end"), ends.pop().expect("an end"));
+    let mut desks = desks::<2>(3);
+    let mut died = desks.pop().expect("a desk");
+    died.publish(1);
+    let (mut second, mut first) = (desks.pop().expect("a desk"), desks.pop().expect("a desk"));
+    let kept = Arc::clone(&memory);
+    let other = thread::spawn(move || {
+        second.publish(1);
+        until(|| second.arrived(0)); // and that of rank 2 is there
+        assert!(second.arrived(2));
+        if b.touching(true) {
+            assert_eq!(load(&kept), 1);
+        }
+        b.touching(false);
+        drop(kept);
+        b
+    });
+    first.publish(1);
+    // No letter of rank 2 comes.
+    a.end(Cause { rank: 2, what: "it died".into() });
+    while waits && a.is_touching(1) {
+        thread::yield_now();
+    }
+    store(&memory, 2);
+    drop((a, other.join(), dead));
+}
+
+#[test]
+fn a_rank_that_misses_a_letter_waits_until_nobody_touches_its_window() {
+    model(2, || one_letter_is_missing(true));
+}
+
+#[test]
+fn a_rank_that_misses_a_letter_and_leaves_at_once_is_caught() {
+    let complaint = rejected(3, || one_letter_is_missing(false));
+    assert!(complaint.contains("Causality violation"), "{complaint}");
 }

@@ -1,10 +1,9 @@
 //! Collectives of arrays whose length all ranks know.
 
-use super::bug;
 use super::cache::{Bound, BoundStep};
 use super::fold::fold;
 use crate::element::Element;
-use crate::fence::{Call, fence};
+use crate::fence::{Call, fail, fence};
 use crate::window::Window;
 use crate::world::World;
 use fencepost_planner::Result;
@@ -91,8 +90,7 @@ fn agreed(world: &World, call: &Call, what: &Collective, way: Way) -> Result<Rc<
         Err(error) => {
             let error =
                 error.on_rank(core.rank as u32).at(call.site).in_superstep(call.name.unwrap_or_default());
-            fence(core, &[], call, Some(error))?;
-            Err(bug(call, world, "an exchange went well that this rank had failed"))
+            Err(fail(core, &[], call, error))
         }
     }
 }

@@ -8,7 +8,7 @@
 use super::bug;
 use super::fixed::{put, run_agreed};
 use crate::element::{Element, element_type};
-use crate::fence::{Call, fence};
+use crate::fence::{Call, fail, fence};
 use crate::window::Window;
 use crate::world::World;
 use fencepost_planner::collective::{Collective, Deed};
@@ -57,7 +57,8 @@ pub(super) fn exchange<'a, T: Element>(
         list.clear();
         if list.try_reserve_exact(lens[from]).is_err() {
             let message = format!("there is no memory for the {} elements of rank {from}", lens[from]);
-            return Err(leave(world, call, message));
+            let error = call.error(world.core(), Class::NoMem, message);
+            return Err(fail(world.core(), &[], call, error));
         }
     }
     let slot = (SLOTS / (ranks * size_of::<T>())).clamp(1, longest);
@@ -160,13 +161,4 @@ fn announce<'a, T: Element>(
         lists.push(list);
     }
     Ok(Announced { longest, alike, all_have_plan, lens, lists })
-}
-
-/// This rank cannot go on, and the others wait for it at their next fence.
-fn leave(world: &World, call: &Call, message: String) -> fencepost_planner::Error {
-    let error = call.error(world.core(), Class::NoMem, message);
-    match fence(world.core(), &[], call, Some(error)) {
-        Err(error) => error,
-        Ok(()) => bug(call, world, "an exchange went well that this rank had failed"),
-    }
 }

@@ -29,7 +29,7 @@ mod lists;
 mod shelf;
 
 use crate::element::{Element, element_type};
-use crate::fence::Call;
+use crate::fence::{self, Call};
 use crate::world::World;
 pub(crate) use cache::Collectives;
 use fencepost_planner::collective::{Collective, Deed};
@@ -43,7 +43,7 @@ impl World {
     /// Give everybody `root`'s `elements`.
     ///
     /// # Errors
-    /// `RANK` for a root that is no rank. `RMA_SYNC` where ranks are in different calls, or give different roots, lengths
+    /// `RANK` for a root that is no rank: `RMA_SYNC` on the other ranks then. `RMA_SYNC` where ranks are in different calls, or give different roots, lengths
     /// or element types: on all ranks, with nothing applied. Else as [`World::barrier`].
     ///
     /// # Cost
@@ -52,8 +52,7 @@ impl World {
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::broadcast", 1, root, elements.len());
-        self.told(|| {
-            self.check_root(root, &call)?;
+        self.collective(&call, self.check_root(root, &call), || {
             let what = self.what::<T>(Deed::Broadcast { root: root as u32 }, elements.len());
             self.in_place(&call, &what, elements)
         })
@@ -71,9 +70,8 @@ impl World {
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
         let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
-        self.told(|| {
-            self.check_root(root, &call)?;
-            self.check_op::<T>(op, &call)?;
+        let checked = self.check_root(root, &call).and_then(|()| self.check_op::<T>(op, &call));
+        self.collective(&call, checked, || {
             let what = self.what::<T>(Deed::Reduce { root: root as u32, op }, elements.len());
             let result = run(self, &call, &what, (from(elements), |found: [&[T]; 2]| found[0].to_vec()))?;
             Ok((self.rank() == root).then_some(result))
@@ -92,8 +90,7 @@ impl World {
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
-        self.told(|| {
-            self.check_op::<T>(op, &call)?;
+        self.collective(&call, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Deed::Allreduce { op }, elements.len()), elements)
         })
     }
@@ -109,8 +106,7 @@ impl World {
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
-        self.told(|| {
-            self.check_op::<T>(op, &call)?;
+        self.collective(&call, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Deed::Scan { op }, elements.len()), elements)
         })
     }
@@ -126,8 +122,7 @@ impl World {
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
         let call = collective::<T>("World::gather", 5, root, 0);
-        self.told(|| {
-            self.check_root(root, &call)?;
+        self.collective(&call, self.check_root(root, &call), || {
             let all = lists::exchange(self, &call, Deed::Gather { root: root as u32 }, |_| elements)?;
             Ok((self.rank() == root).then_some(all))
         })
@@ -145,7 +140,7 @@ impl World {
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::allgather", 6, 0, 0);
-        self.told(|| lists::exchange(self, &call, Deed::Allgather, |_| elements))
+        self.collective(&call, Ok(()), || lists::exchange(self, &call, Deed::Allgather, |_| elements))
     }
 
     /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.
@@ -159,14 +154,13 @@ impl World {
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::all_to_all", 7, 0, 0);
-        self.told(|| {
-            if elements.len() != self.size() {
-                let message =
-                    format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
-                return Err(call.error(self.core(), Class::Size, message));
-            }
-            lists::exchange(self, &call, Deed::AllToAll, |to| &elements[to])
-        })
+        let checked = if elements.len() == self.size() {
+            Ok(())
+        } else {
+            let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
+            Err(call.error(self.core(), Class::Size, message))
+        };
+        self.collective(&call, checked, || lists::exchange(self, &call, Deed::AllToAll, |to| &elements[to]))
     }
 
     /// [`gather`](Self::gather) of equal lengths: at `root`, `all` becomes everybody's `elements`, `[rank][element]`;
@@ -181,11 +175,10 @@ impl World {
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::gather_into", 8, root, elements.len());
-        self.told(|| {
-            self.check_root(root, &call)?;
-            if self.rank() == root {
-                self.check_room(elements.len(), all.len(), &call)?;
-            }
+        let room =
+            || if self.rank() == root { self.check_room(elements.len(), all.len(), &call) } else { Ok(()) };
+        let checked = self.check_root(root, &call).and_then(|()| room());
+        self.collective(&call, checked, || {
             let what = self.what::<T>(Deed::Gather { root: root as u32 }, elements.len());
             run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
         })
@@ -202,8 +195,7 @@ impl World {
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
-        self.told(|| {
-            self.check_room(elements.len(), all.len(), &call)?;
+        self.collective(&call, self.check_room(elements.len(), all.len(), &call), || {
             let what = self.what::<T>(Deed::Allgather, elements.len());
             run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
         })
@@ -222,23 +214,32 @@ impl World {
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::all_to_all_into", 10, 0, elements.len());
-        self.told(|| {
         let (given, len) = (elements.len(), elements.len() / self.size());
-        if given % self.size() != 0 || all.len() != given {
+        let checked = if given % self.size() == 0 && all.len() == given {
+            Ok(())
+        } else {
             let (room, size) = (all.len(), self.size());
             let message = format!(
                 "{given} elements for {size} ranks, and room for {room}: give as many to each, and room for as many"
             );
-            return Err(call.error(self.core(), Class::Size, message));
-        }
-        let what = self.what::<T>(Deed::AllToAll, len);
-        run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+            Err(call.error(self.core(), Class::Size, message))
+        };
+        self.collective(&call, checked, || {
+            let what = self.what::<T>(Deed::AllToAll, len);
+            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
         })
     }
 
-    /// What fails is told to the world's handler.
-    fn told<R>(&self, call: impl FnOnce() -> Result<R>) -> Result<R> {
-        self.core().handler.tell(call())
+    /// One collective call, whose arguments were `checked`: what fails is told to the world's handler. A rank whose
+    /// arguments are wrong takes part in the exchange that the call begins with, so that the others learn of it.
+    fn collective<R>(&self, call: &Call, checked: Result<()>, run: impl FnOnce() -> Result<R>) -> Result<R> {
+        let core = self.core();
+        core.calls.begin();
+        let result = match checked {
+            Ok(()) => run(),
+            Err(error) => Err(fence::fail(core, &[], call, error)),
+        };
+        core.handler.tell(result)
     }
 
     fn in_place<T: Element>(&self, call: &Call, what: &Collective, elements: &mut [T]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::offers::{Offer, offers};
 use crate::fence::Call;
-use crate::transport::{Bytes, Endpoint, Frame as Arrival, Transport};
+use crate::transport::{Bytes, Frame as Arrival, Transport, Until};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -32,8 +32,10 @@ pub(crate) struct Executable {
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
     pub(super) runs: u64,
-    /// Of the schedule: part of every word.
-    pub(super) digest: Digest,
+    /// Of the schedule.
+    digest: Digest,
+    /// The digest's word by the world's key.
+    pub(super) keyed: u64,
     /// For each operation, where its own elements begin in `locals`.
     pub(super) starts: Vec<usize>,
     /// Own buffers of operations: slices given, and elements that gets brought.
@@ -140,6 +142,11 @@ impl Executable {
         });
         let exposed = Vec::with_capacity(steps.iter().filter(|step| matches!(step, Step::Expose(_))).count());
         let digest = schedule.digest();
+        let quarters = digest
+            .0
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let keyed = quarters.fold(world.key.word(0), |word, bits| world.key.with(word, u64::from(bits)));
         Ok(Self {
             rank,
             buffers,
@@ -150,6 +157,7 @@ impl Executable {
             touches,
             runs: 0,
             digest,
+            keyed,
             starts,
             locals,
             schedule,
@@ -229,6 +237,12 @@ impl Executable {
                     ),
                 );
             }
+            if window.closed.get() && self.touches_window(id) {
+                let message = format!(
+                    "NOSUCCEED was asserted at the last fence of window {i}: no operation may follow it before the next one"
+                );
+                return error(Class::Assert, message);
+            }
             if window.is_pending() {
                 return error(
                     Class::RmaSync,
@@ -240,12 +254,22 @@ impl Executable {
         }
         Ok(())
     }
-    /// Memory that others may still read.
-    pub(crate) fn into_kept(self, endpoint: &mut Endpoint) -> impl Iterator<Item = Bytes> {
+
+    /// Whether any rank's program has an operation on this window, or a section of it.
+    #[cold]
+    fn touches_window(&self, id: WindowId) -> bool {
+        let programs = self.schedule.classes.values();
+        programs.flat_map(|program| program.pattern.operations.values()).any(|operation| {
+            let section = matches!(&operation.local, Local::Section { window, .. } if *window == id);
+            operation.window == id || section
+        })
+    }
+
+    /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.
+    pub(crate) fn into_kept(self) -> impl Iterator<Item = (Bytes, Until)> {
         self.buffers.into_iter().filter_map(|bound| {
-            let released = endpoint.released(bound.peer);
-            let read = bound.last.iter().flatten().any(|frame| *frame >= released);
-            read.then_some(bound.memory)
+            let frame = bound.last.into_iter().flatten().max()?;
+            Some((bound.memory, Until::Released { to: bound.peer, frame }))
         })
     }
 }

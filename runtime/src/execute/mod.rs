@@ -12,10 +12,12 @@ mod offers;
 
 pub(crate) use bind::{Executable, takes_slice};
 
-use crate::fence::{Call, hash, header, kind};
+use crate::fence::{Call, hash, header, kind, untouched_by};
 use crate::kernel;
-use crate::stall::{Awaited, Watch};
+use crate::limits::earlier;
+use crate::stall::{Awaited, Watch, elsewhere};
 use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
+use crate::unwind::AbortOnUnwind;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
@@ -42,7 +44,8 @@ impl From<Lost> for Stop {
 impl Executable {
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        let hash = hash(call, windows) ^ self.digest.short();
+        let guard = AbortOnUnwind("a prepared superstep");
+        let hash = world.key.with(hash(world, call, windows), self.keyed);
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         world.board.enter(self.rank, call.site, windows);
@@ -61,13 +64,15 @@ impl Executable {
             endpoint.touching(false);
         }
         self.runs += 1;
-        match result {
+        let result = match result {
             Ok(()) => {
                 world.note_run(windows, call, &self.schedule);
                 Ok(())
             }
             Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
-        }
+        };
+        guard.over();
+        result
     }
 
     fn steps(
@@ -156,7 +161,7 @@ impl Executable {
                     let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
                     // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
                     // the peer that it sent after releasing, comes before it is packed again, as the verifier has
-                    // shown (W4); when the executable is dropped the memory is kept for as long as the run lasts.
+                    // shown (W4); when the executable is dropped the endpoint keeps the memory until then.
                     unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
@@ -233,7 +238,7 @@ impl Executable {
                 world.lost(&lost, call)
             }
             Stop::Other(peer) => {
-                let theirs = world.board.describe(peer);
+                let theirs = elsewhere(world, endpoint, windows, call, peer);
                 let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
                 world.board.end(Class::RmaSync);
                 endpoint.end(Cause { rank: peer, what: what.clone() });
@@ -243,14 +248,7 @@ impl Executable {
             }
         };
         for peer in self.exposed.drain(..) {
-            let mut pause = Pause::new();
-            let mut watch = Watch::new(world, call, windows, peer, Awaited::Leaving);
-            while endpoint.is_touching(peer) {
-                endpoint.idle(&mut pause);
-                if pause.lasts() {
-                    watch.woke(endpoint);
-                }
-            }
+            untouched_by(world, endpoint, windows, call, peer);
         }
         error.leaving(State::Mixed)
     }
@@ -294,7 +292,7 @@ fn wait_for<'w, R>(
         }
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);
-        let elsewhere = at != word && at >> 32 >= word >> 32;
+        let elsewhere = at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }

@@ -205,7 +205,7 @@ unsafe fn apply_wide(
     let from = match (&wide.source, &operands.lent) {
         (WideSource::Bytes(at), _) => operands.bytes[*at..at + len].as_ptr(),
         (WideSource::Section(..), Lent::Borrowed(next)) => next.replace(next.get().wrapping_add(len)),
-        (WideSource::Section(key, section), Lent::InPlace(lender)) => {
+        (WideSource::Section(key, section, _), Lent::InPlace(lender)) => {
             let from = lender(*key);
             return match op_of(wide.code) {
                 // SAFETY: the section was checked by its owner, which does not write it before this rank has settled; the

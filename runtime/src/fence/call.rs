@@ -2,6 +2,7 @@
 
 use crate::assertions::Assertions;
 use crate::call::WindowKey;
+use crate::key::Key;
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::{Class, Error};
@@ -76,16 +77,14 @@ impl Call {
 
 /// A hash of superstep and windows: all of it is compared wherever ranks meet, in letters with the epoch's number mixed in
 /// ([`letter_word`]), in frames beside it.
-pub(crate) fn hash(call: &Call, windows: &[&WindowCore]) -> u64 {
-    let mut hash = call.hash ^ 0x9e37_79b9_7f4a_7c15;
-    for window in windows {
-        hash = (hash ^ u64::from(window.key.window)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        hash ^= hash >> 32;
-    }
-    hash
+pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
+    let key = world.key;
+    let windows = windows.iter().map(|window| u64::from(window.key.window));
+    let hash = windows.fold(key.word(call.hash), |hash, window| key.with(hash, window));
+    key.with(hash, world.calls.position())
 }
 
 /// What letters of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do.
-pub(super) fn letter_word(word: u64, hash: u64) -> u64 {
-    hash ^ (word >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+pub(super) fn letter_word(key: Key, word: u64, hash: u64) -> u64 {
+    key.with(hash, word >> 32)
 }

@@ -47,6 +47,14 @@ impl WindowCore {
         self.allow(!closed);
     }
 
+    /// The epoch is over for which NOSUCCEED was asserted, if it was.
+    pub(crate) fn open(&self) {
+        if self.closed.replace(false) {
+            // While calls are matched with a plan none goes the short way.
+            self.allow(self.world.matching_window(self.key).is_none());
+        }
+    }
+
     /// Forget what is pending.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {

@@ -1,8 +1,7 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use super::{Disagreement, FAILED, Fence, INLINE, Letters, header, kind, take_bytes};
+use super::{Disagreement, FAILED, Fence, Letters, header, kind, take_bytes};
 use crate::transport::Transport;
-use crate::wire;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Class, Error};
 
@@ -33,11 +32,8 @@ impl Fence<'_> {
                 }
             }
             for from in (0..self.world.size).filter(|&from| from != me) {
-                let (flags, frames) =
-                    self.endpoint.read(from)?.map_or((0, 0), |letter| (letter.flags, letter.address));
-                if frames != INLINE {
-                    wire::discard(self.world, self.endpoint, from, frames, self.call)?;
-                }
+                let flags = self.endpoint.read(from)?.map_or(0, |letter| letter.flags);
+                self.drop_frames(from)?;
                 if speaks(flags) {
                     let text = String::from_utf8_lossy(&take_bytes(
                         self.world,
@@ -51,7 +47,8 @@ impl Fence<'_> {
                 }
                 if !words && !self.endpoint.reaches(from) {
                     // What left early for these windows has come before the letter: look, and drop it.
-                    self.world.poll(self.endpoint, from)?;
+                    // A rank that has left by now sent all of it.
+                    let _ = self.world.poll(self.endpoint, from);
                     self.windows.iter().for_each(|window| self.world.drop_early(from, window, word));
                 }
             }
@@ -72,8 +69,11 @@ impl Fence<'_> {
                 format!("rank {rank} did not complete this epoch: {text}; nothing was applied"),
             );
         }
-        let (rank, _, text) =
+        let (rank, _, mut text) =
             others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
+        if text == own {
+            text.push_str(" after another number of calls in its superstep");
+        }
         self.call.error(
             self.world,
             Class::RmaSync,

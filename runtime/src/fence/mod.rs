@@ -19,8 +19,14 @@
 //! others, and who is touched still waits until that is over; what was collected stays as it is, since others may read it.
 //!
 //! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every letter: nothing is
-//! applied anywhere, the ranks explain themselves to each other, and the world goes on.
+//! applied anywhere, the ranks explain themselves to each other, and the world goes on. So is a rank that is in another
+//! [call](crate::calls) of the world than the others: those that are behind return an error, and those that are ahead
+//! exchange letters again ([`apart`]).
+//!
+//! A rank that cannot go on before all letters are in ends the world, and returns when nobody touches its memory: others
+//! may have all letters, and be reading it.
 
+mod apart;
 mod apply;
 mod call;
 mod collected;
@@ -33,9 +39,12 @@ pub(crate) use apply::{Apply, Items, Lent, Operands, apply};
 pub(crate) use call::{Call, hash};
 
 use crate::assertions::Assertions;
+use crate::calls;
 use crate::explain::Went;
+use crate::limits::count_more;
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Endpoint, Frame, Header, Lost, Transport};
+use crate::transport::{Cause, Endpoint, Frame, Header, Lost, Pause, Transport};
+use crate::unwind::AbortOnUnwind;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
@@ -55,6 +64,8 @@ const CHANGED: u32 = 4;
 const LENDS: u32 = 8;
 /// All that this rank reads of the one that this is for is listed in the outbox.
 const LISTED: u32 = 16;
+/// Above so many bits, a letter's flags have the number of the call that the rank is in.
+const CALL: u32 = 8;
 
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
@@ -91,7 +102,7 @@ pub(crate) fn wait<'w, R>(
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
-    let (mut pause, mut watch) = (crate::transport::Pause::new(), watch());
+    let (mut pause, mut watch) = (Pause::new(), watch());
     loop {
         endpoint.idle(&mut pause);
         let lasts = pause.lasts();
@@ -121,7 +132,10 @@ pub(crate) fn fence(
     if let Some((matched, entered)) = world.supersteps.matched(windows) {
         let call = world.supersteps.call(call);
         return match failed {
-            Some(error) => Err(error),
+            Some(error) => {
+                matched.abandon(&entered, &error);
+                Err(error.ending_world())
+            }
             None => matched.fence(world, windows, &entered, &call),
         };
     }
@@ -143,7 +157,7 @@ pub(crate) fn fence(
         Err(error) => (false, Some(error)),
     };
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let result = Fence { listed, ..Fence::new(world, windows, call, endpoint, 0) }.run(failed);
+    let result = Fence { listed, ..Fence::new(world, windows, call, endpoint) }.run(failed);
     world.supersteps.fenced(result.is_err());
     if let Ok(reads) = &result {
         let Reads { reads, read, first } = *reads;
@@ -151,9 +165,21 @@ pub(crate) fn fence(
     }
     match result {
         Ok(_) => windows.iter().for_each(|window| window.next_set(call.site)),
-        Err(_) => windows.iter().for_each(|window| window.discard()),
+        Err(_) => windows.iter().for_each(|window| {
+            window.discard();
+            window.open();
+        }),
     }
     result.map(drop)
+}
+
+/// Take part in the exchange of this call with an error, so that every rank learns of it. Gives the error.
+#[cold]
+pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
+    match fence(world, windows, call, Some(error)) {
+        Err(error) => error,
+        Ok(()) => call.error(world, Class::Intern, "internal error: a fence that failed returned success"),
+    }
 }
 
 /// Some of `windows` are of another world, whose ranks are others: nothing of them is looked at. This rank takes part so
@@ -169,7 +195,7 @@ fn refuse_foreign(
     let message =
         "a window of another world cannot be fenced here: fence the windows of each world by themselves";
     let error = failed.unwrap_or_else(|| call.error(world, Class::Win, message));
-    let result = Fence::new(world, &[], call, &mut world.endpoint.borrow_mut(), 0).run(Some(error));
+    let result = Fence::new(world, &[], call, &mut world.endpoint.borrow_mut()).run(Some(error));
     world.supersteps.fenced(true);
     windows.iter().for_each(|window| window.discard());
     result.map(drop)
@@ -203,8 +229,8 @@ struct Fence<'a> {
     windows: &'a [&'a WindowCore],
     call: &'a Call,
     endpoint: &'a mut Endpoint,
-    /// Frames that were posted to each rank for this call already.
-    frames: usize,
+    /// What each rank is given in a frame of its own before the letter, in a call that fences no window.
+    gives: Option<&'a dyn Fn(usize) -> Vec<u8>>,
     /// Whether all that this rank gets is listed for those it is got from.
     listed: bool,
     /// Whether this rank's gets read memory of others.
@@ -219,15 +245,34 @@ impl<'a> Fence<'a> {
         windows: &'a [&'a WindowCore],
         call: &'a Call,
         endpoint: &'a mut Endpoint,
-        frames: usize,
     ) -> Self {
-        Self { world, windows, call, endpoint, frames, listed: false, asks: false, lends: false }
+        Self { world, windows, call, endpoint, gives: None, listed: false, asks: false, lends: false }
     }
 }
 
-/// Come together for a call that fences no window; one frame was posted to each other rank for it.
-pub(crate) fn meet(world: &WorldCore, call: &Call) -> Result<()> {
-    Fence::new(world, &[], call, &mut world.endpoint.borrow_mut(), 1).run(None).map(drop)
+/// Come together for a call that fences no window: each other rank is given some bytes, in a frame that it finds there
+/// afterwards.
+pub(crate) fn meet(world: &WorldCore, call: &Call, give: &dyn Fn(usize) -> Vec<u8>) -> Result<()> {
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    Fence { gives: Some(give), ..Fence::new(world, &[], call, endpoint) }.run(None).map(drop)
+}
+
+/// The world has ended: return when `peer` touches none of this rank's windows any more.
+pub(crate) fn untouched_by(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    call: &Call,
+    peer: usize,
+) {
+    let mut pause = Pause::new();
+    let mut watch = Watch::new(world, call, windows, peer, Awaited::Leaving);
+    while endpoint.is_touching(peer) {
+        endpoint.idle(&mut pause);
+        if pause.lasts() {
+            watch.woke(endpoint);
+        }
+    }
 }
 
 /// The payload of the next frame from `from`, which must be of this kind.
@@ -268,17 +313,28 @@ pub(crate) fn bytes_of(
 impl Fence<'_> {
     /// Gives who read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
-        let hash = hash(self.call, self.windows);
-        let word = self.world.next_word(hash as u32);
-        let letters = letter_word(word, hash);
-        let flags = self.publish(word, letters, failed.is_some())?;
-        if without(Wait::Entry) {
-            self.stage(word)?;
-        }
-        let all = self.read_letters(letters, flags)?;
-        if all.disagreement != Disagreement::No {
-            return Err(self.explain(word, failed, &all));
-        }
+        let guard = AbortOnUnwind("a fence");
+        let result = self.exchange(failed);
+        guard.over();
+        result
+    }
+
+    fn exchange(&mut self, mut failed: Option<Error>) -> Result<Reads> {
+        let hash = hash(self.world, self.call, self.windows);
+        let (word, all) = loop {
+            let word = self.world.next_word(hash as u32);
+            let letters = letter_word(self.world.key, word, hash);
+            let flags = self.publish(word, letters, failed.is_some())?;
+            if without(Wait::Entry) {
+                self.stage(word)?;
+            }
+            let all = self.read_letters(letters, flags)?;
+            match all.disagreement {
+                Disagreement::No => break (word, all),
+                Disagreement::Calls => failed = self.apart(failed, &all)?,
+                _ => return Err(self.explain(word, failed, &all)),
+            }
+        };
         if self.windows.is_empty() {
             return Ok(Reads::default());
         }
@@ -321,18 +377,38 @@ impl Fence<'_> {
         if reads.first { self.borrow().map(Some) } else { Ok(None) }
     }
 
+    /// This rank can't go on, because of `lost`, before all letters are in: others may have them all, and touch its
+    /// memory. Then the world ends, and this returns when nobody does.
+    #[cold]
+    fn quit(&mut self, lost: &Lost) -> Error {
+        let (world, rank) = (self.world, self.world.rank);
+        if world.reaches_some && !self.windows.is_empty() {
+            self.endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+            for peer in (0..world.size).filter(|&peer| peer != rank) {
+                untouched_by(world, self.endpoint, self.windows, self.call, peer);
+            }
+        }
+        world.lost(lost, self.call)
+    }
+
     /// Send frames and letters. Gives this rank's flags.
     fn publish(&mut self, word: u64, letters: u64, failed: bool) -> Result<u32> {
-        let me = self.world.rank;
-        let mut flags = if failed { FAILED } else { 0 };
+        let (me, given) = (self.world.rank, usize::from(self.gives.is_some()));
+        let mut flags = self.world.calls.tag(CALL) | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
             if to == me {
                 continue;
             }
+            if let Some(give) = self.gives {
+                self.world
+                    .post_kept(self.endpoint, to, header(0, kind::SETUP, 0), give(to))
+                    .map_err(|lost| self.quit(&lost))?;
+            }
             if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
                 let mut frames = 0;
                 for window in self.windows {
-                    let sent = wire::send(self.world, self.endpoint, window, to, word, self.call)?;
+                    let sent = wire::send(self.world, self.endpoint, window, to, word, self.call)
+                        .map_err(|error| self.world.give_up(self.endpoint, error))?;
                     frames += u32::from(sent.frames);
                     if sent.changed {
                         flags |= CHANGED;
@@ -340,7 +416,7 @@ impl Fence<'_> {
                 }
                 let letter = self.endpoint.letter(to);
                 letter.count = frames;
-                letter.address = self.frames + frames as usize;
+                letter.address = given + frames as usize;
             }
         }
         for to in 0..self.world.size {
@@ -364,12 +440,12 @@ impl Fence<'_> {
             letter.flags = own;
             if failed || here {
                 letter.count = 0;
-                letter.address = self.frames;
+                letter.address = given;
                 if !failed {
                     for (i, window) in self.windows.iter().enumerate() {
                         // SAFETY: the set being filled is touched by its owner only.
                         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-                        letter.count += outbox.records.len() as u32;
+                        letter.count = count_more(letter.count, outbox.records.len());
                         // One window with one or two plain records: they ride in the letter.
                         if self.windows.len() == 1
                             && i == 0
@@ -385,7 +461,7 @@ impl Fence<'_> {
         }
         self.world.board.enter(self.world.rank, self.call.site, self.windows);
         self.endpoint.announce(word);
-        self.endpoint.publish(letters).map_err(|lost| self.world.lost(&lost, self.call))?;
+        self.endpoint.publish(letters).map_err(|lost| self.quit(&lost))?;
         Ok(flags)
     }
 
@@ -406,7 +482,13 @@ impl Fence<'_> {
 
     /// Wait for everybody's letter.
     fn read_letters(&mut self, word: u64, mine: u32) -> Result<Letters> {
-        let mut all = Letters { flags: mine, quiet: true, unlisted: false, disagreement: Disagreement::No };
+        let mut all = Letters {
+            flags: mine,
+            quiet: true,
+            unlisted: false,
+            ahead: None,
+            disagreement: Disagreement::No,
+        };
         if mine & FAILED != 0 {
             all.disagreement = Disagreement::Failed;
         }
@@ -414,19 +496,25 @@ impl Fence<'_> {
             let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Letters);
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
+                if letter.is_none() && !endpoint.reaches(from) {
+                    self.world.stage_waiting(endpoint, from)?;
+                }
                 Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })
-            .map_err(|lost| self.world.lost(&lost, self.call))?;
+            .map_err(|lost| self.quit(&lost))?;
             if from == self.world.rank {
                 continue; // one reads one's own letter too: the transport counts them
+            }
+            if (flags ^ mine) >> CALL != 0 && !without(Wait::Word) {
+                all.differs(calls::ahead(flags, mine), from);
             }
             all.flags |= flags;
             all.quiet &= count == 0;
             all.unlisted |= flags & (READS | LISTED) == READS;
             if seen != word && !without(Wait::Word) {
-                all.disagreement = Disagreement::Words;
-            } else if flags & FAILED != 0 && !matches!(all.disagreement, Disagreement::Words) {
-                all.disagreement = Disagreement::Failed;
+                all.disagreement = all.disagreement.max(Disagreement::Words);
+            } else if flags & FAILED != 0 {
+                all.disagreement = all.disagreement.max(Disagreement::Failed);
             }
         }
         Ok(all)
@@ -457,14 +545,32 @@ struct Letters {
     quiet: bool,
     /// Somebody reads this rank's memory and does not say which elements.
     unlisted: bool,
+    /// The rank that is furthest ahead of this one, and by how many calls.
+    ahead: Option<(i32, usize)>,
     disagreement: Disagreement,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+impl Letters {
+    /// `from` is in another call of the world, so many ahead of this rank.
+    #[cold]
+    fn differs(&mut self, ahead: i32, from: usize) {
+        self.disagreement = Disagreement::Calls;
+        if ahead > 0 {
+            self.ahead = self.ahead.max(Some((ahead, from)));
+        }
+    }
+}
+
+/// What is wrong with an exchange; the last that holds counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Disagreement {
     No,
+    /// Some rank has failed.
     Failed,
+    /// Some rank is in something else.
     Words,
+    /// Some rank is in another call of the world.
+    Calls,
 }
 
 /// A frame header of this protocol.

@@ -8,13 +8,13 @@
 //! of others, says that it has done with them, and waits for its readers: as all who wait have said so, nobody waits for
 //! one that waits.
 
-use super::{Fence, LENDS, Letters, READS, wait};
+use super::{Fence, LENDS, Letters, READS, untouched_by, wait};
 use crate::call::WindowKey;
 use crate::kernel;
 use crate::outbox::{Head, WIDE, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE};
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Cause, Loss, Lost, Pause, Transport};
+use crate::transport::{Cause, Loss, Lost, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
@@ -73,7 +73,7 @@ impl Fence<'_> {
                 // SAFETY: this rank's own set, filled before its letter.
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut lent = own.wide.iter().filter_map(|wide| match &wide.source {
-                    WideSource::Section(key, section) if own.sections > 0 => {
+                    WideSource::Section(key, section, _) if own.sections > 0 => {
                         Some((super::sources::find(self.windows, *key)?, section))
                     }
                     _ => None,
@@ -173,7 +173,7 @@ impl Fence<'_> {
                     continue;
                 }
                 for Wide { source, .. } in &outbox.wide {
-                    if let WideSource::Section(key, section) = source {
+                    if let WideSource::Section(key, section, _) = source {
                         act(*key, origin, section, size);
                     }
                 }
@@ -219,14 +219,7 @@ impl Fence<'_> {
                 if let Loss::Ended(what) = &gone.how {
                     // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
                     self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
-                    let mut pause = Pause::new();
-                    let mut watch = Watch::new(self.world, self.call, self.windows, other, Awaited::Leaving);
-                    while self.endpoint.is_touching(other) {
-                        self.endpoint.idle(&mut pause);
-                        if pause.lasts() {
-                            watch.woke(self.endpoint);
-                        }
-                    }
+                    untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 }
                 lost.get_or_insert(gone);
             }
@@ -253,7 +246,7 @@ impl Fence<'_> {
 mod tests {
     use super::*;
     use crate::fence::{Call, hash, letter_word, prepare};
-    use crate::run::ranks;
+    use crate::run::{TransportKind, ranks};
     use crate::stall::Stall;
     use std::panic::Location;
     use std::sync::mpsc::channel;
@@ -282,13 +275,14 @@ mod tests {
                 // A rank that says that it reads the other's memory, ends the world, and reads on.
                 u.get(0..1).from(0, 1)?;
                 let windows = [&**u.core()];
+                core.calls.begin();
                 windows[0].count();
                 let listed = prepare(core, &windows, &call)?;
                 let endpoint = &mut *core.endpoint.borrow_mut();
-                let hash = hash(&call, &windows);
+                let hash = hash(core, &call, &windows);
                 let word = core.next_word(hash as u32);
-                let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint, 0) };
-                fence.publish(word, letter_word(word, hash), false)?;
+                let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint) };
+                fence.publish(word, letter_word(core.key, word, hash), false)?;
                 while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
                     std::thread::yield_now();
                 }
@@ -306,5 +300,49 @@ mod tests {
         let stall = said[1].as_ref().expect("it was said");
         assert_eq!((stall.rank, stall.awaited, stall.came, stall.expected), (0, 1, 0, 1), "{stall}");
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
+    }
+    /// Rank 2 leaves without a letter for rank 0; rank 1 has all letters, for all that rank 0 can know, and reads its memory.
+    #[test]
+    fn a_rank_that_misses_a_letter_returns_when_nobody_reads_its_memory() {
+        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+            let (tell, told) = channel();
+            let (tell, told) = (Arc::new(Mutex::new(tell)), Mutex::new(told));
+            let say = move |stall: Option<&Stall>| drop(tell.lock().expect("no panic").send(stall.cloned()));
+            let over = say.clone();
+            let world = ranks(3).transport(transport.clone()).stall(Some(Duration::ZERO));
+            let said = Mutex::new(None);
+            // Two ranks fail, so the run does.
+            let _: Result<()> = world.on_stall(move |stall| say(Some(stall))).run(|world| {
+                let core = world.core();
+                let mut u = world.window::<u8>(2)?;
+                match world.rank() {
+                    0 => {
+                        let fenced = u.fence();
+                        over(None);
+                        let lost = fenced.as_ref().expect_err("a letter is missing").to_string();
+                        assert!(lost.contains("rank 2"), "{lost}");
+                        fenced
+                    }
+                    1 => {
+                        let endpoint = &mut *core.endpoint.borrow_mut();
+                        assert!(endpoint.touching(true));
+                        endpoint.publish(0).expect("the world goes on");
+                        let told = told.lock().expect("no panic");
+                        // That it waits for rank 1 to leave its memory alone; or that it has returned.
+                        let leaves = |stall: &Option<Stall>| {
+                            stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
+                        };
+                        *said.lock().expect("no panic") = told.iter().find(leaves).flatten();
+                        endpoint.touching(false);
+                        Ok(())
+                    }
+                    _ => Err(fencepost_planner::Error::new(Class::Other, "gone")),
+                }
+            });
+            let stall = said.into_inner().expect("no panic");
+            let stall = stall
+                .unwrap_or_else(|| panic!("{transport:?}: rank 0 returned while rank 1 read its memory"));
+            assert_eq!((stall.rank, stall.awaited), (0, 1), "{transport:?}: {stall}");
+        }
     }
 }

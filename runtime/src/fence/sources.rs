@@ -4,6 +4,7 @@
 use super::Call;
 use crate::call::WindowKey;
 use crate::kernel;
+use crate::limits::most_operations;
 use crate::outbox::{Outbox, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE, Pending};
 use crate::transport::{Endpoint, Transport};
@@ -13,7 +14,7 @@ use crate::world::WorldCore;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::units::Nanos;
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{Class, Error, Result};
 
 /// More gets than this an epoch are not listed one by one.
 const LISTED: usize = 64;
@@ -33,12 +34,19 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         for target in 0..world.size {
             // SAFETY: the set being filled is touched by its owner only.
             let outbox = unsafe { &mut *window.region.outbox(set, target) };
+            if outbox.records.len() > most_operations() {
+                return Err(too_many(window, call, outbox.records.len(), "puts and accumulates"));
+            }
             if outbox.sections > 0 {
                 let shared = target != world.rank && endpoint.shares(target);
                 let lend =
                     shared.then(|| *lend.get_or_insert_with(|| lending_pays(world, windows, endpoint)));
                 read_sections(outbox, windows, call, world, lend)?;
             }
+        }
+        let gets = window.pending.borrow().gets.len();
+        if gets > most_operations() {
+            return Err(too_many(window, call, gets, "gets"));
         }
         for get in &window.pending.borrow().wide {
             if let Landing::Section(key, _) = &get.landing {
@@ -61,6 +69,17 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         }
     }
     Ok(list(world, windows, endpoint))
+}
+
+/// More operations of one epoch than can be counted where they travel.
+#[cold]
+fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error {
+    let message = format!(
+        "this epoch has {count} {what} on window {}, to one rank at least: at most {} can be told, so fence more often",
+        window.key.window,
+        most_operations()
+    );
+    call.error(&window.world, Class::Size, message)
 }
 
 /// Make room in tickets for what they get, elements of `size` bytes; whether there is.
@@ -110,7 +129,7 @@ fn lending_pays(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint)
 
 /// What lending this operation's section saves, where `auto` may.
 fn gain(wide: &Wide, window: &WindowCore, machine: &Machine) -> Option<Nanos> {
-    let WideSource::Section(_, section) = &wide.source else { return None };
+    let WideSource::Section(_, section, _) = &wide.source else { return None };
     let saved = machine.saved_by_copying(section, &wide.remote, window.element.size);
     (wide.mode == Mode::Auto).then_some(saved)
 }
@@ -129,8 +148,8 @@ fn read_sections(
     let (mut lent, mut lent_bytes) = (0, 0usize);
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
-        let WideSource::Section(key, section) = wide.source.clone() else { continue };
-        let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, call.site)) };
+        let WideSource::Section(key, section, site) = wide.source.clone() else { continue };
+        let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, site)) };
         // What names elements again and again may be more than there is memory for where it has to be staged.
         let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
         let bytes = section.size().saturating_mul(size);

@@ -347,6 +347,18 @@ mod tests {
     }
 
     #[test]
+    fn who_could_not_begin_because_another_had_died_is_an_echo() {
+        let mut job = Job::of(2, Reach::Tcp);
+        job.said(0, Message::Joined("0".into()));
+        job.exited(1, Exit::Signal(9));
+        job.said(0, Message::Left(Ending::Echo));
+        job.exited(0, Exit::Code(1));
+        assert_eq!(job.course.code(), 137);
+        let own: Vec<bool> = job.course.failures().iter().map(|failure| failure.own).collect();
+        assert_eq!(own, [false, true]);
+    }
+
+    #[test]
     fn an_end_in_the_middle_of_a_world_is_a_failure_even_with_code_0() {
         let mut job = Job::running(2);
         job.exited(1, Exit::Code(0));

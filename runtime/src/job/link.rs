@@ -138,12 +138,19 @@ impl Connections {
 /// So long a rank waits for the starter's word when a connection ends: it knows better how a rank died.
 const OBITUARY: Duration = Duration::from_secs(2);
 
+/// No limit.
+const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// The least time after which a connection is given up: connections look at the clock ten times a second.
+const LEAST: Duration = Duration::from_millis(500);
+
 fn fabric(job: &Description, told: bool) -> std::io::Result<Fabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings {
         beat: heartbeat,
-        // The starter finds a silent rank first, and kills it; this is for when the starter itself is cut off.
-        limit: if silence.is_zero() { Duration::from_secs(u64::from(u32::MAX)) } else { 2 * silence },
+        // The starter goes by `silence` itself, and kills a silent rank: a rank waits for that word as for any other. Where
+        // only the way between ranks is cut, nobody says anything, and the ranks are told when that wait is over.
+        limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LEAST) },
         obituary: if told { OBITUARY } else { Duration::ZERO },
         sealed: job.sealed,
         ..Settings::default()

@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Signal, getpid, kill_process};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::Instant;
 
 /// This process's place in its job.
@@ -25,13 +25,24 @@ pub struct Member {
     link: Link,
     /// To the starter, if there is one.
     control: Option<Control>,
-    worlds: AtomicU32,
-    /// How many worlds this rank is in.
-    inside: AtomicU32,
+    /// How many worlds of the whole job this rank has taken.
+    worlds: Mutex<u32>,
+    /// Which thread is in a `run`.
+    running: Mutex<Running>,
     /// Why it left the last one, where that was with an error.
     failed: Mutex<Option<String>>,
     begun: Mutex<Begun>,
     news: Condvar,
+}
+
+/// The `run`s of this process that have begun and not ended. Worlds of processes are paired by the order in which each
+/// process enters them, which only one thread can keep.
+#[derive(Default)]
+struct Running {
+    /// The thread that is in one, and how many it is in, one in another.
+    thread: Option<(ThreadId, u32)>,
+    /// Another thread has called `run` since.
+    overlapped: bool,
 }
 
 /// The control channel.
@@ -45,8 +56,10 @@ struct Control {
 enum Begun {
     NotYet,
     Yes,
-    /// A rank ended before that, as this says.
+    /// This rank can't, as this says.
     Never(String),
+    /// A rank ended before that, as this says.
+    Bereft(String),
 }
 
 static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
@@ -65,7 +78,7 @@ unsafe extern "C" {
 /// one, its end is a death.
 extern "C" fn part() {
     if let Some(Ok(Some(member))) = MEMBER.get()
-        && member.inside.load(Ordering::Relaxed) == 0
+        && lock(&member.running).thread.is_none()
     {
         member.link.part(&member.job, lock(&member.failed).as_deref());
     }
@@ -89,6 +102,11 @@ pub fn member() -> Result<Option<&'static Member>> {
     });
     member.begin().map_err(|why| failed(&why))?;
     Ok(Some(member))
+}
+
+/// What this process is in its job, if it has joined one.
+pub(crate) fn joined() -> Option<&'static Member> {
+    MEMBER.get()?.as_ref().ok()?.as_ref()
 }
 
 /// The control channel that this process inherited, if it did. It is taken once.
@@ -146,8 +164,8 @@ fn join() -> Result<Option<Member>, String> {
         job,
         link,
         control: Some(Control { channel: Mutex::new(channel), socket }),
-        worlds: AtomicU32::new(0),
-        inside: AtomicU32::new(0),
+        worlds: Mutex::new(0),
+        running: Mutex::default(),
         failed: Mutex::default(),
         begun: Mutex::new(begun),
         news: Condvar::new(),
@@ -171,8 +189,8 @@ fn meet() -> Result<Option<Member>, String> {
         job,
         link,
         control: None,
-        worlds: AtomicU32::new(0),
-        inside: AtomicU32::new(0),
+        worlds: Mutex::new(0),
+        running: Mutex::default(),
         failed: Mutex::default(),
         begun: Mutex::new(Begun::Yes),
         news: Condvar::new(),
@@ -187,20 +205,58 @@ impl Member {
 
     /// This rank's end of the next world of the whole job.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
-        self.link.end(&self.job, self.worlds.fetch_add(1, Ordering::Relaxed))
+        // Locked until it is taken: they are taken in order.
+        let mut worlds = lock(&self.worlds);
+        let world = *worlds;
+        *worlds = world.wrapping_add(1);
+        self.link.end(&self.job, world)
     }
 
-    /// Tell the starter that this rank is in a world.
-    pub(crate) fn enter(&self) {
-        self.inside.fetch_add(1, Ordering::Relaxed);
+    /// This thread enters a world. Returns whether it may: not while another thread is in one, whose world is not to be
+    /// believed either from here on. The starter is told of the outermost world only.
+    pub(crate) fn enter(&self) -> bool {
+        let mut running = lock(&self.running);
+        let me = std::thread::current().id();
+        match &mut running.thread {
+            None => running.thread = Some((me, 1)),
+            Some((thread, count)) if *thread == me => {
+                *count += 1;
+                return true;
+            }
+            Some(_) => {
+                running.overlapped = true;
+                return false;
+            }
+        }
+        drop(running);
         self.say(&Message::Entered);
+        true
     }
 
-    /// Tell the starter that this rank has left a world; with an error, if there is one.
+    /// Whether another thread has called `run` since this one entered its outermost world.
+    pub(crate) fn overlapped(&self) -> bool {
+        lock(&self.running).overlapped
+    }
+
+    /// This thread leaves a world that it entered; with an error, if there is one.
     pub(crate) fn leave(&self, how: Ending, failed: Option<String>) {
         *lock(&self.failed) = failed;
-        self.inside.fetch_sub(1, Ordering::Relaxed);
+        let mut running = lock(&self.running);
+        if let Some((_, count)) = &mut running.thread
+            && *count > 1
+        {
+            *count -= 1;
+            return;
+        }
+        *running = Running::default();
+        drop(running);
         self.say(&Message::Left(how));
+    }
+
+    /// Tell the starter that this process is about to end, and only because another rank has failed: in a world, or before
+    /// it has entered one.
+    pub(crate) fn tell_echo(&self) {
+        self.say(&Message::Left(Ending::Echo));
     }
 
     fn say(&self, message: &Message) {
@@ -220,7 +276,11 @@ impl Member {
         let waits = |begun: &mut Begun| matches!(begun, Begun::NotYet);
         let begun = self.news.wait_while(lock(&self.begun), waits).unwrap_or_else(PoisonError::into_inner);
         match &*begun {
-            Begun::Never(how) => Err(format!("before the job had begun, {how}")),
+            Begun::Never(why) => Err(why.clone()),
+            Begun::Bereft(how) => {
+                self.tell_echo();
+                Err(format!("before the job had begun, {how}"))
+            }
             Begun::NotYet | Begun::Yes => Ok(()),
         }
     }
@@ -273,7 +333,7 @@ impl Member {
             }
             Message::Died { rank, how } if rank < self.job.size => {
                 self.link.strike(rank, &how);
-                self.set_begun(Begun::Never(how));
+                self.set_begun(Begun::Bereft(how));
             }
             Message::Stop => end(Signal::TERM),
             _ => {}

@@ -44,6 +44,7 @@ pub use channel::{Broken, Channel};
 pub use description::{Description, HostRanks, Limits, Reach};
 pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
+pub(crate) use member::joined;
 pub use member::{Member, member};
 pub use settings::{Settings, duration};
 pub use start::{Host, RANKS_MAX, Start};

@@ -1,4 +1,4 @@
-//! [`Relay`]: what ranks write, handed on, each line with its rank before it where that was asked for.
+//! [`Relay`]: what ranks write, handed on in whole lines, each with its rank before it where that was asked for.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
@@ -82,28 +82,31 @@ impl Relay {
         self.write(error, &ready);
     }
 
-    /// A rank writes no more: the line that it has not ended is ended.
+    /// A rank writes no more: the line that it has not ended is handed on; with a tag, it is ended.
     pub(super) fn ended(&mut self, rank: u32) {
         for error in [false, true] {
             if let Some(rest) = self.begun.remove(&(rank, error)).filter(|rest| !rest.is_empty()) {
-                self.write(error, &tagged(rank, &rest));
+                let rest = if self.tag { tagged(rank, &rest) } else { rest };
+                self.write(error, &rest);
             }
         }
     }
 
     /// What can be handed on now.
     fn ready(&mut self, rank: u32, error: bool, bytes: &[u8]) -> Vec<u8> {
-        if !self.tag {
-            return bytes.to_vec();
-        }
         let begun = self.begun.entry((rank, error)).or_default();
         begun.extend(bytes);
-        let end = match begun.iter().rposition(|&byte| byte == b'\n') {
+        // A line that is written over again and again is shown each time, where it is not tagged.
+        let ends = |byte: &u8| *byte == b'\n' || *byte == b'\r' && !self.tag;
+        let end = match begun.iter().rposition(ends) {
             Some(last) => last + 1,
             None if begun.len() >= LINE_MAX => begun.len(),
             None => 0,
         };
         let lines: Vec<u8> = begun.drain(..end).collect();
+        if !self.tag {
+            return lines;
+        }
         lines.split_inclusive(|&byte| byte == b'\n').flat_map(|line| tagged(rank, line)).collect()
     }
 
@@ -155,7 +158,7 @@ fn tagged(rank: u32, line: &[u8]) -> Vec<u8> {
 /// A line to standard error of one who has no ranks to watch meanwhile.
 pub(super) fn say(line: &str) {
     // Nobody may be there to read it.
-    let _: io::Result<()> = writeln!(io::stderr(), "fencepost: {line}");
+    let _: io::Result<()> = io::stderr().write_all(format!("fencepost: {line}\n").as_bytes());
 }
 
 #[cfg(test)]
@@ -201,9 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn without_tags_bytes_go_on_as_they_come() {
+    fn without_tags_lines_go_on_whole_and_no_byte_is_changed() {
         let mut relay = Relay::new(false);
-        assert_eq!(relay.ready(0, false, b"one\ntw"), b"one\ntw");
-        assert_eq!(relay.ready(1, false, b"\xff"), b"\xff");
+        assert_eq!(relay.ready(0, false, b"one\ntw"), b"one\n");
+        assert_eq!(relay.ready(1, false, b"\xff\n"), b"\xff\n");
+        assert_eq!(relay.ready(0, false, b"o\n50 %\r"), b"two\n50 %\r");
+        assert_eq!(relay.ready(0, false, b"no end"), b"");
+        relay.ended(0);
+        assert_eq!(relay.ours[0].waiting, b"no end");
+        assert_eq!(relay.ready(2, false, &[b'y'; LINE_MAX]).len(), LINE_MAX, "no line is kept for ever");
     }
 }

@@ -9,6 +9,7 @@ use super::group::until;
 use super::settings::Settings;
 use crate::security::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, chance};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -37,7 +38,8 @@ impl Meeting {
     /// # Errors
     /// What a launcher has told is not enough to join, or can't be.
     pub(super) fn from_environment() -> Result<Option<Self>, String> {
-        let get = |name: &str| std::env::var(name).ok();
+        // What is no text is shown as far as it is, and then refused by what it is compared with.
+        let get = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let Some(Told { launcher, rank, size }) = told(get)? else { return Ok(None) };
         let needs = |variable: &str, what: &str| {
             get(variable).ok_or_else(|| {
@@ -242,9 +244,14 @@ fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
 /// The secret in a file that is its owner's alone.
 fn secret(path: &str) -> Result<Secret, String> {
     let text = |error: io::Error| error.to_string();
-    let file = File::open(path).map_err(text)?;
+    // Opening a named pipe would wait for a writer; nothing is read before it is known to be a regular file.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(open(path, flags, Mode::empty()).map_err(|error| text(error.into()))?);
     let about = file.metadata().map_err(text)?;
-    if !about.is_file() || about.mode() & 0o077 != 0 {
+    if !about.is_file() {
+        return Err("it must be a regular file, and not a pipe, a device, a socket or a folder".into());
+    }
+    if about.mode() & 0o077 != 0 {
         return Err("it must be a file that nobody else may read (chmod 600)".into());
     }
     let mut bytes = Vec::new();

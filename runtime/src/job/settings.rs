@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Times of a job that a user may set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: when a silent rank is taken for dead.
+    /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: when a silent rank is taken for dead, and a connection given up.
     pub limits: Limits,
     /// `FENCEPOST_SEAL`: whether every record between ranks carries a tag.
     pub sealed: bool,
@@ -34,7 +34,8 @@ impl Settings {
         let heartbeat = time("FENCEPOST_HEARTBEAT")?.unwrap_or(Duration::from_millis(500));
         let silence = time("FENCEPOST_SILENCE")?.unwrap_or(Duration::from_secs(10));
         if heartbeat.is_zero() {
-            return Err("FENCEPOST_HEARTBEAT is `0`: give a time above none".into());
+            let text = get("FENCEPOST_HEARTBEAT").unwrap_or_default();
+            return Err(format!("FENCEPOST_HEARTBEAT is `{text}`: give a time above none, such as 500ms"));
         }
         if !silence.is_zero() && silence < heartbeat * 2 {
             return Err(format!(
@@ -55,42 +56,18 @@ impl Settings {
     }
 }
 
-/// More than anybody waits, and little enough to be added to any moment.
-const LONGEST: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
-
-/// A time: a number of seconds, or with `ms`, `s`, `m` or `h` behind it.
+/// A time, as every setting takes it: a decimal number and its unit, `ms`, `s`, `m` or `h`, or seconds without one; `off` is
+/// 0, which is never where something is limited.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a time: what is allowed.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
-    let seconds = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => f64::NAN,
-    };
-    let time = number.trim().parse::<f64>().map_or(f64::NAN, |number| number * seconds);
-    let time = Duration::try_from_secs_f64(time).ok().filter(|time| *time <= LONGEST);
-    time.ok_or_else(|| "give a time such as 250ms, 30s, 1.5m or 2h, of 30 years at most".into())
+    crate::environment::duration(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_units_and_seconds_need_none() {
-        for (text, millis) in
-            [("250ms", 250), ("2", 2000), ("1.5s", 1500), ("3m", 180_000), ("1h", 3_600_000)]
-        {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-        for text in ["", "s", "-1", "1d", "nan", "inf", "10000000000000000000", "1e30", "31000000m", "1 2"] {
-            assert!(duration(text).is_err(), "{text:?}");
-        }
-    }
 
     #[test]
     fn what_the_environment_says_is_believed_or_refused_by_name() {

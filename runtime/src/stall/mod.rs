@@ -4,11 +4,13 @@
 //! the rank wakes, which is once a second at least; after the time that was set it says who waits for whom, and again at
 //! intervals that double. Whether ranks wait for one another in a ring is in [`Waits`], with the argument.
 
+mod elsewhere;
 #[cfg(test)]
 mod rings;
 mod settings;
 mod watch;
 
+pub(crate) use elsewhere::elsewhere;
 pub(crate) use settings::Settings;
 pub(crate) use watch::{Awaited, Watch};
 

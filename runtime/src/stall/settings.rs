@@ -47,7 +47,9 @@ impl Settings {
     pub(crate) fn from_environment() -> Result<Self> {
         let mut settings = Self::default();
         if let Some(text) = environment::text("FENCEPOST_STALL")? {
-            settings.after = time(&text).map_err(|message| Error::new(Class::Arg, message))?;
+            let refused = |why| Error::new(Class::Arg, format!("FENCEPOST_STALL is `{text}`: {why}"));
+            let after = environment::duration(&text).map_err(refused)?;
+            settings.after = Some(after).filter(|after| !after.is_zero());
         }
         settings.ends =
             environment::one_of("FENCEPOST_DEADLOCK", &[("report", false), ("end", true)], false)?;
@@ -73,36 +75,9 @@ impl Settings {
 /// How often a rank that waits wakes, at least.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What `FENCEPOST_STALL` says: seconds, or a number with a unit; nothing for `off` and for 0.
-fn time(text: &str) -> std::result::Result<Option<Duration>, String> {
-    if text == "off" {
-        return Ok(None);
-    }
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.parse().ok().and_then(|number: f64| Duration::try_from_secs_f64(number * unit).ok());
-    match seconds {
-        Some(time) => Ok(Some(time).filter(|time| !time.is_zero())),
-        None => Err(format!("FENCEPOST_STALL is `{text}`: give seconds, such as 10, 2.5 or 500ms, or `off`")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_is_seconds_or_off() {
-        for (text, millis) in [("10", 10_000), ("2.5", 2500), ("500ms", 500), ("3s", 3000)] {
-            assert_eq!(time(text), Ok(Some(Duration::from_millis(millis))), "{text}");
-        }
-        assert_eq!((time("off"), time("0")), (Ok(None), Ok(None)));
-        for text in ["", "-1", "soon", "10m", "1e400"] {
-            assert!(time(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn intervals_double_from_a_second_on() {

@@ -4,9 +4,11 @@ use super::{Stall, Stalls};
 use crate::fence::Call;
 use crate::transport::waiting::Waiting;
 use crate::transport::{Cause, Endpoint, Loss, Lost, Transport};
+use crate::unwind::contained;
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::Class;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// What is awaited: what of, and how many.
@@ -30,6 +32,8 @@ pub(crate) struct Watch<'a> {
     peer: usize,
     awaited: Awaited<'a>,
     lasting: Option<Lasting>,
+    /// Whether the function that is told of it has panicked.
+    silenced: Cell<bool>,
 }
 
 /// A wait that has lasted until it may sleep.
@@ -54,7 +58,7 @@ impl<'a> Watch<'a> {
         peer: usize,
         awaited: Awaited<'a>,
     ) -> Self {
-        Self { world, call, windows, peer, awaited, lasting: None }
+        Self { world, call, windows, peer, awaited, lasting: None, silenced: Cell::new(false) }
     }
 
     /// The rank may have slept, and is about to look.
@@ -177,7 +181,11 @@ impl<'a> Watch<'a> {
             peer: self.place(endpoint, waits.waiting(peer)),
             deadlock: lasting.ring.as_deref().map(words),
         };
-        (lasting.stalls.settings.told)(&stall);
+        let told = &lasting.stalls.settings.told;
+        // One that panics is not called again for this wait.
+        if !self.silenced.get() && !contained(|| told(&stall)) {
+            self.silenced.set(true);
+        }
     }
 
     /// Where the awaited rank is, as far as is known.

@@ -135,7 +135,7 @@ fn differs_from(
             }
             let wide = &outbox.wide[head.at()];
             let section = match &wide.source {
-                WideSource::Section(key, section) => Some((*key, section)),
+                WideSource::Section(key, section, _) => Some((*key, section)),
                 WideSource::Bytes(_) => None,
             };
             (wide.code, wide.remote.clone(), section)

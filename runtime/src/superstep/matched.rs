@@ -132,7 +132,7 @@ impl Matched {
     }
 
     /// The body has not come to its last fence, because of `error`: the world ends, unless it has.
-    pub(super) fn abandon(&self, entered: &Held, error: &Error) {
+    pub(crate) fn abandon(&self, entered: &Held, error: &Error) {
         self.leave(entered);
         if let Some((ready, _)) = self.epochs.get(self.next.get()) {
             ready.abandon(error);
@@ -141,7 +141,7 @@ impl Matched {
 }
 
 /// `windows` without their places.
-fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
+pub(super) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
     let mut held = windows.iter().flatten();
     let Some(first) = held.next() else {
         return Err(Error::new(Class::Intern, "a superstep without windows"));

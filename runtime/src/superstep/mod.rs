@@ -42,6 +42,8 @@ pub struct Superstep {
     pub column: u32,
     /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
     pub fences: bool,
+    /// Whether its body begins with a fence that orders nothing, and is left out: NOSUCCEED of the fence before ends there.
+    pub opens: bool,
     /// The mode that operations without one of their own prefer in it.
     pub mode: Option<Mode>,
     /// Why it cannot be compiled ahead, with the line; `None` where it can.
@@ -65,8 +67,6 @@ pub(crate) struct Supersteps {
     compared: RefCell<Vec<*const Superstep>>,
     /// The plan of the next superstep that is entered, where it is prepared.
     pub(crate) bound: RefCell<Option<Rc<Matched>>>,
-    /// Whether the last fence failed: every rank knows then.
-    failed: Cell<bool>,
     /// Whether each execution is compared, not only the first.
     check: Cell<bool>,
 }
@@ -80,6 +80,8 @@ struct Running {
     matched: Option<Rc<Matched>>,
     /// Which epoch of the claim comes next.
     next: usize,
+    /// Whether the last exchange failed that was made in it: every rank knows then.
+    failed: bool,
 }
 
 impl Supersteps {
@@ -124,9 +126,16 @@ impl Supersteps {
         self.running.borrow().last().is_some_and(|running| running.claim.is_some())
     }
 
-    /// Keep whether a fence failed.
+    /// Keep whether an exchange failed, for the superstep that it was made in.
     pub(crate) fn fenced(&self, failed: bool) {
-        self.failed.set(failed);
+        if let Some(running) = self.running.borrow_mut().last_mut() {
+            running.failed = failed;
+        }
+    }
+
+    /// Whether the last exchange in the superstep around this failed.
+    fn failed(&self) -> bool {
+        self.running.borrow().last().is_some_and(|running| running.failed)
     }
 }
 
@@ -148,7 +157,11 @@ pub fn enter<'w>(
             return Err(Error::new(Class::Intern, "a superstep without windows"));
         };
         let world = first.world.clone();
+        world.calls.enter();
         let scope = begin(superstep, windows, held, &world, call, claim);
+        if scope.is_err() {
+            world.calls.leave();
+        }
         handler::of(&world, windows).tell(scope)
     })
 }
@@ -164,9 +177,8 @@ fn begin(
     let bound = world.supersteps.bound.take();
     if windows.iter().any(|window| window.key.world != world.id) {
         let message = "the windows of a superstep are of one world: these are of several";
-        let error = call.error(world, Class::Win, message);
-        let failed = fence::fence(world, windows, &call, Some(error));
-        return failed.and(Err(call.error(world, Class::Intern, "a fence that failed ended well")));
+        world.calls.begin();
+        return Err(fence::fail(world, windows, &call, call.error(world, Class::Win, message)));
     }
     if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
         let message = format!(
@@ -175,27 +187,41 @@ fn begin(
         );
         let error = call.error(world, Class::RmaSync, message);
         windows.iter().for_each(|window| window.discard());
-        let failed = match bound {
-            Some(matched) => {
-                matched.abandon(&held, &error);
-                Err(error)
-            }
-            None => fence::fence(world, windows, &call, Some(error)),
-        };
-        return failed.and(Err(call.error(world, Class::Intern, "a fence that failed ended well")));
+        if let Some(matched) = bound {
+            matched.abandon(&held, &error);
+            return Err(error.ending_world());
+        }
+        world.calls.begin();
+        return Err(fence::fail(world, windows, &call, error));
     }
     windows.iter().filter(|window| window.apart).for_each(|window| window.begins(call.site));
+    if superstep.opens {
+        windows.iter().for_each(|window| window.open());
+    }
     let claim = match &bound {
         Some(matched) => {
-            matched.begin(windows, &call)?;
+            if let Err(error) = matched.begin(windows, &call) {
+                if error.class() == Class::Assert {
+                    return Err(error); // all ranks have asserted it
+                }
+                matched.abandon(&held, &error);
+                return Err(error.ending_world());
+            }
             None
         }
         None => world.supersteps.claim(superstep, claim, windows, world),
     };
     let modes = superstep.mode.map(|mode| prefer(&held, [mode; 6]));
     let matched = bound.clone();
-    let depth =
-        world.supersteps.begin(Running { call, superstep, windows: held.clone(), claim, matched, next: 0 });
+    let depth = world.supersteps.begin(Running {
+        call,
+        superstep,
+        windows: held.clone(),
+        claim,
+        matched,
+        next: 0,
+        failed: false,
+    });
     Ok(Scope {
         superstep,
         call,
@@ -211,7 +237,6 @@ fn begin(
 
 impl Supersteps {
     fn begin(&self, running: Running) -> usize {
-        self.failed.set(false);
         let mut all = self.running.borrow_mut();
         all.push(running);
         all.len() - 1
@@ -255,15 +280,17 @@ impl Scope {
     where
         E: From<Error> + Display,
     {
-        self.left = true;
+        // Where this unwinds, so has the body.
         let failed =
             result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
+        self.left = true;
         let ended = windows.with(|windows| {
             let own = failed.is_some();
             let ended = self.end(windows, failed);
+            // Before the handler sees the error: it may panic.
+            self.out();
             if own { ended } else { handler::of(&self.world, windows).tell(ended) }
         });
-        self.out();
         // A body's own error is returned as it is: what the fence says of it is for the others.
         let value = result?;
         ended?;
@@ -280,10 +307,11 @@ impl Scope {
         }
         if failed.is_some() {
             windows.iter().for_each(|window| window.discard());
-            if self.ended.get() || self.world.supersteps.failed.get() {
+            if self.ended.get() || self.world.supersteps.failed() {
                 return Ok(());
             }
         }
+        self.world.calls.begin();
         fence::fence(&self.world, windows, &self.call, failed)
     }
 }
@@ -301,6 +329,7 @@ impl Scope {
     /// What held for the superstep only does no more.
     fn out(&self) {
         self.world.supersteps.end(self.depth);
+        self.world.calls.leave();
         if let Some(modes) = self.modes {
             prefer(&self.windows, modes);
         }
@@ -324,24 +353,13 @@ impl Drop for Scope {
         if self.left {
             return;
         }
-        self.out();
-        let none: &[&WindowCore] = &[];
-        let mut windows: [&WindowCore; 6] = match self.windows.first() {
-            Some(Some(first)) => [&**first; 6],
-            _ => return,
-        };
-        let mut count = 0;
-        for (window, held) in windows.iter_mut().zip(self.windows.iter().flatten()) {
-            *window = held;
-            count += 1;
-        }
-        let windows = windows.get(..count).unwrap_or(none);
         let error = self.call.error(&self.world, Class::Other, "the superstep's body panicked");
         match &self.bound {
             Some(matched) => matched.abandon(&self.windows, &error),
             // The error is for the others: this rank is unwinding already.
-            None => drop(self.end(windows, Some(error))),
+            None => drop(matched::with(&self.windows, |windows| self.end(windows, Some(error)))),
         }
+        self.out();
     }
 }
 

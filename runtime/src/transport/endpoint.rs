@@ -9,8 +9,8 @@ use super::ShmEnd;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 use super::TcpEnd;
 use super::{
-    Bytes, Cause, Done, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Number, Pause, SimEnd,
-    Transport,
+    Bytes, Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Number, Pause, SimEnd,
+    Transport, Until,
 };
 
 /// One rank's end of a world of any transport. A call costs a branch that is always the same.
@@ -83,8 +83,8 @@ impl Transport for Endpoint {
         each!(self, end => end.memory())
     }
 
-    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
-        each!(self, end => end.keep(memory, done))
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        each!(self, end => end.keep(memory, until))
     }
 
     #[inline]

@@ -35,6 +35,20 @@ enum Held {
 /// Whether nobody can read some memory any more.
 pub type Done = Box<dyn Fn() -> bool + Send>;
 
+/// When nobody can read some memory any more.
+pub enum Until {
+    /// Once this returns true.
+    Done(Done),
+    /// Once [`released(to)`](super::Transport::released) counts the frame of this number, from 0: the last one posted to
+    /// that rank whose payload lies there.
+    Released {
+        /// The rank that reads the payload.
+        to: usize,
+        /// The number of the frame among all posted to it.
+        frame: u64,
+    },
+}
+
 /// Memory is aligned to a cache line.
 const ALIGN: usize = 64;
 

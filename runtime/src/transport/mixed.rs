@@ -20,8 +20,8 @@ use std::sync::Arc;
 use super::tcp::{Settings, listen};
 use super::waiting::{Table, Waits};
 use super::{
-    Bytes, Cause, Done, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number,
-    Pause, Segment, ShmEnd, TcpEnd, Transport,
+    Bytes, Cause, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number, Pause,
+    Segment, ShmEnd, TcpEnd, Transport, Until,
 };
 use crate::security::{Secret, chance};
 
@@ -208,8 +208,15 @@ impl Transport for MixedEnd {
         self.near.memory()
     }
 
-    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
-        self.near.keep(memory, done);
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        let until = match until {
+            Until::Done(done) => Until::Done(done),
+            Until::Released { to, frame } => match self.seats.near[to] {
+                Some(to) => Until::Released { to, frame },
+                None => return, // what is posted to a rank of another host is copied
+            },
+        };
+        self.near.keep(memory, until);
     }
 
     #[inline]

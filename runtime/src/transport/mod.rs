@@ -57,7 +57,7 @@ pub use bell::{Pause, more_ranks_than_cores};
 pub use endpoint::Endpoint;
 pub use fault::{Fault, Mishap};
 pub use local::{LocalEnd, local};
-pub use memory::{Bytes, Done, Memory};
+pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub use mixed::{MixedEnd, mixed};
@@ -243,10 +243,10 @@ pub trait Transport {
         Memory::heap()
     }
 
-    /// I need this memory no more, but ranks of this world may still read it until `done`: give it back then, or when
-    /// the world is over. It was allocated from [`memory`](Self::memory).
-    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
-        drop((memory, done)); // who does not reach it has it copied
+    /// I need this memory no more, but ranks of this world may still read it `until` then: give it back at a later call,
+    /// or when the world is over. It was allocated from [`memory`](Self::memory).
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        drop((memory, until)); // who does not reach it has it copied
     }
 
     /// The draft of my letter to `to` for the next exchange. It holds what was last written there: write every field.

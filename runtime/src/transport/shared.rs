@@ -4,6 +4,8 @@
 
 use std::io;
 
+use crate::sync::Arc;
+
 use super::bell::{Bells, Pause};
 use super::letters::{Desk, Matrix};
 use super::meter::Meter;
@@ -12,7 +14,7 @@ use super::ring::{Queues, Receiver, Sender, queues};
 use super::roll::{Dead, Roll};
 use super::waiting::Waits;
 use super::{
-    Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport,
+    Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport, Until,
 };
 
 /// What the memory of a world stands on.
@@ -42,7 +44,7 @@ pub trait Ground {
     /// See [`Transport::memory`].
     fn memory(&self) -> Memory;
 
-    /// See [`Transport::keep`].
+    /// Keep memory until `done`; see [`Transport::keep`].
     fn keep(&mut self, memory: Vec<Bytes>, done: Done);
 
     /// The end is dropped: keep this, and all that was kept so far, until nobody of this world may read it any more.
@@ -91,6 +93,8 @@ pub struct SharedEnd<G: Ground> {
     bells: Bells,
     roll: Roll,
     meter: Meter,
+    /// Payloads of frames that some rank may not have released, which nobody else here needs any more: the rank, its last frame.
+    lent: Vec<(usize, u64, Vec<Bytes>)>,
     ground: G,
 }
 
@@ -107,6 +111,7 @@ impl<G: Ground> SharedEnd<G> {
             bells,
             roll: common.roll.clone(),
             meter: Meter::default(),
+            lent: Vec::new(),
             ground,
         }
     }
@@ -205,8 +210,14 @@ impl<G: Ground> Transport for SharedEnd<G> {
         self.ground.memory()
     }
 
-    fn keep(&mut self, memory: Vec<Bytes>, done: Done) {
-        self.ground.keep(memory, done);
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        let mut lent = std::mem::take(&mut self.lent);
+        match until {
+            Until::Done(done) => self.ground.keep(memory, done),
+            Until::Released { to, frame } => lent.push((to, frame, memory)),
+        }
+        lent.retain(|(to, frame, _)| self.released(*to) <= *frame);
+        self.lent = lent;
     }
 
     #[inline]
@@ -353,7 +364,8 @@ impl<G: Ground> Transport for SharedEnd<G> {
 impl<G: Ground> Drop for SharedEnd<G> {
     fn drop(&mut self) {
         self.leave(super::dropped());
-        let kept = self.senders.drain(..).flat_map(Sender::into_kept).collect();
+        let lent = self.lent.drain(..).map(|(.., memory)| Arc::new(memory) as Kept);
+        let kept = self.senders.drain(..).flat_map(Sender::into_kept).chain(lent).collect();
         self.roll.detach(self.rank);
         self.ground.leave_behind(&self.roll, kept);
     }

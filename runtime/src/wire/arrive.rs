@@ -1,7 +1,8 @@
 //! Frames that come: checked before they are believed, kept until they are applied.
 
 use super::describe::{Description, FAR, Parts, parts, read_description};
-use super::{Arrived, Described, SLOTS, Wire, emptied};
+use super::{Arrived, Described, SLOTS, Wire};
+use crate::early;
 use crate::fence::{Call, Items, Lent, Operands, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
 use crate::stall::{Awaited, Watch};
@@ -91,22 +92,28 @@ pub(super) fn take_early(
     fence: &[u8],
 ) -> Option<()> {
     let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
-    let epoch = fence.get(16..20)?;
+    let epoch = u32::from_le_bytes(fence.get(16..20)?.try_into().ok()?);
     let staged = world.staged.borrow_mut().take(from, window.key.window, word);
-    let mut arrived = Vec::new();
-    for payload in staged.into_iter().filter(|payload| payload.get(16..20) == Some(epoch)) {
-        let Parts { records, description, values, .. } = parts(&payload)?;
-        let mut own = Description::default();
-        read_description(&mut own, description)?;
-        check(window, &own, records, values.len())?;
-        if !own.gets.is_empty() {
+    let Wire { arrived, early, .. } = &mut *window.wire.borrow_mut();
+    let mut count = 0;
+    for payload in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
+        let Parts { records, description, values, .. } = parts(payload)?;
+        read_description(early, description)?;
+        check(window, early, records, values.len())?;
+        if !early.gets.is_empty() {
             return None;
         }
-        arrived.push(Arrived { described: Described::Own(own), values: values.to_vec(), records });
+        count += 1;
     }
-    let all = arrived.len() == left as usize;
-    window.wire.borrow_mut().arrived[from].splice(0..0, arrived);
-    all.then_some(())
+    let described = || Described::Early(epoch);
+    let staged = staged.into_iter().map(|values| Arrived { described: described(), values, records: 0 });
+    arrived[from].splice(0..0, staged);
+    (count == left as usize).then_some(())
+}
+
+/// The payloads of the frames that left early in this epoch of their sender's.
+fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = &[u8]> {
+    early::frames(frames).filter(move |payload| payload.get(16..20) == Some(&epoch.to_le_bytes()[..]))
 }
 
 /// How many times all of a window one rank may have of it in one epoch.
@@ -150,25 +157,34 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
 /// Apply what came from `origin`.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
     let wire = &mut *window.wire.borrow_mut();
-    let Wire { got, arrived, spare, .. } = wire;
+    let Wire { got, arrived, spare, early, .. } = wire;
+    let split = |description: &Description, records: usize, values: &[u8]| {
+        let (values, bytes) = values.split_at(records * 8);
+        let operands = Operands { wide: &description.wide, bytes, lent: Lent::Nothing };
+        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+        unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &operands) };
+    };
     for arrived in arrived[origin].drain(..) {
-        let description = match &arrived.described {
-            Described::Slot(slot) => &got[origin].slots[*slot].1,
-            Described::Own(own) => own,
+        match &arrived.described {
+            Described::Slot(slot) => split(&got[origin].slots[*slot].1, arrived.records, &arrived.values),
+            Described::Early(epoch) => {
+                for payload in of_epoch(&arrived.values, *epoch) {
+                    let Some(Parts { records, description, values, .. }) = parts(payload) else { continue };
+                    // The same bytes were read and checked on arrival.
+                    if read_description(early, description).is_some() {
+                        split(early, records, values);
+                    }
+                }
+            }
             Described::InPlace(first) => {
                 // SAFETY: as `take_log` says: so many records, which nobody writes before this rank's next letters.
                 let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
                 let records = Items::Records(records);
                 // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.
                 unsafe { (window.apply)(base, len, records, &Operands::none()) };
-                continue;
             }
-        };
-        let (values, bytes) = arrived.values.split_at(arrived.records * 8);
-        let operands = Operands { wide: &description.wide, bytes, lent: Lent::Nothing };
-        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
-        unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &operands) };
-        spare.push(emptied(arrived.values));
+        }
+        arrived.give_back(spare);
     }
 }
 

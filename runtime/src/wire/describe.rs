@@ -1,5 +1,6 @@
 //! A frame's bytes: the description of its operations, and their elements.
 
+use crate::limits::most_operations;
 use crate::outbox::{Outbox, Wide, WideSource};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
@@ -27,12 +28,17 @@ pub(super) struct Description {
 }
 
 /// Begin a frame: room for its head, and the description of what is in the outbox; that of `gets` gets is to follow.
+///
+/// # Errors
+/// `SIZE` for more operations than a frame can count. A fence refuses those before it sends anything.
 pub(super) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Result<()> {
     frame.clear();
     frame.extend_from_slice(&[0; HEAD]);
-    frame.extend_from_slice(&(outbox.records.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&(outbox.wide.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&(gets as u32).to_le_bytes());
+    for count in [outbox.records.len(), outbox.wide.len(), gets] {
+        let counted = u32::try_from(count).ok().filter(|_| count <= most_operations());
+        let too_many = || Error::new(Class::Size, format!("a frame counts no {count} operations"));
+        frame.extend_from_slice(&counted.ok_or_else(too_many)?.to_le_bytes());
+    }
     frame.extend_from_slice(&[0; 4]);
     words(frame, outbox.records.iter().map(|record| record.head));
     for wide in &outbox.wide {

@@ -33,8 +33,10 @@ pub(crate) struct Wire {
     sent: Vec<Memory<Sendings>>,
     got: Vec<Memory<Description>>,
     arrived: Vec<Vec<Arrived>>,
-    /// Room for values, to be filled again.
+    /// Room for the values of frames that fences post, to be filled again: as many as ranks sent one in one epoch.
     spare: Vec<Vec<u8>>,
+    /// Descriptions of what left early are read into this, one after another.
+    early: Description,
     /// What has left early for each rank.
     pub(crate) left: Vec<Left>,
     /// Epochs so far, given up ones too: what left early in one is never taken for another's.
@@ -87,10 +89,19 @@ struct Arrived {
 enum Described {
     /// Remembered, in this slot.
     Slot(usize),
-    /// Its own.
-    Own(Description),
+    /// The values are whole frames that left early, each with its own; those of this epoch count.
+    Early(u32),
     /// There is none: as many records lie here, in memory of the sender.
     InPlace(*const Record),
+}
+
+impl Arrived {
+    /// Nobody needs it any more. What left early is freed: only frames that fences post are read into room that is kept.
+    fn give_back(self, spare: &mut Vec<Vec<u8>>) {
+        let Arrived { described: Described::Slot(_), mut values, .. } = self else { return };
+        values.clear();
+        spare.push(values);
+    }
 }
 
 impl Wire {
@@ -100,6 +111,7 @@ impl Wire {
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
+            early: Description::default(),
             left: vec![Left::default(); ranks],
             generation: 0,
             frame: Vec::new(),
@@ -110,20 +122,29 @@ impl Wire {
 impl Wire {
     /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
     pub(crate) fn forget(&mut self) {
-        self.sent.iter_mut().for_each(|memory| memory.slots.clear());
+        self.forget_descriptions();
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
-            if arrived.values.capacity() > 0 {
-                self.spare.push(emptied(arrived.values));
-            }
+            arrived.give_back(&mut self.spare);
         }
         self.generation = self.generation.wrapping_add(1);
         self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
+    }
+
+    /// Describe everything again, in the same epoch: what was sent in an exchange that did not pair was dropped.
+    pub(crate) fn forget_descriptions(&mut self) {
+        self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }
 
     /// After an epoch that went through.
     pub(crate) fn settled(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.left.fill(Left::default());
+    }
+
+    /// Let so many frames have left early for `to` in this epoch: a test begins near the end of what is counted.
+    #[cfg(test)]
+    pub(crate) fn begin_at(&mut self, to: usize, frames: u32) {
+        self.left[to].frames = frames;
     }
 
     /// Whether operations of this epoch have left already.
@@ -232,6 +253,9 @@ pub(crate) fn send_early(
     outbox: &Outbox,
 ) -> Result<()> {
     let wire = &mut *window.wire.borrow_mut();
+    let too_many =
+        || Error::new(Class::Size, "more frames than an epoch counts: the rest waits for the fence");
+    let frames = wire.left[to].frames.checked_add(1).ok_or_else(too_many)?;
     let frame = &mut wire.frame;
     describe(frame, outbox, 0)?;
     frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
@@ -244,15 +268,10 @@ pub(crate) fn send_early(
     world.count_sent(frame.len(), described);
     let left = &mut wire.left[to];
     *left = Left {
-        frames: left.frames + 1,
+        frames,
         bytes: left.bytes + frame.len() as u64,
         wide: left.wide + outbox.bytes.len() as u64,
         open: true,
     };
     Ok(())
-}
-
-fn emptied(mut values: Vec<u8>) -> Vec<u8> {
-    values.clear();
-    values
 }

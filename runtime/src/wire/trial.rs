@@ -20,8 +20,8 @@ pub(crate) fn forget_all(window: &WindowCore) {
 pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut [u8]) -> Option<usize> {
     let (world, word) = (&window.world, 9 << 32);
     if early {
-        world.staged.borrow_mut().keep(0, early::header(0, window.key.window), frame.to_vec());
-        return Some(0);
+        let header = early::header(0, window.key.window);
+        return world.staged.borrow_mut().keep(0, header, frame).is_ok().then_some(0);
     }
     let taken = take(window, 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
     if taken.is_some() {

@@ -85,8 +85,8 @@ impl Arena {
 
 /// Which small pieces hold `bytes`, if any do.
 fn class(bytes: u64) -> Option<usize> {
-    let size = bytes.max(SMALLEST).next_power_of_two();
-    (bytes <= LARGEST).then(|| (size / SMALLEST).trailing_zeros() as usize)
+    // Not before the bound was looked at: above 2^63 there is no next power of two.
+    (bytes <= LARGEST).then(|| (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).trailing_zeros() as usize)
 }
 
 fn pages(bytes: u64) -> u64 {
@@ -255,7 +255,7 @@ mod tests {
     fn more_than_there_is_is_refused_with_what_there_is_and_costs_nothing() {
         let arena = arena();
         let before = arena.free();
-        for bytes in [1 << 62, 1 << 45, before.0 + PAGE] {
+        for bytes in [u64::MAX, (1 << 63) + 63, (1 << 63) - 1, 1 << 62, 1 << 45, before.0 + PAGE] {
             let refusal = arena.piece(bytes, true).err().unwrap();
             assert_eq!(refusal.asked, pages(bytes));
             assert!(refusal.there_is < bytes && !refusal.by.is_empty(), "{refusal}");

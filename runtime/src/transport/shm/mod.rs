@@ -15,7 +15,6 @@ mod segment;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::bell::Bells;
 use super::placed::{Kept, Places};
@@ -26,6 +25,7 @@ use super::{Bytes, Done, Endpoint, Memory, Number};
 use arena::Pieces;
 pub(super) use arena::{Arena, Piece};
 use block::Block;
+use segment::Laid;
 pub use segment::Segment;
 
 /// One rank's end of a world in a segment.
@@ -59,7 +59,7 @@ impl ShmEnd {
     /// each once; the first lays it out.
     ///
     /// # Errors
-    /// `size` is not the job's, the job has had too many worlds, or there is no room.
+    /// `size` is not the job's, this rank is too many worlds ahead of another one, or there is no room.
     pub fn of_job(segment: &Arc<Segment>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         if size != segment.ranks() || rank >= size {
@@ -68,20 +68,20 @@ impl ShmEnd {
                 "the job has {ranks} ranks: there is no rank {rank} of {size} in it"
             )));
         }
-        let place = segment.world(world).ok_or_else(|| invalid(format!("a job has no world {world}")))?;
         let members: Arc<[u32]> = (0..size as u32).collect();
-        let mut address = place.load(Ordering::Acquire);
-        if address == 0 {
-            let (founded, kept, common) = lay_out(segment, rank, &members)?;
-            // Acquire and Release: who finds it finds what was placed.
-            match place.compare_exchange(0, founded, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => {
-                    segment.keep(Box::new(move || common.roll.all_swept()), vec![kept]);
-                    address = founded;
-                }
-                Err(other) => address = other,
+        let mut founded = None;
+        let laid = segment.worlds().take(world, rank, || {
+            let (address, kept, common) = lay_out(segment, rank, &members)?;
+            founded = Some((kept, common));
+            Ok(address)
+        })?;
+        let address = match (laid, founded) {
+            (Laid::Here(address), Some((kept, common))) => {
+                segment.keep(Box::new(move || common.roll.all_swept()), vec![kept]);
+                address
             }
-        }
+            (Laid::Here(address) | Laid::There(address), _) => address,
+        };
         end(segment, address, rank, members)
     }
 }

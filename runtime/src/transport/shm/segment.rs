@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -32,12 +32,12 @@ const ADDRESSES: [(u64, u64); 2] =
 /// Arenas begin on multiples of this.
 const ALIGN: u64 = 1 << 21;
 
-/// Worlds of the whole job at most, over its time.
-const WORLDS: usize = 16_384;
+/// So many worlds of the whole job a rank may be ahead of another one: the place of each is used again.
+pub(super) const AHEAD: usize = 16_384;
 
 /// What the first bytes of a segment are.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// Memory that waits for the last who may read it; and how to see that nobody may.
 type Waiting = (Box<dyn Fn() -> bool + Send>, Vec<Kept>);
@@ -49,8 +49,7 @@ pub struct Segment {
     bells: Placed<Line<Bell>>,
     dead: Dead,
     waits: Placed<Line<Entry>>,
-    /// The address of each world's block, once there is one.
-    worlds: Placed<AtomicU64>,
+    worlds: Worlds,
     /// Of the ranks of this process.
     arenas: Vec<OnceLock<Arc<Arena>>>,
     waiting: Mutex<Vec<Waiting>>,
@@ -199,9 +198,9 @@ impl Segment {
         &self.dead
     }
 
-    /// The address of the block of a world of the whole job: 0 while there is none.
-    pub(super) fn world(&self, world: u32) -> Option<&AtomicU64> {
-        self.worlds.get(world as usize)
+    /// Where the worlds of the whole job are found.
+    pub(super) fn worlds(&self) -> &Worlds {
+        &self.worlds
     }
 
     /// Keep memory until `done`.
@@ -229,7 +228,7 @@ struct Shared {
     bells: Placed<Line<Bell>>,
     dead: Dead,
     waits: Placed<Line<Entry>>,
-    worlds: Placed<AtomicU64>,
+    worlds: Worlds,
 }
 
 impl Shared {
@@ -238,7 +237,83 @@ impl Shared {
             bells: places.place(ranks, Bell::new)?,
             dead: Dead::place(ranks, places)?,
             waits: waiting::place(ranks, places)?,
-            worlds: places.place(WORLDS, || AtomicU64::new(0))?,
+            worlds: Worlds::place(AHEAD, ranks, places)?,
+        })
+    }
+}
+
+/// Where the worlds of the whole job are found: the place of a world is that of the one so many worlds before it, once all
+/// ranks have taken that one's address.
+pub(super) struct Worlds {
+    /// The address of the block of a world, a multiple of 128, and in the lowest bit how often the place was used: even or
+    /// odd. A rank finds a world of its own round or of the one before, since none is further ahead.
+    places: Placed<AtomicU64>,
+    /// How many worlds each rank has taken, modulo 2^32. Only that rank writes here.
+    taken: Placed<AtomicU32>,
+}
+
+/// Who has laid out a world.
+pub(super) enum Laid {
+    /// The caller, just now.
+    Here(u64),
+    /// Another rank, there.
+    There(u64),
+}
+
+impl Worlds {
+    fn place(ahead: usize, ranks: usize, places: &mut impl Places) -> io::Result<Self> {
+        Ok(Self {
+            places: places.place(ahead, || AtomicU64::new(0))?,
+            taken: places.place(ranks, || AtomicU32::new(0))?,
+        })
+    }
+
+    /// `rank`, the caller, takes world number `world`, which must be the next one for it: its address, or that of the one
+    /// that it lays out by `lay_out` if nobody has. Where that fails it has taken the world all the same, and goes on with
+    /// the next one.
+    ///
+    /// # Errors
+    /// It has taken the world before or is not there yet, it is too far ahead of another rank, or there is no room.
+    pub(super) fn take(
+        &self,
+        world: u32,
+        rank: usize,
+        lay_out: impl FnOnce() -> io::Result<u64>,
+    ) -> io::Result<Laid> {
+        let next = self.taken[rank].load(Ordering::Relaxed);
+        if world != next {
+            let message = format!("world {world} is not the next one of rank {rank}, which is {next}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let laid = self.find(world, lay_out);
+        // Release: pairs with the load in `find`, so that what was read in the place was read before.
+        self.taken[rank].store(world.wrapping_add(1), Ordering::Release);
+        laid
+    }
+
+    fn find(&self, world: u32, lay_out: impl FnOnce() -> io::Result<u64>) -> io::Result<Laid> {
+        let ahead = self.places.len() as u32;
+        let place = &self.places[(world % ahead) as usize];
+        let round = u64::from((world / ahead) & 1);
+        let found = place.load(Ordering::Acquire);
+        if found != 0 && found & 1 == round {
+            return Ok(Laid::There(found & !1));
+        }
+        // A rank that has taken the world before this one in the place has read its address.
+        let late =
+            |other: &AtomicU32| world.wrapping_sub(other.load(Ordering::Acquire)) as i32 >= ahead as i32;
+        if let Some(late) = self.taken.iter().position(late) {
+            let message = format!(
+                "this rank has called `run` {ahead} times more than rank {late}, and may be {ahead} calls ahead at most: let the ranks wait for one another now and then, as by `World::barrier`"
+            );
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
+        }
+        let address = lay_out()?;
+        // Acquire and Release: who finds it finds what was placed. What was loaded above does not come back: nobody uses the
+        // place twice more before this rank has taken this world.
+        Ok(match place.compare_exchange(found, address | round, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Laid::Here(address),
+            Err(other) => Laid::There(other & !1),
         })
     }
 }
@@ -263,4 +338,54 @@ fn arena_bytes(ranks: u64, before: u64) -> io::Result<u64> {
         return Err(Refusal { asked: before + ranks * ALIGN, there_is: most.0, by: most.1 }.into());
     }
     Ok(arena)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::placed::Heap;
+
+    fn address(laid: Laid) -> (bool, u64) {
+        match laid {
+            Laid::Here(address) => (true, address),
+            Laid::There(address) => (false, address),
+        }
+    }
+
+    #[test]
+    fn places_of_worlds_are_used_again_once_all_ranks_have_taken_them() {
+        let worlds = Worlds::place(4, 2, &mut Heap).expect("a heap has room");
+        let laid_out = |world: u32| u64::from(world + 1) * 256;
+        let take = |world, rank| worlds.take(world, rank, || Ok(laid_out(world) + rank as u64 * 128));
+        let found = |world, rank| take(world, rank).map(address).expect("there is a place");
+        assert!(take(1, 0).is_err(), "not yet");
+        for world in 0..4 {
+            assert_eq!(found(world, 0), (true, laid_out(world)));
+        }
+        assert!(take(3, 0).is_err(), "it has taken it");
+        for world in 0..100 {
+            // Rank 1 is four worlds behind, and finds what rank 0 has laid out.
+            assert_eq!(found(world, 1), (false, laid_out(world)));
+            assert_eq!(found(world + 4, 0), (true, laid_out(world + 4)));
+        }
+        let refused = take(104, 0).map(address).expect_err("rank 1 has not taken world 100");
+        assert!(refused.to_string().contains("4 times more than rank 1"), "{refused}");
+        // It has taken it all the same: that number stays one world for both.
+        assert_eq!(found(100, 1), (false, laid_out(100)));
+        assert_eq!(found(101, 1), (false, laid_out(101)));
+        assert_eq!(found(105, 0), (true, laid_out(105)));
+    }
+
+    #[test]
+    fn numbers_of_worlds_begin_again_after_the_last() {
+        let worlds = Worlds::place(4, 2, &mut Heap).expect("a heap has room");
+        worlds.taken.iter().for_each(|taken| taken.store(u32::MAX - 1, Ordering::Relaxed));
+        for step in 0..8_u32 {
+            let world = (u32::MAX - 1).wrapping_add(step);
+            for rank in 0..2 {
+                let laid = worlds.take(world, rank, || Ok(u64::from(step + 1) * 128)).expect("in step");
+                assert_eq!(address(laid), (rank == 0, u64::from(step + 1) * 128), "{step}");
+            }
+        }
+    }
 }

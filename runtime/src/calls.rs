@@ -1,0 +1,111 @@
+//! [`Calls`]: which collective call of its world a rank is in.
+//!
+//! Ranks meet in exchanges of letters, the n-th of one rank with the n-th of every other. That alone would pair a rank
+//! that left a call without its exchange with the call before: from then on each would take the other's data for that
+//! of its own call. So every rank counts its collective calls as they begin, whatever becomes of them, and each letter
+//! carries the count: [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a call that is
+//! ahead exchanges again until the others have come to it. Frames of prepared runs carry the count in their word.
+//!
+//! A superstep is one call, and so is each call inside its body: these are counted apart, from 0 in each outermost
+//! superstep. A rank that leaves a body early is in step again with its next call.
+
+use std::cell::Cell;
+
+/// What a rank has begun in a world.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// Calls outside of supersteps, and outermost supersteps.
+    number: Cell<u32>,
+    /// Calls in the body of the outermost superstep, and its end.
+    inner: Cell<u32>,
+    /// How many supersteps the rank is in, one inside the other.
+    depth: Cell<u32>,
+}
+
+/// How many bits of the number a letter carries.
+const BITS: u32 = 24;
+
+impl Calls {
+    /// A collective call begins.
+    #[inline]
+    pub(crate) fn begin(&self) {
+        if self.depth.get() == 0 {
+            self.number.set(self.number.get().wrapping_add(1));
+            self.inner.set(0);
+        } else {
+            self.inner.set(self.inner.get().wrapping_add(1));
+        }
+    }
+
+    /// A superstep begins.
+    pub(crate) fn enter(&self) {
+        self.begin();
+        self.depth.set(self.depth.get() + 1);
+    }
+
+    /// A superstep has ended.
+    pub(crate) fn leave(&self) {
+        self.depth.set(self.depth.get() - 1);
+    }
+
+    /// The number that letters carry, above `flags` bits of something else.
+    #[inline]
+    pub(crate) fn tag(&self, flags: u32) -> u32 {
+        self.number.get() << flags
+    }
+
+    /// Which call this is; another value for every other call. It is in every hash of a call.
+    #[inline]
+    pub(crate) fn position(&self) -> u64 {
+        u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
+    }
+
+    /// How many calls outside of supersteps have begun.
+    pub(crate) fn number(&self) -> u32 {
+        self.number.get()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn start_at(&self, number: u32) {
+        self.number.set(number);
+    }
+}
+
+/// How many calls the first of two tags is ahead of the second; the number wraps, and ranks are never 2^23 calls apart.
+pub(crate) fn ahead(first: u32, second: u32) -> i32 {
+    let unused = u32::BITS - BITS;
+    (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_in_a_body_are_counted_apart() {
+        let calls = Calls::default();
+        calls.begin();
+        calls.enter();
+        calls.begin();
+        calls.begin();
+        assert_eq!(calls.position(), 2 << 32 | 2);
+        calls.leave();
+        calls.begin();
+        assert_eq!(calls.position(), 3 << 32);
+    }
+
+    #[test]
+    fn tags_are_compared_across_the_wrap() {
+        let tag = |number: u32| number << 8;
+        for (first, second, apart) in
+            [(5, 5, 0), (6, 5, 1), (5, 6, -1), (0, 0xff_ffff, 1), (0xff_ffff, 1, -2)]
+        {
+            assert_eq!(ahead(tag(first), tag(second)), apart, "{first} and {second}");
+        }
+        let calls = Calls::default();
+        calls.start_at(u32::MAX);
+        let before = calls.tag(8);
+        calls.begin();
+        assert_eq!(ahead(calls.tag(8), before), 1);
+    }
+}

@@ -1,0 +1,35 @@
+//! What unwinds, and where: nothing that a user hands in unwinds through a protocol.
+//!
+//! While a rank is in a fence or a run, others may touch its memory, so it must not leave by unwinding. What a user
+//! hands in is called before, or after, or through [`contained`]. What unwinds all the same is a defect of this library,
+//! and ends the process: [`AbortOnUnwind`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Call something of the user's in the middle of a protocol. A panic in it was reported by the panic hook already, and
+/// ends there; whether there was none.
+pub(crate) fn contained(call: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(call)).is_ok()
+}
+
+/// Ends the process where it is dropped instead of being [over](Self::over): by unwinding out of this protocol.
+pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
+
+impl AbortOnUnwind {
+    #[inline]
+    pub(crate) fn over(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for AbortOnUnwind {
+    #[cold]
+    #[expect(clippy::print_stderr, reason = "the process ends")]
+    fn drop(&mut self) {
+        eprintln!(
+            "fencepost: internal error: {} was left by a panic; the process ends, since other ranks may be using this rank's memory",
+            self.0
+        );
+        std::process::abort();
+    }
+}
