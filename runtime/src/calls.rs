@@ -65,8 +65,8 @@ impl Calls {
         self.number.get()
     }
 
-    #[cfg(test)]
-    pub(crate) fn start_at(&self, number: u32) {
+    /// Let so many calls have been before the first: tests begin near the end of the numbers.
+    pub(crate) fn begin_at(&self, number: u32) {
         self.number.set(number);
     }
 }
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(ahead(tag(first), tag(second)), apart, "{first} and {second}");
         }
         let calls = Calls::default();
-        calls.start_at(u32::MAX);
+        calls.begin_at(u32::MAX);
         let before = calls.tag(8);
         calls.begin();
         assert_eq!(ahead(calls.tag(8), before), 1);

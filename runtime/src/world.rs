@@ -366,6 +366,7 @@ impl WorldCore {
     /// Let so many supersteps and windows have been before the first: tests begin near the end of the numbers.
     pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
         self.number.set(supersteps);
+        self.calls.begin_at(supersteps);
         self.made.set(made);
     }
 
