@@ -467,6 +467,13 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             u.put([1]).to(0, 0)?;
             u.fence()?;
             drop(v);
+            // One that fails since a window is of another world, too, and on all ranks alike.
+            let part = world.split(Some(0), 0)?.expect("all are members");
+            let mut other = part.window::<u32>(1)?;
+            u.fence_with(Assertions::NOSUCCEED)?;
+            let fenced = if world.rank() == 0 { world.fence((&mut u, &mut other)) } else { u.fence() };
+            fenced.expect_err("rank 0 fences a window of another world");
+            shifts.run(&mut u)?;
             Ok(())
         })?;
     }

@@ -152,7 +152,7 @@ fn outer(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std:
 
 /// Every kind of call: how many points it has to fail at, and the call.
 type Act = fn(&World, &mut Window<u64>, usize, Fault, bool) -> std::result::Result<(), Trouble>;
-const KINDS: [(&str, usize, Act); 19] = [
+const KINDS: [(&str, usize, Act); 20] = [
     ("fence", 1, |world, u, call, fault, _| {
         let v = world.window::<u64>(1)?;
         send(u, call, 0)?;
@@ -271,6 +271,19 @@ const KINDS: [(&str, usize, Act); 19] = [
             fault.at(1).map_err(own)
         })?;
         received(u, call, 0);
+        Ok(())
+    }),
+    ("epoch with a collective", 2, |world, u, call, fault, _| {
+        u.epoch(|epoch| {
+            let own = |_| Error::new(Class::Other, "planned");
+            fault.at(0).map_err(own)?;
+            let mut all = vec![0; world.size()];
+            world.allgather_into(&[tag(call, 0, world.rank())], &mut all)?;
+            received(&all, call, 0);
+            send(epoch, call, 1)?;
+            fault.at(1).map_err(own)
+        })?;
+        received(u, call, 1);
         Ok(())
     }),
     ("superstep", 2, |_, u, call, fault, _| {
@@ -428,7 +441,7 @@ fn watched(transport: fencepost::TransportKind, seed: u64, tally: &Cell<[usize; 
 #[test]
 #[expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 fn ranks_that_fail_alone_are_heard_and_in_step_again() {
-    let programs = std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(150);
+    let programs = std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
     let tally = Cell::new([0; 3]);
     for seed in 0..programs {
         for transport in transports([seed]) {
@@ -437,4 +450,81 @@ fn ranks_that_fail_alone_are_heard_and_in_step_again() {
     }
     let [programs, calls, faults] = tally.get();
     println!("{programs} programs, {calls} calls, {faults} of which failed on one rank");
+}
+
+#[superstep]
+fn to_oneself(u: &mut Window<u64>) -> Result<()> {
+    u.put(0..1).to(u.rank(), 1)
+}
+
+/// Rank 0 is sent something, and sends nothing.
+#[superstep]
+fn to_the_first(u: &mut Window<u64>) -> Result<()> {
+    let target = if u.rank() == 0 { None } else { Some(0) };
+    u.put(0..1).to(target, 1)
+}
+
+/// What one of them has sent lies in a channel, where nobody awaits it: no later call may take it for something of its own.
+#[test]
+fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {
+    for transport in transports([1]) {
+        let told: Vec<()> = ranks(2)
+            .transport(transport.clone())
+            .run(|world| {
+                let mut u = world.window::<u64>(4)?;
+                let mut own = to_oneself::prepare(world)?;
+                let mut first = to_the_first::prepare(world)?;
+                let ran = if world.rank() == 0 { own.run(&mut u) } else { first.run(&mut u) };
+                ran?; // neither needs the other
+                let len = 1 + 4000 * world.rank();
+                let window = world.window::<u64>(len);
+                let error = window.map(drop).expect_err("the ranks are not in step");
+                assert_eq!(error.class(), Class::RmaSync, "{transport:?}: {error}");
+                assert!(error.message().contains("different prepared supersteps"), "{transport:?}: {error}");
+                assert!(world.barrier().is_err(), "the world has ended");
+                Ok(())
+            })
+            .unwrap_or_default();
+        // A rank whose peer has ended the world may learn of that first.
+        assert!(told.len() <= 2);
+    }
+}
+
+#[superstep]
+fn insists(u: &mut Window<u64>, fails: bool, until: &std::sync::atomic::AtomicBool) -> Result<()> {
+    if fails {
+        return Err(Error::new(Class::Other, "planned"));
+    }
+    while !until.load(std::sync::atomic::Ordering::SeqCst) {
+        again(u);
+    }
+    Ok(())
+}
+
+fn again(u: &mut Window<u64>) {
+    u.fence().expect_err("the other rank is ahead");
+}
+
+/// Each exchange ends, so no single wait lasts; the rank that is ahead waits all the same, and says so.
+#[test]
+fn a_rank_that_waits_for_one_that_calls_again_what_is_behind_reports_it() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    for transport in transports([1]) {
+        let reported = Arc::new(AtomicBool::new(false));
+        let told = reported.clone();
+        let world = ranks(2).transport(transport).stall(Some(Duration::ZERO)).on_stall(move |stall| {
+            if (stall.rank, stall.awaited) == (0, 1) && stall.call.contains("barrier") {
+                told.store(true, Ordering::SeqCst);
+            }
+        });
+        let _: Vec<()> = world
+            .run(|world| {
+                let mut u = world.window::<u64>(1)?;
+                let left = insists(&mut u, world.rank() == 0, &reported);
+                left.expect_err("rank 0 fails, and rank 1 is behind with its end, too");
+                world.barrier()
+            })
+            .expect("they are in step again");
+    }
 }

@@ -6,8 +6,8 @@
 //! carries the count: [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a call that is
 //! ahead exchanges again until the others have come to it. Frames of prepared runs carry the count in their word.
 //!
-//! A superstep is one call, and so is each call inside its body: these are counted apart, from 0 in each outermost
-//! superstep. A rank that leaves a body early is in step again with its next call.
+//! A superstep is one call, a scoped epoch is, and so is what is prepared; calls in their bodies, closures and patterns are counted apart, from 0 in each
+//! outermost one. A rank that leaves a body early is in step again with its next call.
 
 use std::cell::Cell;
 
@@ -23,7 +23,7 @@ pub(crate) struct Calls {
 }
 
 /// How many bits of the number a letter carries.
-const BITS: u32 = 24;
+const BITS: u32 = 16;
 
 impl Calls {
     /// A collective call begins.
@@ -60,6 +60,17 @@ impl Calls {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
     }
 
+    /// Do something of the user's that must not call the world, and count nothing that it begins all the same.
+    pub(crate) fn uncounted<R>(&self, call: impl FnOnce() -> R) -> R {
+        let kept = [&self.number, &self.inner, &self.depth].map(Cell::get);
+        let result = call();
+        [&self.number, &self.inner, &self.depth]
+            .into_iter()
+            .zip(kept)
+            .for_each(|(cell, value)| cell.set(value));
+        result
+    }
+
     /// How many calls outside of supersteps have begun.
     pub(crate) fn number(&self) -> u32 {
         self.number.get()
@@ -71,7 +82,7 @@ impl Calls {
     }
 }
 
-/// How many calls the first of two tags is ahead of the second; the number wraps, and ranks are never 2^23 calls apart.
+/// How many calls the first of two tags is ahead of the second; the number wraps, and ranks that exchange letters are never 2^15 calls apart.
 pub(crate) fn ahead(first: u32, second: u32) -> i32 {
     let unused = u32::BITS - BITS;
     (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused
@@ -96,16 +107,14 @@ mod tests {
 
     #[test]
     fn tags_are_compared_across_the_wrap() {
-        let tag = |number: u32| number << 8;
-        for (first, second, apart) in
-            [(5, 5, 0), (6, 5, 1), (5, 6, -1), (0, 0xff_ffff, 1), (0xff_ffff, 1, -2)]
-        {
+        let tag = |number: u32| number << 16;
+        for (first, second, apart) in [(5, 5, 0), (6, 5, 1), (5, 6, -1), (0, 0xffff, 1), (0xffff, 1, -2)] {
             assert_eq!(ahead(tag(first), tag(second)), apart, "{first} and {second}");
         }
         let calls = Calls::default();
         calls.begin_at(u32::MAX);
-        let before = calls.tag(8);
+        let before = calls.tag(16);
         calls.begin();
-        assert_eq!(ahead(calls.tag(8), before), 1);
+        assert_eq!(ahead(calls.tag(16), before), 1);
     }
 }

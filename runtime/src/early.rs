@@ -36,6 +36,8 @@ struct Early {
     window: u32,
     /// Supersteps that the sender had been in when it sent them.
     number: u32,
+    /// The epoch of the window at the sender, as the frames have it.
+    generation: [u8; 4],
     frames: Vec<u8>,
 }
 
@@ -72,13 +74,20 @@ impl Staged {
         payload: &[u8],
     ) -> Result<(), TryReserveError> {
         let (window, number) = (header.extra, (header.word >> 32) as u32);
+        let generation = payload.get(16..20).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
         let all = &mut self.from[from];
         // Those of the sender's present superstep are the last ones.
         let present = all.iter().rev().take_while(|early| early.number == number);
-        let at = match present.map(|early| early.window).position(|other| other == window) {
+        let at = match present
+            .map(|early| (early.window, early.generation))
+            .position(|other| other == (window, generation))
+        {
             Some(behind) => all.len() - 1 - behind,
             None => {
-                all.push(Early { window, number, frames: Vec::new() });
+                // The sender is in a later epoch of the window: what is here of an earlier one was given up, since the frame
+                // of a fence that took it would have come first.
+                all.retain(|early| early.window != window || early.generation == generation);
+                all.push(Early { window, number, generation, frames: Vec::new() });
                 all.len() - 1
             }
         };
@@ -218,5 +227,31 @@ impl WindowCore {
         if !endpoint.reaches(target) && wire::send_early(world, endpoint, self, target, outbox).is_ok() {
             outbox.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_its_sender_gave_up_is_dropped_when_more_comes_for_the_same_window() {
+        let mut staged = Staged::new(1);
+        let payload = |generation: u32, fill: u8| {
+            let mut payload = [fill; 24];
+            payload[16..20].copy_from_slice(&generation.to_le_bytes());
+            payload
+        };
+        for epoch in 0..100 {
+            // Two windows; the epochs of the second go on.
+            staged.keep(0, header(epoch, 7), &payload(epoch, 1)).expect("there is memory");
+            staged.keep(0, header(epoch, 7), &payload(epoch, 2)).expect("there is memory");
+            staged.keep(0, header(epoch, 8), &payload(0, 3)).expect("there is memory");
+        }
+        let word = 1000 << 32;
+        let taken = staged.take(0, 7, word);
+        let fills: Vec<u8> = taken.iter().flat_map(|bytes| frames(bytes).map(|frame| frame[0])).collect();
+        assert_eq!(fills, [1, 2], "those of the last epoch alone");
+        assert_eq!(staged.take(0, 8, word).iter().flat_map(|bytes| frames(bytes)).count(), 100);
     }
 }

@@ -156,8 +156,9 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let world = world.core();
     let call = world.ordered(&call(superstep));
-    world.calls.begin();
+    world.calls.enter();
     let own = own(superstep, world, windows, replays, record);
+    world.calls.leave();
     world.handler.tell(agree_on(superstep, world, windows, own, &call))
 }
 
@@ -240,8 +241,9 @@ pub fn load(
 ) -> Result<Prepared> {
     let world = world.core();
     let call = call(superstep);
-    world.calls.begin();
+    world.calls.enter();
     let own = own(superstep, world, windows, replays, record);
+    world.calls.leave();
     world.handler.tell(read(superstep, world, path, own, &call))
 }
 

@@ -86,11 +86,14 @@ pub(crate) fn run<'env, T: Element, R>(
             core.discard();
             let error = call.error(&core.world, Class::Other, "the closure of the epoch panicked");
             // The error is for the others: this rank is unwinding.
+            core.world.calls.begin();
             drop(fence::fail(&core.world, &[&**core], call, error));
+            core.world.calls.leave();
         }
     }
     let window: &'env Window<T> = window;
     let core = window.core();
+    core.world.calls.enter();
     let unwound = Unwound(window, call);
     let epoch = Epoch { window, scope: PhantomData };
     let result = operations(&epoch);
@@ -103,7 +106,9 @@ pub(crate) fn run<'env, T: Element, R>(
     if own {
         core.discard();
     }
+    core.world.calls.begin();
     let ended = fence::fence(&core.world, &[&**core], call, failed);
+    core.world.calls.leave();
     // The closure's own error is not of this call's finding.
     if own {
         ended?

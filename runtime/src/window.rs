@@ -297,7 +297,6 @@ impl<T: Element> Window<T> {
         operations: impl for<'scope> FnOnce(&'scope crate::scoped::Epoch<'scope, 'env, T>) -> Result<R>,
     ) -> Result<R> {
         let call = Call::fence(Location::caller());
-        self.core.world.calls.begin();
         crate::scoped::run(self, &call, operations)
     }
 }

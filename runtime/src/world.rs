@@ -80,6 +80,8 @@ pub(crate) struct WorldCore {
     number: Cell<u32>,
     /// Which collective call this rank is in.
     pub(crate) calls: Calls,
+    /// A digest of the prepared supersteps that were run since the last exchange in which all ranks agreed.
+    pub(crate) ran: Cell<u64>,
     /// Collective calls that made something so far.
     pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
@@ -155,6 +157,7 @@ impl World {
             kind,
             number: Cell::new(0),
             calls: Calls::default(),
+            ran: Cell::new(0),
             made: Cell::new(0),
             windows: RefCell::default(),
             collecting: RefCell::default(),
@@ -368,6 +371,16 @@ impl WorldCore {
         self.number.set(supersteps);
         self.calls.begin_at(supersteps);
         self.made.set(made);
+    }
+
+    /// The header of a frame of this kind that belongs to the last exchange.
+    pub(crate) fn stamped(&self, kind: u32) -> Header {
+        fence::header(u64::from(self.number.get()) << 32, kind, 0)
+    }
+
+    /// Whether a frame of this header was sent for the last exchange.
+    pub(crate) fn is_of_this_exchange(&self, header: &Header) -> bool {
+        (header.word >> 32) as u32 == self.number.get()
     }
 
     /// How many supersteps there were so far.

@@ -46,6 +46,7 @@ impl Executable {
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
         let hash = world.key.with(hash(world, call, windows), self.keyed);
+        world.ran.set(world.ran.get().rotate_left(7) ^ hash);
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
         world.board.enter(self.rank, call.site, windows);

@@ -30,11 +30,27 @@ impl Fence<'_> {
             let own = self.call.describe(self.windows);
             let theirs = self.world.board.entered(rank).unwrap_or_else(|| "a later call".into());
             let message = format!(
-                "this rank is in {own}, its call number {} of the world, and rank {rank} is {calls} ahead, in {theirs}: that rank failed in an earlier call or left it; nothing was applied",
+                "this rank is in {own}, its call number {} of the world, and rank {rank} is {calls} ahead, in {theirs}: one of the two failed in an earlier call, or left it without the others; nothing was applied",
                 self.world.calls.number()
             );
             self.call.error(self.world, Class::RmaSync, message)
         }))
+    }
+
+    /// Ranks have run different prepared supersteps: frames that nobody awaits are in the channels, so the world ends.
+    #[cold]
+    pub(super) fn strayed(&mut self, all: &Letters) -> Error {
+        let (world, rank) = (self.world, all.strayed.unwrap_or(self.world.rank));
+        let what = format!(
+            "rank {} and rank {rank} have run different prepared supersteps before {}",
+            world.rank,
+            self.call.describe(self.windows)
+        );
+        world.board.end(Class::RmaSync);
+        self.endpoint.end(Cause { rank, what: what.clone() });
+        world.ended(&what);
+        let message = format!("{what}: all ranks must run the same ones, in the same order");
+        self.call.error(world, Class::RmaSync, message).ending_world()
     }
 
     /// Drop the frames that `from` sent for this exchange; what left before it is staged.

@@ -1,6 +1,6 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use super::{Disagreement, FAILED, Fence, Letters, header, kind, take_bytes};
+use super::{Disagreement, FAILED, Fence, Letters, kind, take_bytes};
 use crate::transport::Transport;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Class, Error};
@@ -26,7 +26,7 @@ impl Fence<'_> {
                     self.world.post_kept(
                         self.endpoint,
                         to,
-                        header(0, kind::EXPLAIN, 0),
+                        self.world.stamped(kind::EXPLAIN),
                         mine.clone().into_bytes(),
                     )?;
                 }

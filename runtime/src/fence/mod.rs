@@ -64,8 +64,13 @@ const CHANGED: u32 = 4;
 const LENDS: u32 = 8;
 /// All that this rank reads of the one that this is for is listed in the outbox.
 const LISTED: u32 = 16;
-/// Above so many bits, a letter's flags have the number of the call that the rank is in.
-const CALL: u32 = 8;
+/// Above so many bits, a letter's flags have a digest, of eight bits, of the prepared supersteps that were run since the
+/// last exchange in which all ranks agreed.
+const RUNS: u32 = 8;
+/// Above so many bits they have the number of the call that the rank is in.
+const CALL: u32 = 16;
+/// The words of letters are below 2^61.
+const WORD: u64 = (1 << 60) - 1;
 
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
@@ -197,7 +202,10 @@ fn refuse_foreign(
     let error = failed.unwrap_or_else(|| call.error(world, Class::Win, message));
     let result = Fence::new(world, &[], call, &mut world.endpoint.borrow_mut()).run(Some(error));
     world.supersteps.fenced(true);
-    windows.iter().for_each(|window| window.discard());
+    windows.iter().for_each(|window| {
+        window.discard();
+        window.open();
+    });
     result.map(drop)
 }
 
@@ -301,12 +309,12 @@ pub(crate) fn bytes_of(
 ) -> Result<Vec<u8>, Lost> {
     // SAFETY: readable until released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
-    let good = frame.header.kind == kind;
+    let good = frame.header.kind == kind && world.is_of_this_exchange(&frame.header);
     endpoint.release(from);
     if good {
         Ok(bytes)
     } else {
-        Err(world.refuse(endpoint, from, "it sent a frame of another kind than this call has"))
+        Err(world.refuse(endpoint, from, "it sent a frame that this call does not have"))
     }
 }
 
@@ -320,7 +328,9 @@ impl Fence<'_> {
     }
 
     fn exchange(&mut self, mut failed: Option<Error>) -> Result<Reads> {
-        let hash = hash(self.world, self.call, self.windows);
+        // What was run since all ranks agreed is compared, too: frames of runs that do not fit are left in the channels.
+        let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
+        let mut waits = None;
         let (word, all) = loop {
             let word = self.world.next_word(hash as u32);
             let letters = letter_word(self.world.key, word, hash);
@@ -331,10 +341,21 @@ impl Fence<'_> {
             let all = self.read_letters(letters, flags)?;
             match all.disagreement {
                 Disagreement::No => break (word, all),
+                Disagreement::Failed => {
+                    self.world.ran.set(0);
+                    return Err(self.explain(word, failed, &all));
+                }
+                _ if all.strayed.is_some() => return Err(self.strayed(&all)),
                 Disagreement::Calls => failed = self.apart(failed, &all)?,
-                _ => return Err(self.explain(word, failed, &all)),
+                Disagreement::Words => return Err(self.explain(word, failed, &all)),
             }
+            // Others call again and again what is behind: that is a wait of this rank, and reported as one.
+            let awaited = all.behind.unwrap_or(self.world.rank);
+            let watch = || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Letters);
+            waits.get_or_insert_with(watch).woke(self.endpoint);
         };
+        drop(waits);
+        self.world.ran.set(0);
         if self.windows.is_empty() {
             return Ok(Reads::default());
         }
@@ -394,14 +415,15 @@ impl Fence<'_> {
     /// Send frames and letters. Gives this rank's flags.
     fn publish(&mut self, word: u64, letters: u64, failed: bool) -> Result<u32> {
         let (me, given) = (self.world.rank, usize::from(self.gives.is_some()));
-        let mut flags = self.world.calls.tag(CALL) | if failed { FAILED } else { 0 };
+        let runs = (self.world.ran.get() & 0xff) as u32;
+        let mut flags = self.world.calls.tag(CALL) | runs << RUNS | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
             if to == me {
                 continue;
             }
             if let Some(give) = self.gives {
                 self.world
-                    .post_kept(self.endpoint, to, header(0, kind::SETUP, 0), give(to))
+                    .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), give(to))
                     .map_err(|lost| self.quit(&lost))?;
             }
             if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
@@ -482,13 +504,7 @@ impl Fence<'_> {
 
     /// Wait for everybody's letter.
     fn read_letters(&mut self, word: u64, mine: u32) -> Result<Letters> {
-        let mut all = Letters {
-            flags: mine,
-            quiet: true,
-            unlisted: false,
-            ahead: None,
-            disagreement: Disagreement::No,
-        };
+        let mut all = Letters { flags: mine, quiet: true, ..Letters::default() };
         if mine & FAILED != 0 {
             all.disagreement = Disagreement::Failed;
         }
@@ -505,8 +521,8 @@ impl Fence<'_> {
             if from == self.world.rank {
                 continue; // one reads one's own letter too: the transport counts them
             }
-            if (flags ^ mine) >> CALL != 0 && !without(Wait::Word) {
-                all.differs(calls::ahead(flags, mine), from);
+            if (flags ^ mine) >> RUNS != 0 && !without(Wait::Word) {
+                all.differs(flags, mine, from);
             }
             all.flags |= flags;
             all.quiet &= count == 0;
@@ -539,6 +555,7 @@ impl Fence<'_> {
 }
 
 /// What all letters say together.
+#[derive(Default)]
 struct Letters {
     flags: u32,
     /// Nobody sent this rank anything.
@@ -547,23 +564,34 @@ struct Letters {
     unlisted: bool,
     /// The rank that is furthest ahead of this one, and by how many calls.
     ahead: Option<(i32, usize)>,
+    /// A rank that is behind this one.
+    behind: Option<usize>,
+    /// A rank that has run other prepared supersteps than this one since all ranks agreed.
+    strayed: Option<usize>,
     disagreement: Disagreement,
 }
 
 impl Letters {
-    /// `from` is in another call of the world, so many ahead of this rank.
+    /// `from` is in another call of the world than this rank, or has run other prepared supersteps.
     #[cold]
-    fn differs(&mut self, ahead: i32, from: usize) {
-        self.disagreement = Disagreement::Calls;
-        if ahead > 0 {
-            self.ahead = self.ahead.max(Some((ahead, from)));
+    fn differs(&mut self, theirs: u32, mine: u32, from: usize) {
+        if (theirs ^ mine) >> RUNS & 0xff != 0 {
+            self.strayed = Some(from);
+            self.disagreement = self.disagreement.max(Disagreement::Words);
         }
+        match calls::ahead(theirs, mine) {
+            0 => return,
+            ahead if ahead > 0 => self.ahead = self.ahead.max(Some((ahead, from))),
+            _ => self.behind = Some(from),
+        }
+        self.disagreement = Disagreement::Calls;
     }
 }
 
 /// What is wrong with an exchange; the last that holds counts.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Disagreement {
+    #[default]
     No,
     /// Some rank has failed.
     Failed,

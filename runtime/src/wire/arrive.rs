@@ -188,7 +188,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
     }
 }
 
-/// Drop the frames of an epoch that failed.
+/// Drop the frames of an epoch that failed, which the last exchange was for.
 pub(crate) fn discard(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -198,8 +198,12 @@ pub(crate) fn discard(
 ) -> Result<(), Lost> {
     for _ in 0..frames {
         let watch = || Watch::new(world, call, &[], from, Awaited::One("frames of an epoch that failed"));
-        wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
+        let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
+        let good = world.is_of_this_exchange(&frame.header);
         endpoint.release(from);
+        if !good {
+            return Err(world.refuse(endpoint, from, "it sent a frame that belongs to no epoch"));
+        }
     }
     Ok(())
 }
