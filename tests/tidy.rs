@@ -127,7 +127,7 @@ fn shown(root: &str) -> Option<&'static str> {
         let module = format!("pub mod {name};");
         lines.iter().enumerate().any(|(at, line)| *line == module && !hidden(at))
     };
-    TRUSTING.into_iter().find(|name| shows(&name))
+    TRUSTING.into_iter().find(|name| shows(name))
 }
 
 #[test]
