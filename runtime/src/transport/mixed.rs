@@ -66,7 +66,7 @@ impl Seats {
 /// A world whose ranks are threads of this process, as if each were on the host that is given for it: for tests.
 ///
 /// # Errors
-/// As [`shm`](super::shm) and [`tcp`](super::tcp).
+/// As `shm` and `tcp`.
 pub fn mixed(hosts: &[u32]) -> io::Result<Vec<MixedEnd>> {
     let (secret, job) = (Secret::new()?, chance()?);
     let mut segments = BTreeMap::new();
