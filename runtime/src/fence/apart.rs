@@ -6,22 +6,94 @@
 //! is the next one in number. A rank that is ahead keeps what it has collected, and exchanges letters again until all
 //! are in its call.
 
-use super::{Fence, INLINE, Letters};
+use super::{CALL, Disagreement, Fence, INLINE, Letters, RUNS};
+use crate::calls;
+use crate::stall::{Awaited, Watch};
 use crate::transport::{Cause, Lost, Transport};
 use crate::wire;
 use fencepost_planner::{Class, Error, Result};
 
+/// How far others are from this rank.
+#[derive(Default)]
+struct Apart {
+    /// The rank that is furthest ahead of this one, and by how many calls.
+    ahead: Option<(i32, usize)>,
+    /// A rank that is behind this one.
+    behind: Option<usize>,
+    /// A rank that has run other prepared supersteps than this one since all ranks agreed.
+    strayed: Option<usize>,
+}
+
 impl Fence<'_> {
-    /// The error of a rank that is behind; otherwise this rank exchanges again, with `failed` as before.
+    /// The letters of an exchange do not agree. Exchanges again until they do, where other ranks are behind; fails
+    /// otherwise.
     #[cold]
-    pub(super) fn apart(&mut self, failed: Option<Error>, all: &Letters) -> Result<Option<Error>> {
+    pub(super) fn disagreed(
+        &mut self,
+        hash: u64,
+        mut failed: Option<Error>,
+        (mut word, mut all): (u64, Letters),
+    ) -> Result<(u64, Letters)> {
+        let mut waits = None;
+        loop {
+            let apart = match all.disagreement {
+                Disagreement::No => return Ok((word, all)),
+                Disagreement::Failed => {
+                    self.world.ran.set(0);
+                    return Err(self.explain(word, failed, &all));
+                }
+                Disagreement::Words | Disagreement::Calls => self.compare()?,
+            };
+            if let Some(rank) = apart.strayed {
+                return Err(self.strayed(rank));
+            }
+            if all.disagreement == Disagreement::Words {
+                return Err(self.explain(word, failed, &all));
+            }
+            failed = self.apart(failed, &apart)?;
+            // Others call again and again what is behind: that is a wait of this rank, and reported as one.
+            let awaited = apart.behind.unwrap_or(self.world.rank);
+            let watch = || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Letters);
+            waits.get_or_insert_with(watch).woke(self.endpoint);
+            (word, all) = self.exchange_letters(hash, failed.is_some())?;
+        }
+    }
+
+    /// What this rank has behind it, as its letters have it: the number of its call, and a digest of what it has run.
+    #[inline]
+    pub(super) fn behind_it(&self) -> u32 {
+        let runs = (self.world.ran.get() & 0xff) as u32;
+        self.world.calls.tag(CALL) | runs << RUNS
+    }
+
+    /// The numbers in everybody's letter, beside this rank's own.
+    fn compare(&mut self) -> Result<Apart> {
+        let mut apart = Apart::default();
+        let mine = self.behind_it();
+        for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
+            let letter = self.endpoint.read(from).map(|letter| letter.map(|letter| letter.flags));
+            let Some(theirs) = letter.map_err(|lost| self.quit(&lost))? else { continue };
+            if (theirs ^ mine) >> RUNS & 0xff != 0 {
+                apart.strayed = Some(from);
+            }
+            match calls::ahead(theirs, mine) {
+                0 => (),
+                ahead if ahead > 0 => apart.ahead = apart.ahead.max(Some((ahead, from))),
+                _ => apart.behind = Some(from),
+            }
+        }
+        Ok(apart)
+    }
+
+    /// The error of a rank that is behind; otherwise this rank exchanges again, with `failed` as before.
+    fn apart(&mut self, failed: Option<Error>, apart: &Apart) -> Result<Option<Error>> {
         let mut others = (0..self.world.size).filter(|&from| from != self.world.rank);
         if let Err(lost) = others.try_for_each(|from| self.drop_frames(from)) {
             self.endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
             let lost = self.world.lost(&lost, self.call);
             return Err(failed.map_or(lost, Error::ending_world));
         }
-        let Some((calls, rank)) = all.ahead else {
+        let Some((calls, rank)) = apart.ahead else {
             // What was described is described again: nobody remembers it.
             self.windows.iter().for_each(|window| window.wire.borrow_mut().forget_descriptions());
             return Ok(failed);
@@ -38,9 +110,8 @@ impl Fence<'_> {
     }
 
     /// Ranks have run different prepared supersteps: frames that nobody awaits are in the channels, so the world ends.
-    #[cold]
-    pub(super) fn strayed(&mut self, all: &Letters) -> Error {
-        let (world, rank) = (self.world, all.strayed.unwrap_or(self.world.rank));
+    fn strayed(&mut self, rank: usize) -> Error {
+        let world = self.world;
         let what = format!(
             "rank {} and rank {rank} have run different prepared supersteps before {}",
             world.rank,

@@ -2,7 +2,6 @@
 
 use crate::assertions::Assertions;
 use crate::call::WindowKey;
-use crate::key::Key;
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::{Class, Error};
@@ -77,14 +76,14 @@ impl Call {
 
 /// A hash of superstep and windows: all of it is compared wherever ranks meet, in letters with the epoch's number mixed in
 /// ([`letter_word`]), in frames beside it.
+#[inline]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
-    let key = world.key;
-    let windows = windows.iter().map(|window| u64::from(window.key.window));
-    let hash = windows.fold(key.word(call.hash), |hash, window| key.with(hash, window));
-    key.with(hash, world.calls.position())
+    let windows = windows.iter().map(|window| window.key.window);
+    world.key.word_of(call.hash, windows, world.calls.position())
 }
 
-/// What letters of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do.
-pub(super) fn letter_word(key: Key, word: u64, hash: u64) -> u64 {
-    key.with(hash, word >> 32)
+/// What letters of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do. The number
+/// takes the place of the last coefficient of [`hash`], which is 0.
+pub(super) fn letter_word(word: u64, hash: u64) -> u64 {
+    hash + (word >> 32)
 }

@@ -134,7 +134,8 @@ pub(crate) fn fence(
     if windows.iter().any(|window| window.key.world != world.id) {
         return refuse_foreign(world, windows, call, failed);
     }
-    if let Some((matched, entered)) = world.supersteps.matched(windows) {
+    let inside = world.supersteps.is_any_running();
+    if inside && let Some((matched, entered)) = world.supersteps.matched(windows) {
         let call = world.supersteps.call(call);
         return match failed {
             Some(error) => {
@@ -148,14 +149,17 @@ pub(crate) fn fence(
         return Ok(());
     }
     windows.iter().for_each(|window| window.count());
-    let mut call = world.supersteps.call(call);
+    let mut call = if inside { world.supersteps.call(call) } else { *call };
     if !windows.is_empty() {
         call = world.ordered(&call);
     }
     let call = &call;
     let prepared = match failed {
         Some(error) => Err(error),
-        None => world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call)),
+        None if inside => {
+            world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call))
+        }
+        None => prepare(world, windows, call),
     };
     let (listed, failed) = match prepared {
         Ok(listed) => (listed, None),
@@ -163,7 +167,9 @@ pub(crate) fn fence(
     };
     let endpoint = &mut *world.endpoint.borrow_mut();
     let result = Fence { listed, ..Fence::new(world, windows, call, endpoint) }.run(failed);
-    world.supersteps.fenced(result.is_err());
+    if inside {
+        world.supersteps.fenced(result.is_err());
+    }
     if let Ok(reads) = &result {
         let Reads { reads, read, first } = *reads;
         world.note_fence(windows, call, &Went { reads, read, first, straight: listed && !first });
@@ -327,34 +333,13 @@ impl Fence<'_> {
         result
     }
 
-    fn exchange(&mut self, mut failed: Option<Error>) -> Result<Reads> {
+    fn exchange(&mut self, failed: Option<Error>) -> Result<Reads> {
         // What was run since all ranks agreed is compared, too: frames of runs that do not fit are left in the channels.
         let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
-        let mut waits = None;
-        let (word, all) = loop {
-            let word = self.world.next_word(hash as u32);
-            let letters = letter_word(self.world.key, word, hash);
-            let flags = self.publish(word, letters, failed.is_some())?;
-            if without(Wait::Entry) {
-                self.stage(word)?;
-            }
-            let all = self.read_letters(letters, flags)?;
-            match all.disagreement {
-                Disagreement::No => break (word, all),
-                Disagreement::Failed => {
-                    self.world.ran.set(0);
-                    return Err(self.explain(word, failed, &all));
-                }
-                _ if all.strayed.is_some() => return Err(self.strayed(&all)),
-                Disagreement::Calls => failed = self.apart(failed, &all)?,
-                Disagreement::Words => return Err(self.explain(word, failed, &all)),
-            }
-            // Others call again and again what is behind: that is a wait of this rank, and reported as one.
-            let awaited = all.behind.unwrap_or(self.world.rank);
-            let watch = || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Letters);
-            waits.get_or_insert_with(watch).woke(self.endpoint);
-        };
-        drop(waits);
+        let (mut word, mut all) = self.exchange_letters(hash, failed.is_some())?;
+        if all.disagreement != Disagreement::No {
+            (word, all) = self.disagreed(hash, failed, (word, all))?;
+        }
         self.world.ran.set(0);
         if self.windows.is_empty() {
             return Ok(Reads::default());
@@ -386,6 +371,18 @@ impl Fence<'_> {
         Ok(reads)
     }
 
+    /// Give every rank its letter, and wait for theirs. Gives the word of the exchange, and what all letters say.
+    #[inline(always)]
+    fn exchange_letters(&mut self, hash: u64, failed: bool) -> Result<(u64, Letters)> {
+        let word = self.world.next_word(hash as u32);
+        let letters = letter_word(word, hash);
+        let flags = self.publish(word, letters, failed)?;
+        if without(Wait::Entry) {
+            self.stage(word)?;
+        }
+        Ok((word, self.read_letters(letters, flags)?))
+    }
+
     /// Take what others sent, and read what has to be read before anything is written. Gives what was lent, where that is
     /// some of it.
     fn take_in(&mut self, word: u64, all: &Letters, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
@@ -413,10 +410,10 @@ impl Fence<'_> {
     }
 
     /// Send frames and letters. Gives this rank's flags.
+    #[inline(always)]
     fn publish(&mut self, word: u64, letters: u64, failed: bool) -> Result<u32> {
         let (me, given) = (self.world.rank, usize::from(self.gives.is_some()));
-        let runs = (self.world.ran.get() & 0xff) as u32;
-        let mut flags = self.world.calls.tag(CALL) | runs << RUNS | if failed { FAILED } else { 0 };
+        let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
             if to == me {
                 continue;
@@ -503,26 +500,24 @@ impl Fence<'_> {
     }
 
     /// Wait for everybody's letter.
+    #[inline(always)]
     fn read_letters(&mut self, word: u64, mine: u32) -> Result<Letters> {
         let mut all = Letters { flags: mine, quiet: true, ..Letters::default() };
         if mine & FAILED != 0 {
             all.disagreement = Disagreement::Failed;
         }
-        for from in 0..self.world.size {
+        for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
             let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Letters);
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
-                if letter.is_none() && !endpoint.reaches(from) {
+                if letter.is_none() && !self.world.reaches_all && !endpoint.reaches(from) {
                     self.world.stage_waiting(endpoint, from)?;
                 }
                 Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
             })
             .map_err(|lost| self.quit(&lost))?;
-            if from == self.world.rank {
-                continue; // one reads one's own letter too: the transport counts them
-            }
             if (flags ^ mine) >> RUNS != 0 && !without(Wait::Word) {
-                all.differs(flags, mine, from);
+                all.disagreement = all.disagreement.max(differing(flags, mine));
             }
             all.flags |= flags;
             all.quiet &= count == 0;
@@ -562,30 +557,13 @@ struct Letters {
     quiet: bool,
     /// Somebody reads this rank's memory and does not say which elements.
     unlisted: bool,
-    /// The rank that is furthest ahead of this one, and by how many calls.
-    ahead: Option<(i32, usize)>,
-    /// A rank that is behind this one.
-    behind: Option<usize>,
-    /// A rank that has run other prepared supersteps than this one since all ranks agreed.
-    strayed: Option<usize>,
     disagreement: Disagreement,
 }
 
-impl Letters {
-    /// `from` is in another call of the world than this rank, or has run other prepared supersteps.
-    #[cold]
-    fn differs(&mut self, theirs: u32, mine: u32, from: usize) {
-        if (theirs ^ mine) >> RUNS & 0xff != 0 {
-            self.strayed = Some(from);
-            self.disagreement = self.disagreement.max(Disagreement::Words);
-        }
-        match calls::ahead(theirs, mine) {
-            0 => return,
-            ahead if ahead > 0 => self.ahead = self.ahead.max(Some((ahead, from))),
-            _ => self.behind = Some(from),
-        }
-        self.disagreement = Disagreement::Calls;
-    }
+/// What is wrong where ranks have other calls or prepared runs behind them.
+#[cold]
+fn differing(theirs: u32, mine: u32) -> Disagreement {
+    if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }
 }
 
 /// What is wrong with an exchange; the last that holds counts.

@@ -282,7 +282,7 @@ mod tests {
                 let hash = hash(core, &call, &windows);
                 let word = core.next_word(hash as u32);
                 let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint) };
-                fence.publish(word, letter_word(core.key, word, hash), false)?;
+                fence.publish(word, letter_word(word, hash), false)?;
                 while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
                     std::thread::yield_now();
                 }

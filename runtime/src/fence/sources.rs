@@ -44,20 +44,22 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
                 read_sections(outbox, windows, call, world, lend)?;
             }
         }
-        let gets = window.pending.borrow().gets.len();
-        if gets > most_operations() {
-            return Err(too_many(window, call, gets, "gets"));
+        let pending = &mut *window.pending.borrow_mut();
+        pending.ask(world.size);
+        pending.staged.clear();
+        if pending.gets.is_empty() {
+            continue;
         }
-        for get in &window.pending.borrow().wide {
+        if pending.gets.len() > most_operations() {
+            return Err(too_many(window, call, pending.gets.len(), "gets"));
+        }
+        for get in &pending.wide {
             if let Landing::Section(key, _) = &get.landing {
                 find(windows, *key).ok_or_else(|| call.not_in_fence(world, *key, get.site))?;
             }
         }
-        let pending = &mut *window.pending.borrow_mut();
-        pending.ask(world.size);
         let size = window.element.size as usize;
         let bytes = pending.elements().and_then(|elements| elements.checked_mul(size));
-        pending.staged.clear();
         if bytes.is_none_or(|bytes| pending.staged.try_reserve(bytes).is_err() || !tickets(pending, size)) {
             let bytes =
                 bytes.map_or("more bytes than can be counted".into(), |bytes| format!("{bytes} bytes"));

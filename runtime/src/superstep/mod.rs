@@ -85,6 +85,12 @@ struct Running {
 }
 
 impl Supersteps {
+    /// Whether the rank is in a superstep.
+    #[inline]
+    pub(crate) fn is_any_running(&self) -> bool {
+        !self.running.borrow().is_empty()
+    }
+
     /// What a fence is called in: the superstep around it gives it its name and hash.
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {

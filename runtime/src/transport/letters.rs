@@ -80,19 +80,20 @@ impl<const SETS: usize> Desk<SETS> {
     }
 
     /// Give every target its letter, with this word.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn publish(&mut self, word: u64) {
         assert!(self.unread == 0, "a letter of the exchange before was not read");
         self.exchange += 1;
-        self.unread = self.size;
+        self.unread = self.size - 1;
+        self.read[self.rank] = self.exchange;
         let row = self.cell(self.rank, 0);
         // The others first: they may be waiting.
         for to in (self.rank + 1..self.size).chain(0..=self.rank) {
             let cell = &self.matrix.cells[row + to];
-            let draft = &mut self.drafts[to];
-            draft.word = word;
+            let Letter { flags, count, address, inline, .. } = self.drafts[to];
             // SAFETY: only this desk writes this cell, and its target has done with it (see `Cell`).
-            cell.letter.with_mut(|letter| unsafe { *letter = *draft });
+            cell.letter
+                .with_mut(|letter| unsafe { *letter = Letter { word, flags, count, address, inline } });
             cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
         }
     }

@@ -1,7 +1,7 @@
 //! What moves between ranks: the one trait that every protocol of the runtime is written against.
 //!
 //! There are two ways to say something. *Letters* are an all-to-all exchange, one for each fence of the whole world: a
-//! rank drafts a letter to every rank (itself too), publishes them together, and reads everybody's. *Frames* are
+//! rank drafts a letter to every rank (itself too), publishes them together, and reads everybody else's. *Frames* are
 //! first in, first out, for each ordered pair of ranks. Posting, looking and waiting are apart: nothing but
 //! [`Transport::idle`] ever waits, so whoever waits decides what it looks at meanwhile.
 //!
@@ -10,7 +10,7 @@
 //! - What a rank posts before it publishes has come to whoever has read its letter of that exchange.
 //! - What a rank has sent comes without more of its doing: it may compute, or wait in another world, until it ends.
 //! - Letters are drafted twice over: a rank may publish the next exchange while others still read this one. It can't
-//!   run further ahead, since it must have read everybody's letter of an exchange before it publishes the next (W5).
+//!   run further ahead, since it must have read every other rank's letter of an exchange before it publishes the next (W5).
 //! - Memory that a letter or a frame leads to may be read once the letter or frame has come (W1), and belongs to its
 //!   owner again once the reader has settled the exchange, or released the frame (W2, W4).
 //! - What a rank sent before it left is still received; then every wait for more ends in [`Lost`], naming it.
@@ -258,7 +258,7 @@ pub trait Transport {
     /// The world was ended, or I left it, or was cut off.
     ///
     /// # Panics
-    /// If a letter of the exchange before was not read (W5).
+    /// If another rank's letter of the exchange before was not read (W5).
     fn publish(&mut self, word: u64) -> Result<(), Lost>;
 
     /// The letter of `from` of the exchange that I published last, once it has come; it may be read again until the

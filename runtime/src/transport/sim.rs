@@ -254,7 +254,7 @@ impl Transport for SimEnd {
         let skips = self.shared.config.altered().unread;
         assert!(self.unread == 0 || skips, "a letter of the exchange before was not read");
         self.exchange += 1;
-        self.unread = self.size();
+        self.unread = self.size() - 1;
         for to in 0..self.size() {
             let Outbound { draft, posted, .. } = &mut self.outbound[to];
             draft.word = word;
@@ -262,6 +262,8 @@ impl Transport for SimEnd {
             self.say(to, |pen| pen.letter(&letter, posted));
         }
         self.event(0..self.size())?;
+        self.inbound[self.rank].read = self.exchange;
+        self.look(self.rank, true);
         self.meter.exchanges += 1;
         Ok(())
     }

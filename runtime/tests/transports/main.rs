@@ -277,6 +277,24 @@ fn letters_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
     }
 }
 
+/// Ranks must read all letters of an exchange but their own before the next.
+#[test]
+fn a_letter_to_oneself_need_not_be_read() {
+    on_all(3, |end| {
+        let me = end.rank();
+        for e in 0..60u64 {
+            end.letter(me).count = e as u32;
+            end.publish(e).unwrap();
+            for from in (0..3).filter(|&from| from != me) {
+                assert_eq!(read(end, from).unwrap().word, e);
+            }
+            if e % 7 == 0 {
+                assert_eq!(read(end, me).unwrap().count, e as u32);
+            }
+        }
+    });
+}
+
 #[test]
 fn what_was_posted_before_a_letter_is_there_when_the_letter_is() {
     on_all(3, |end| {

@@ -21,7 +21,7 @@ pub struct TcpEnd {
     number: u64,
     exchange: u64,
     unread: usize,
-    /// Members that are spoken to here.
+    /// Other members that are spoken to here.
     far: usize,
     drafts: Vec<Letter>,
     /// The letter that was read last.
@@ -61,7 +61,7 @@ impl TcpEnd {
             channel.members.clone_from(&members);
             let host = |rank: u32| core.peers[rank as usize].address.ip();
             let near = members.iter().filter(|&&to| host(to) == host(me)).count();
-            (near, members.iter().filter(|&&to| !core.is_beside(to as usize)).count())
+            (near, members.iter().filter(|&&to| to != me && !core.is_beside(to as usize)).count())
         };
         Ok(Self {
             rank,

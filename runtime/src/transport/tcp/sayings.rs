@@ -81,6 +81,7 @@ impl Core {
                 // It can't be too early: the caller has read all letters before.
                 let taken = channel.take(me, Item::Letter(*letter, frames));
                 debug_assert!(taken.is_ok(), "a letter to oneself was refused");
+                channel.pairs[me].inbound.read = channel.exchange;
                 continue;
             }
             if self.peers[to].died.is_some() || self.peers[to].heard_goodbye || channel.has_left(to) {
