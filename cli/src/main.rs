@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(run) => run.run(),
-        Command::Host => ExitCode::from(fencepost_runtime::job::host()),
+        Command::Host => ExitCode::from(fencepost_job::host()),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "fencepost", &mut text);
@@ -84,7 +84,7 @@ fn print(text: &[u8]) -> ExitCode {
 
 /// One line that says what the command line asks in vain.
 fn usage(why: &str) -> ExitCode {
-    refused(fencepost_runtime::job::USAGE, why)
+    refused(fencepost_job::USAGE, why)
 }
 
 /// One line that says what can't be.

@@ -3,7 +3,7 @@
 use crate::hosts::{self, Named};
 use crate::{print, refused};
 use clap::{Args, ValueHint};
-use fencepost_runtime::job::{self, Host, Reach, Settings, Start};
+use fencepost_job::{Host, Reach, Settings, Start};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct Run {
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
     /// End the job, with exit code 124, when it takes longer: 90s, 15m, 2h (off: never)
-    #[arg(long, value_name = "TIME", value_parser = job::duration)]
+    #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
     /// A variable for the ranks: NAME=VALUE, or NAME for the value it has here
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -95,7 +95,7 @@ struct Refusal {
 
 impl From<String> for Refusal {
     fn from(why: String) -> Self {
-        Self { code: job::USAGE, why }
+        Self { code: fencepost_job::USAGE, why }
     }
 }
 
@@ -127,10 +127,12 @@ impl Run {
             self.program.split_first().ok_or_else(|| "a program is missing".to_owned())?;
         let hosts = self.placed()?;
         let ranks: u64 = hosts.iter().map(|host| u64::from(host.ranks)).sum();
-        if ranks > u64::from(job::RANKS_MAX) {
-            return Err(
-                format!("{ranks} ranks are asked for, and a job has {} at most", job::RANKS_MAX).into()
-            );
+        if ranks > u64::from(fencepost_job::RANKS_MAX) {
+            return Err(format!(
+                "{ranks} ranks are asked for, and a job has {} at most",
+                fencepost_job::RANKS_MAX
+            )
+            .into());
         }
         let several = hosts.len() > 1;
         let chosen = match (several, hosts.iter().any(|host| host.ranks > 1)) {
@@ -197,8 +199,8 @@ impl Run {
                 // Nobody listens, so nothing need be known of the name.
                 None if alone => "127.0.0.1".into(),
                 None => {
-                    let unknown = |why| Refusal { code: job::FAILED, why };
-                    job::resolve(&host.name).map_err(unknown)?.to_string()
+                    let unknown = |why| Refusal { code: fencepost_job::FAILED, why };
+                    fencepost_job::resolve(&host.name).map_err(unknown)?.to_string()
                 }
             };
             let remote = self.remote(&host.name);

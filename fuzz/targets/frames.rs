@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    fencepost_runtime::fuzzing::decode(data);
+    fencepost_transport::decode(data);
 });

@@ -1,7 +1,7 @@
 //! Both sides of a handshake: any bytes, and a true handshake with these bytes laid over it, which nobody may believe.
 #![no_main]
 
-use fencepost_runtime::transport::fuzz;
+use fencepost_transport::fuzz;
 use libfuzzer_sys::fuzz_target;
 
 /// Of the true handshake.

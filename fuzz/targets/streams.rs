@@ -1,7 +1,7 @@
 //! What a rank of TCP does with the items that another sends: letters, frames, settles, releases, ends.
 #![no_main]
 
-use fencepost_runtime::transport::fuzz;
+use fencepost_transport::fuzz;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -8,12 +8,12 @@ use crate::lane::Lane;
 use crate::log::Pen;
 use crate::pending::Pending;
 use crate::region::Region;
-use crate::transport::{Transport, Until};
 use crate::window::{Peer, Window, WindowCore};
 use crate::wire::Wire;
 use crate::world::{World, WorldCore};
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Transport, Until};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -221,11 +221,11 @@ impl Description {
     }
 }
 
-#[cfg(all(test, target_os = "linux", feature = "processes"))]
+#[cfg(test)]
 mod tests {
-    use crate::transport::{Cause, Transport};
     use crate::{TransportKind, ranks};
     use fencepost_planner::Result;
+    use fencepost_transport::{Cause, Transport};
 
     /// The others may have made the window, and then write into its memory that they have let go of it.
     #[test]

@@ -7,13 +7,13 @@
 use crate::fence::kind;
 use crate::limits::earlier;
 use crate::outbox::Outbox;
-use crate::transport::{Cause, Endpoint, Frame, Header, Loss, Lost, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
 use fencepost_planner::Class;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
+use fencepost_transport::{Cause, Endpoint, Frame, Header, Loss, Lost, Transport};
 use std::collections::TryReserveError;
 
 /// The low half of the word of what leaves early: no other frame says this by one bit that fell over, so none of those that a

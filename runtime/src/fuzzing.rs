@@ -4,15 +4,13 @@
 
 use crate::registry::{Registry, new_world};
 use crate::run::TransportKind;
-use crate::transport::SimConfig;
 use crate::window::Window;
 use crate::wire;
 use crate::world::World;
 use fencepost_planner::ir::pattern::Mode;
+use fencepost_transport::SimConfig;
 use std::cell::RefCell;
 use std::sync::Arc;
-
-pub use crate::transport::decode;
 
 /// Elements of each window.
 const LEN: usize = 24;
@@ -44,19 +42,6 @@ impl Target {
 
 thread_local! {
     static TARGET: RefCell<Option<Target>> = RefCell::new(Target::new());
-}
-
-/// Messages of a job's control channel, one after another.
-///
-/// Gives how many there are before one that is refused, or not whole.
-#[cfg(all(target_os = "linux", feature = "processes"))]
-pub fn control(mut data: &[u8]) -> usize {
-    let mut count = 0;
-    while let Ok(Some((message, length))) = crate::job::control::first(data) {
-        assert_eq!(message.to_frame(), data[..length], "what is read is what was written");
-        (count, data) = (count + 1, &data[length..]);
-    }
-    count
 }
 
 /// Operations of dynamic epochs, as they come from another rank. The first byte says for which window, then each frame

@@ -5,12 +5,12 @@
 use crate::fence::kind;
 use crate::fuzzing::{input, operations};
 use crate::run::{TransportKind, ranks};
-use crate::transport::{Header, SimConfig, Tamper};
 use crate::world::World;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Header, SimConfig, Tamper};
 use std::sync::{Arc, Mutex};
 
 const RANKS: usize = 3;
@@ -263,6 +263,6 @@ fn any_bytes_are_read_by_what_fuzzers_call() {
         let bytes: Vec<u8> =
             (0..len).map(|_| [dice.below(256) as u8, dice.below(3) as u8][dice.below(2)]).collect();
         operations(&bytes);
-        crate::fuzzing::decode(&bytes);
+        fencepost_transport::decode(&bytes);
     }
 }

@@ -103,9 +103,8 @@ fn abort(error: &Error) -> ! {
     let line = format!("fencepost: an error{rank} ends the process: {error:?}\n");
     // One write, so that lines of several processes do not mix. Nobody may be there to read it.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     if crate::run::echo(error)
-        && let Some(member) = crate::job::joined()
+        && let Some(member) = fencepost_job::joined()
     {
         member.tell_echo();
     }

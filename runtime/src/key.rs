@@ -16,8 +16,7 @@
 //! ([`UniformHash`](crate::superstep::UniformHash)). A program that searches can find two values that pass for equal.
 //! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
 
-#[cfg(all(target_os = "linux", feature = "processes"))]
-use crate::security::Secret;
+use fencepost_transport::auth::Secret;
 use std::hash::{BuildHasher, RandomState};
 
 /// A prime.
@@ -44,7 +43,6 @@ impl Key {
     }
 
     /// That of all ranks which hold this secret.
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     pub(crate) fn of_job(secret: &Secret) -> Self {
         let derived = blake3::derive_key("fencepost 1 words of epochs and windows", secret.as_bytes());
         Self::of(derived.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte)))
@@ -174,7 +172,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     fn ranks_of_one_job_have_one_key_and_those_of_others_have_others() {
         let key = |byte| Key::of_job(&Secret::from_bytes([byte; 32])).0[0];
         assert_eq!(key(1), key(1));

@@ -5,7 +5,7 @@
 //! plan, memory that is not reached) sets the bound to 0 beforehand.
 
 use crate::log::Pen;
-use crate::transport::Record;
+use fencepost_transport::Record;
 use std::cell::Cell;
 use std::ptr::null;
 

@@ -22,17 +22,22 @@ pub struct Process {
 /// `PROC_FAILED` where this process was started as a rank and cannot join; `ARG` where its environment is that of
 /// another launcher, and is not enough to join.
 pub fn process() -> Result<Option<Process>> {
-    #[cfg(all(target_os = "linux", feature = "processes"))]
-    if let Some(member) = crate::job::member()? {
+    if let Some(member) = member()? {
         let job = member.job();
         let placement = match job.reach {
-            crate::job::Reach::Shm => Placement::Together,
-            crate::job::Reach::Tcp => Placement::Apart,
-            crate::job::Reach::Mixed => crate::placement::of_hosts(job.host_of_each()),
+            fencepost_job::Reach::Shm => Placement::Together,
+            fencepost_job::Reach::Tcp => Placement::Apart,
+            fencepost_job::Reach::Mixed => crate::placement::of_hosts(job.host_of_each()),
         };
         return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize, placement }));
     }
     Ok(None)
+}
+
+/// What this process is in its job; the first call joins.
+pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
+    fencepost_job::member()
+        .map_err(|why| Error::new(Class::ProcFailed, format!("this rank can't join its job: {why}")))
 }
 
 /// Become a job: start `ranks` processes of this program, with the same arguments, that reach each other by `transport`,
@@ -79,21 +84,12 @@ impl Process {
     }
 }
 
-#[cfg(all(target_os = "linux", feature = "processes"))]
 fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
-    use crate::job::{Reach, Start};
+    use fencepost_job::{Reach, Start};
     let refused = |message: String| Error::new(Class::Arg, message);
     let ranks = u32::try_from(ranks).ok().filter(|&ranks| ranks > 0);
     let ranks = ranks.ok_or_else(|| refused("a world has at least one rank".into()))?;
     let reach = if matches!(transport, TransportKind::Shm) { Reach::Shm } else { Reach::Tcp };
     let start = Start::this_program(ranks, reach).map_err(|error| refused(error.to_string()))?;
     std::process::exit(start.run().into())
-}
-
-#[cfg(not(all(target_os = "linux", feature = "processes")))]
-fn start(_: usize, _: &TransportKind) -> Result<()> {
-    Err(Error::new(
-        Class::Arg,
-        "ranks that are processes need Linux: here they may be threads, `local` or `sim`",
-    ))
 }

@@ -2,9 +2,9 @@
 //!
 //! What is deliberately absent: scheduling decisions (the planner's).
 //!
-//! Transports and jobs are not part of the interface: their functions believe addresses that ranks tell one another, and
-//! a program that could call them could break what safe code relies on. The feature `internals` shows them to this
-//! project's own command and tests.
+//! Transports and jobs are crates of their own ([`fencepost_transport`], [`fencepost_job`]), and not part of this interface:
+//! their functions believe addresses that ranks tell one another, and a program that called them could break what safe code
+//! relies on.
 
 mod allocate;
 mod assertions;
@@ -27,12 +27,6 @@ pub mod fuzzing;
 mod garbled;
 mod habit;
 mod handler;
-#[cfg(all(target_os = "linux", feature = "processes", feature = "internals"))]
-#[doc(hidden)]
-pub mod job;
-#[cfg(all(target_os = "linux", feature = "processes", not(feature = "internals")))]
-#[expect(dead_code, unused_imports, reason = "some of it only the command and tests call")]
-mod job;
 mod kernel;
 mod key;
 mod lane;
@@ -49,22 +43,10 @@ mod region;
 mod registry;
 mod run;
 pub mod scoped;
-#[cfg(all(target_os = "linux", feature = "processes", feature = "internals"))]
-#[doc(hidden)]
-pub mod security;
-#[cfg(all(target_os = "linux", feature = "processes", not(feature = "internals")))]
-mod security;
 mod split;
 mod stall;
 mod superstep;
-mod sync;
 mod ticket;
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod transport;
-#[cfg(not(feature = "internals"))]
-#[expect(dead_code, unused_imports, reason = "some of it only tests call")]
-mod transport;
 mod unwind;
 mod waits;
 mod window;
@@ -76,13 +58,13 @@ pub use assertions::Assertions;
 pub use call::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
 pub use compiled::Compiled;
 pub use element::{Element, ValueAt, element_type};
+pub use fencepost_transport::{Count, Fault, Lose, Meter, Mishap, SimConfig};
 pub use handler::ErrorHandler;
 pub use launch::{Process, launch, process};
 pub use record::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder};
 pub use run::{Ranks, TransportKind, ranks, run};
 pub use stall::Stall;
 pub use ticket::Ticket;
-pub use transport::{Count, Fault, Lose, Meter, Mishap, SimConfig};
 pub use window::Window;
 pub use windows::{AnyWindow, Windows};
 pub use world::{EpochKind, Traffic, World};

@@ -40,13 +40,12 @@ pub(crate) fn most_operations() -> usize {
 mod tests {
     use super::*;
     use crate::run::{TransportKind, ranks};
-    use crate::transport::SimConfig;
     use fencepost_planner::Class;
     use fencepost_planner::ir::pattern::Mode;
+    use fencepost_transport::SimConfig;
 
     fn transports() -> Vec<TransportKind> {
         let mut all = vec![TransportKind::Local, TransportKind::Sim(SimConfig::default())];
-        #[cfg(all(target_os = "linux", feature = "processes"))]
         all.extend([
             TransportKind::ShmThreads,
             TransportKind::TcpThreads,

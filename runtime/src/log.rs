@@ -3,7 +3,7 @@
 //! While a log is filled, where the next record goes is known to its pen alone: a record costs its own stores and one of
 //! that place.
 
-use crate::transport::{Bytes, Memory};
+use fencepost_transport::{Bytes, Memory};
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ops::Deref;

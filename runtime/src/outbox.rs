@@ -5,10 +5,10 @@
 
 use crate::call::WindowKey;
 use crate::log::Log;
-use crate::transport::{Memory, Record};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
+use fencepost_transport::{Memory, Record};
 use std::panic::Location;
 
 /// What a record's head says.

@@ -3,7 +3,6 @@
 use crate::execute::{Executable, takes_slice};
 use crate::fence::Call;
 use crate::pending::Into as Landing;
-use crate::transport::Transport;
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -14,6 +13,7 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify};
 use fencepost_planner::{Class, Error, Options, Result};
+use fencepost_transport::Transport;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;

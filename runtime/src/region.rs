@@ -5,7 +5,7 @@
 //! it begins with a count of those who have let go.
 
 use crate::outbox::Outbox;
-use crate::transport::{Bytes, Done, Memory};
+use fencepost_transport::{Bytes, Done, Memory};
 use std::alloc::{Layout, handle_alloc_error};
 use std::io;
 use std::ptr::NonNull;

@@ -4,8 +4,8 @@ use crate::board::Board;
 use crate::collective::Shelf;
 use crate::key::Key;
 use crate::region::Region;
-use crate::transport::Endpoint;
-use crate::transport::waiting::Waits;
+use fencepost_transport::Endpoint;
+use fencepost_transport::deadlock::Waits;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -49,8 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Registry {
     /// That of a rank that is a process, with the key of its job.
-    #[cfg(all(target_os = "linux", feature = "processes"))]
-    pub(crate) fn of_job(secret: &crate::security::Secret) -> Self {
+    pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret) -> Self {
         Self { key: Key::of_job(secret), ..Self::default() }
     }
 

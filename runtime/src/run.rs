@@ -4,10 +4,10 @@ use crate::environment;
 use crate::launch::{launch, process};
 use crate::registry::{Registry, new_world};
 use crate::stall::{Settings, Stall};
-use crate::transport::{Endpoint, Leave, SimConfig, local, sim};
 use crate::world::World;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Endpoint, Leave, SimConfig, local, sim};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,15 +26,12 @@ pub enum TransportKind {
     /// Processes of any machines, by connections; see [`launch`](crate::launch).
     Tcp,
     /// Threads that reach each other's memory as processes do: for tests.
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     ShmThreads,
     /// Threads that exchange bytes over TCP on loopback: for tests.
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     TcpThreads,
     /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     #[doc(hidden)]
     MixedThreads(Vec<u32>),
 }
@@ -62,18 +59,15 @@ impl TransportKind {
         Ok(match self {
             TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
             TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
-            #[cfg(all(target_os = "linux", feature = "processes"))]
             TransportKind::ShmThreads => {
-                crate::transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
+                fencepost_transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
             }
-            #[cfg(all(target_os = "linux", feature = "processes"))]
             TransportKind::TcpThreads => {
-                crate::transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
+                fencepost_transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
             }
-            #[cfg(all(target_os = "linux", feature = "processes"))]
             TransportKind::MixedThreads(hosts) => {
                 let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
-                crate::transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
+                fencepost_transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
             }
             // Their ends are made by each process for itself.
             TransportKind::Shm | TransportKind::Tcp => Vec::new(),
@@ -182,14 +176,7 @@ enum End<R> {
     Value(R),
     Error(Error),
     /// It said this, and panicked with that.
-    Panic(
-        String,
-        #[cfg_attr(
-            not(all(target_os = "linux", feature = "processes")),
-            expect(dead_code, reason = "only a process goes on panicking")
-        )]
-        Box<dyn Any + Send>,
-    ),
+    Panic(String, Box<dyn Any + Send>),
 }
 
 impl<R> End<R> {
@@ -358,10 +345,9 @@ impl Ranks {
     }
 
     /// This process's rank of the job's next world.
-    #[cfg(all(target_os = "linux", feature = "processes"))]
     fn run_as_process<R>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
-        use crate::job::control::Ending;
-        let Some(member) = crate::job::member()? else {
+        use fencepost_job::control::Ending;
+        let Some(member) = crate::launch::member()? else {
             return Err(Error::new(Class::Intern, "a process that was launched is in no job"));
         };
         let rank = member.job().rank as usize;
@@ -382,7 +368,10 @@ impl Ranks {
             let end = one(member.endpoint()?, &|_| Err(refused()));
             return end.value(rank);
         }
-        let end = member.endpoint().map_or_else(End::Error, |endpoint| one(endpoint, &program));
+        let end = match member.endpoint() {
+            Ok(endpoint) => one(endpoint, &program),
+            Err(error) => End::Error(error.into()),
+        };
         let (value, panic) = match end {
             End::Panic(why, payload) => (End::Error(panicked(rank, &why)).value(rank), Some(payload)),
             end => (end.value(rank), None),
@@ -404,11 +393,6 @@ impl Ranks {
             Some(payload) => std::panic::resume_unwind(payload),
             None => value,
         }
-    }
-
-    #[cfg(not(all(target_os = "linux", feature = "processes")))]
-    fn run_as_process<R>(&self, _: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
-        Err(Error::new(Class::Intern, "ranks that are processes need Linux"))
     }
 
     fn one<R>(

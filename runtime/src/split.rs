@@ -3,9 +3,9 @@
 use crate::fence::Call;
 use crate::registry::new_world;
 use crate::stall::Stalls;
-use crate::transport::{Number, Transport};
 use crate::world::World;
 use fencepost_planner::{Class, Result};
+use fencepost_transport::{Number, Transport};
 use std::rc::Rc;
 
 impl World {

@@ -14,7 +14,6 @@ use crate::registry::Registry;
 use crate::run::TransportKind;
 use crate::stall::Stalls;
 use crate::superstep::Supersteps;
-use crate::transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
 use crate::window::WindowCore;
 use crate::windows::Windows;
 use fencepost_planner::element::ElementType;
@@ -22,6 +21,7 @@ use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result, grid};
+use fencepost_transport::{Cause, Endpoint, Header, Leave, Loss, Lost, Transport};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -308,7 +308,7 @@ impl World {
     }
 
     /// What the transport has sent for this rank so far, counted where it is handed over.
-    pub fn meter(&self) -> crate::transport::Meter {
+    pub fn meter(&self) -> fencepost_transport::Meter {
         self.core.endpoint.borrow().meter().clone()
     }
 

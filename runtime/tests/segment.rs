@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use fencepost_planner::Class;
-use fencepost_runtime::transport::{Endpoint, Transport, shm};
 use fencepost_runtime::{Ranks, TransportKind, ranks};
+use fencepost_transport::{Endpoint, Transport, shm};
 
 fn shared(size: usize) -> Ranks {
     ranks(size).transport(TransportKind::ShmThreads)

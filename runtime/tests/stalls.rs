@@ -2,8 +2,8 @@
 //! and what must not be said can't be said at any time.
 
 use fencepost_planner::{Error, Result};
-use fencepost_runtime::transport::SimConfig;
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
+use fencepost_transport::SimConfig;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,11 +1,9 @@
 //! What can't be carried out: one line that says so, and the exit code that is documented for it.
 
 use crate::launched::{rank_program, start};
-use fencepost_runtime::job::control::{HostJob, Message};
-use fencepost_runtime::job::{
-    Broken, Channel, Description, Exit, HostRanks, Limits, NOT_RUN, RELEASE, Reach,
-};
-use fencepost_runtime::security::Secret;
+use fencepost_job::control::{HostJob, Message};
+use fencepost_job::{Broken, Channel, Description, Exit, HostRanks, Limits, NOT_RUN, RELEASE, Reach};
+use fencepost_transport::auth::Secret;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -2,7 +2,6 @@
 
 use super::offers::{Offer, offers};
 use crate::fence::Call;
-use crate::transport::{Bytes, Frame as Arrival, Transport, Until};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
@@ -13,6 +12,7 @@ use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program,
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Bytes, Frame as Arrival, Transport, Until};
 use std::io::ErrorKind;
 use std::sync::Arc;
 

@@ -16,7 +16,6 @@ use crate::fence::{Call, hash, header, kind, untouched_by};
 use crate::kernel;
 use crate::limits::earlier;
 use crate::stall::{Awaited, Watch, elsewhere};
-use crate::transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
 use crate::unwind::AbortOnUnwind;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
@@ -26,6 +25,7 @@ use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Class, Error, State};
+use fencepost_transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
 use offers::Offer;
 
 /// A run that can't go on.

@@ -9,9 +9,9 @@
 use super::{CALL, Disagreement, Fence, INLINE, Letters, RUNS};
 use crate::calls;
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Cause, Lost, Transport};
 use crate::wire;
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Cause, Lost, Transport};
 
 /// How far others are from this rank.
 #[derive(Default)]

@@ -5,11 +5,11 @@ use super::{Fence, INLINE, Letters};
 use crate::call::WindowKey;
 use crate::element::Element;
 use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
-use crate::transport::{Record, Transport};
 use crate::window::WindowCore;
 use crate::world::Traffic;
 use crate::{element_type, kernel, wire};
 use fencepost_planner::element::Op;
+use fencepost_transport::{Record, Transport};
 use std::cell::Cell;
 
 impl Fence<'_> {

@@ -1,9 +1,9 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
 use super::{Disagreement, FAILED, Fence, Letters, kind, take_bytes};
-use crate::transport::Transport;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Class, Error};
+use fencepost_transport::Transport;
 
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: tell each other what, and give the error.

@@ -5,11 +5,11 @@ use super::apply::move_one;
 use super::sources::find;
 use crate::kernel;
 use crate::pending::{Get, Into as Landing, ONE, Pending};
-use crate::transport::Transport;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
 use fencepost_planner::Result;
+use fencepost_transport::Transport;
 
 impl Fence<'_> {
     /// Read what was asked for from M, and stage it; answer what others ask for.

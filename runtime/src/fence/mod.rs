@@ -43,7 +43,6 @@ use crate::calls;
 use crate::explain::Went;
 use crate::limits::count_more;
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Cause, Endpoint, Frame, Header, Lost, Pause, Transport};
 use crate::unwind::AbortOnUnwind;
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
@@ -51,6 +50,7 @@ use crate::wire;
 use crate::world::WorldCore;
 use call::letter_word;
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Cause, Endpoint, Frame, Header, Lost, Pause, Transport};
 use reads::Reads;
 use sources::prepare;
 

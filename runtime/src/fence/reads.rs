@@ -14,12 +14,12 @@ use crate::kernel;
 use crate::outbox::{Head, WIDE, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE};
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Cause, Loss, Lost, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::wire;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Class, Result, State};
+use fencepost_transport::{Cause, Loss, Lost, Transport};
 use std::cell::Cell;
 
 /// More comparisons than this are not worth it: it waits.

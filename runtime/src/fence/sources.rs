@@ -7,7 +7,6 @@ use crate::kernel;
 use crate::limits::most_operations;
 use crate::outbox::{Outbox, Wide, WideSource};
 use crate::pending::{Into as Landing, ONE, Pending};
-use crate::transport::{Endpoint, Transport};
 use crate::window::WindowCore;
 use crate::wire;
 use crate::world::WorldCore;
@@ -15,6 +14,7 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Endpoint, Transport};
 
 /// More gets than this an epoch are not listed one by one.
 const LISTED: usize = 64;

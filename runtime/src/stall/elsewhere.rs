@@ -1,9 +1,9 @@
 //! [`elsewhere`]: in which call a rank is that is not in this one, for the error that says so.
 
 use crate::fence::Call;
-use crate::transport::{Endpoint, Pause, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
+use fencepost_transport::{Endpoint, Pause, Transport};
 use std::time::{Duration, Instant};
 
 /// How long a rank waits to learn the other's call. Each of the two wakes once a second at least, and the other rank writes its

@@ -14,7 +14,7 @@ pub(crate) use elsewhere::elsewhere;
 pub(crate) use settings::Settings;
 pub(crate) use watch::{Awaited, Watch};
 
-use crate::transport::waiting::Waits;
+use fencepost_transport::deadlock::Waits;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Rings of waits, entry by entry.
 
-use crate::transport::waiting::{Waiting, Waits};
+use fencepost_transport::deadlock::{Waiting, Waits};
 
 fn ranks(ring: &[Waiting]) -> Vec<usize> {
     ring.iter().map(|waiting| waiting.rank).collect()

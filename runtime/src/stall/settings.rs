@@ -48,7 +48,7 @@ impl Settings {
         let mut settings = Self::default();
         if let Some(text) = environment::text("FENCEPOST_STALL")? {
             let refused = |why| Error::new(Class::Arg, format!("FENCEPOST_STALL is `{text}`: {why}"));
-            let after = environment::duration(&text).map_err(refused)?;
+            let after = fencepost_job::duration(&text).map_err(refused)?;
             settings.after = Some(after).filter(|after| !after.is_zero());
         }
         settings.ends =

@@ -2,12 +2,12 @@
 
 use super::{Stall, Stalls};
 use crate::fence::Call;
-use crate::transport::waiting::Waiting;
-use crate::transport::{Cause, Endpoint, Loss, Lost, Transport};
 use crate::unwind::contained;
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::Class;
+use fencepost_transport::deadlock::Waiting;
+use fencepost_transport::{Cause, Endpoint, Loss, Lost, Transport};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 

@@ -15,10 +15,10 @@
 use super::support::{Dice, Reach, shown, stored};
 use super::{Wait, take_away};
 use crate::run::{TransportKind, ranks};
-use crate::transport::{Leave, Pause, SimEnd, Transport, sim};
 use crate::window::Window;
 use crate::world::World;
 use fencepost_planner::{Class, Result};
+use fencepost_transport::{Leave, Pause, SimEnd, Transport, sim};
 use std::thread;
 
 const RANKS: usize = 3;

@@ -1,7 +1,7 @@
 //! What the tests of the waits share: links that a seed decides, ranks that linger, and the search for a seed.
 
 use crate::run::TransportKind;
-use crate::transport::SimConfig;
+use fencepost_transport::SimConfig;
 
 /// How ranks reach each other over the links of `sim`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

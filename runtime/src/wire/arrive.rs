@@ -6,12 +6,12 @@ use crate::early;
 use crate::fence::{Call, Items, Lent, Operands, kind, wait};
 use crate::outbox::{Head, PUT, WIDE, WideSource, op_of};
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Endpoint, Frame, Lost, Record, Transport};
 use crate::waits::{Wait, without};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
+use fencepost_transport::{Endpoint, Frame, Lost, Record, Transport};
 
 /// Take in one frame of operations from `from`.
 pub(crate) fn receive(

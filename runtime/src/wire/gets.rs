@@ -5,10 +5,10 @@ use super::describe::FAR;
 use crate::fence::{Call, header, kind, wait};
 use crate::kernel;
 use crate::stall::{Awaited, Watch};
-use crate::transport::{Endpoint, Lost, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
+use fencepost_transport::{Endpoint, Lost, Transport};
 
 /// Answer the gets of ranks that do not reach this rank's memory, from M.
 pub(crate) fn answer(

@@ -18,11 +18,11 @@ use crate::early;
 use crate::fence::{Call, header, kind};
 use crate::outbox::Outbox;
 use crate::pending::ONE;
-use crate::transport::{Endpoint, Record, Transport};
 use crate::window::WindowCore;
 use crate::world::WorldCore;
 use describe::{Description, FAR, HEAD, describe, fill};
 use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Endpoint, Record, Transport};
 
 /// How many descriptions each pair remembers for a window.
 const SLOTS: usize = 8;

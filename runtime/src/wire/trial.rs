@@ -5,8 +5,8 @@ use super::{Described, Wire, answer, apply};
 use crate::early;
 use crate::fence::{Call, wait};
 use crate::stall::{Awaited, Watch};
-use crate::transport::Transport;
 use crate::window::WindowCore;
+use fencepost_transport::Transport;
 
 /// Forget what was described so far, as if nothing had ever come.
 pub(crate) fn forget_all(window: &WindowCore) {

@@ -1,0 +1,139 @@
+//! The queue of frames: wrap-around, growth, release, and what reuse of a payload must wait for.
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use super::{model, rejected};
+use crate::sync::Arc;
+use crate::{Frame, Header, Leave, LocalEnd, Transport, local};
+
+/// Memory that loom watches, posted by its address.
+type Payload = UnsafeCell<u64>;
+
+fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
+    let header = Header { word, kind: 0, extra: 0 };
+    let address: *const Payload = payload;
+    // SAFETY: the payload lives as long as the model, and whether it is left alone is what the model asks.
+    unsafe { end.post(1, header, address.cast(), size_of::<Payload>()) }.expect("the reader is here");
+}
+
+fn value(frame: &Frame) -> u64 {
+    // SAFETY: `post` was given this address of a payload that lives as long as the model.
+    let payload = unsafe { &*frame.payload.cast::<Payload>() };
+    // SAFETY: loom checks that nobody writes meanwhile.
+    payload.with(|value| unsafe { *value })
+}
+
+fn take(end: &mut LocalEnd) -> Frame {
+    loop {
+        if let Some(frame) = end.poll(0).expect("the sender waits for all to be released") {
+            return frame;
+        }
+        thread::yield_now();
+    }
+}
+
+/// Send `frames`, each in a payload of its own and `ahead` of the release at most; what is sent ahead fills rings of one
+/// and two slots, so it wraps around and grows.
+fn stream(frames: u64, ahead: u64) {
+    let payloads: Arc<Vec<Payload>> = Arc::new((0..frames).map(UnsafeCell::new).collect());
+    let mut ends = local(2);
+    let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+    let kept = Arc::clone(&payloads);
+    let other = thread::spawn(move || {
+        for n in 0..frames {
+            let frame = take(&mut reader);
+            assert_eq!((frame.header.word, value(&frame)), (n, n));
+            reader.release(0);
+        }
+        drop(kept);
+        reader
+    });
+    for n in 0..frames {
+        while sender.released(1) + ahead <= n {
+            thread::yield_now();
+        }
+        post(&mut sender, n, &payloads[n as usize]);
+    }
+    while sender.released(1) < frames {
+        thread::yield_now();
+    }
+    drop(other.join());
+}
+
+#[test]
+fn frames_that_wait_for_room_in_one_ring_arrive_in_order() {
+    model(2, || stream(3, 1));
+}
+
+#[test]
+fn frames_posted_ahead_of_every_ring_arrive_in_order() {
+    model(2, || stream(4, 4));
+}
+
+#[test]
+fn frames_that_wrap_around_a_ring_that_has_grown_arrive_in_order() {
+    model(2, || stream(5, 2));
+}
+
+/// Send two frames from one payload, written anew for the second, with or without waiting for the first's release.
+fn reuse(waits: bool) {
+    let payload = Arc::new(UnsafeCell::new(0));
+    let mut ends = local(2);
+    let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+    let kept = Arc::clone(&payload);
+    let other = thread::spawn(move || {
+        for n in 0..2 {
+            let frame = take(&mut reader);
+            assert_eq!(value(&frame), n);
+            reader.release(0);
+        }
+        drop(kept);
+        reader
+    });
+    for n in 0..2 {
+        while waits && sender.released(1) < n {
+            thread::yield_now();
+        }
+        // SAFETY: the last frame from this payload was released: its reader has finished. Else loom says so.
+        payload.with_mut(|value| unsafe { *value = n });
+        post(&mut sender, n, &payload);
+    }
+    while sender.released(1) < 2 {
+        thread::yield_now();
+    }
+    drop(other.join());
+}
+
+#[test]
+fn a_payload_may_be_written_again_once_it_was_released() {
+    model(3, || reuse(true));
+}
+
+#[test]
+fn w4_a_payload_written_before_its_release_is_caught() {
+    let complaint = rejected(3, || reuse(false));
+    assert!(complaint.contains("Causality violation"), "{complaint}");
+}
+
+#[test]
+fn a_payload_may_be_written_again_once_its_reader_has_left() {
+    model(3, || {
+        let payload = Arc::new(UnsafeCell::new(5));
+        let mut ends = local(2);
+        let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+        let kept = Arc::clone(&payload);
+        let other = thread::spawn(move || {
+            assert_eq!(value(&take(&mut reader)), 5);
+            drop(kept);
+            reader.leave(Leave::Finished);
+        });
+        post(&mut sender, 0, &payload);
+        while sender.released(1) < 1 {
+            thread::yield_now();
+        }
+        // SAFETY: the reader has left. Else loom says so.
+        payload.with_mut(|value| unsafe { *value = 6 });
+        drop(other.join());
+    });
+}

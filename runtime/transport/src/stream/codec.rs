@@ -1,0 +1,260 @@
+//! What travels, and how it is written.
+
+use super::body::Body;
+use crate::{Header, Leave, Letter};
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Bytes before a body.
+pub(crate) const HEAD: usize = 48;
+pub(super) const LETTER: usize = 40;
+
+/// The longest payload that is believed.
+pub(crate) const LONGEST: u64 = 1 << 40;
+
+/// The longest text that is believed; a longer one is cut by who writes it.
+pub(super) const TEXT: usize = 1 << 12;
+
+/// Bytes at most that are set aside for a payload before it comes.
+pub(super) const STEP: usize = 1 << 20;
+
+/// Bodies at most that are kept to be filled again.
+pub(super) const SPARE: usize = 16;
+
+pub(super) const TAG_FRAME: u32 = 1;
+pub(super) const TAG_LETTER: u32 = 2;
+pub(super) const TAG_SETTLE: u32 = 3;
+pub(super) const TAG_RELEASE: u32 = 4;
+pub(super) const TAG_WANT: u32 = 5;
+pub(super) const TAG_ANNOUNCE: u32 = 6;
+pub(super) const TAG_LEFT: u32 = 7;
+pub(super) const TAG_END: u32 = 8;
+pub(super) const TAG_BEAT: u32 = 9;
+pub(super) const TAG_GOODBYE: u32 = 10;
+pub(super) const TAG_FAREWELL: u32 = 11;
+pub(super) const TAG_ASK: u32 = 12;
+pub(super) const TAG_WAITS: u32 = 13;
+pub(super) const TAG_PROBE: u32 = 14;
+pub(super) const TAG_AGREE: u32 = 15;
+
+/// Items of which each belongs to no world.
+pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_AGREE;
+
+/// The longest list of waits that is believed.
+pub(crate) const PROBE: usize = 1 << 16;
+
+/// What travels. Numbers of frames and bytes count from the beginning of the world, for the pair.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Item {
+    Frame(Header, Body),
+    /// A letter, and how many frames were posted before it.
+    Letter(Letter, u64),
+    /// The exchange of this number is settled.
+    Settle(u64),
+    /// So many frames have been released, and so many bytes of frames may be sent.
+    Release {
+        frames: u64,
+        granted: u64,
+    },
+    /// There are frames to send, up to so many bytes.
+    Want(u64),
+    /// The superstep of this word was entered, after so many frames were posted.
+    Announce {
+        word: u64,
+        frames: u64,
+    },
+    /// The sender has left, after so many frames were posted.
+    Left {
+        how: Leave,
+        frames: u64,
+    },
+    /// The world has ended, because of this rank.
+    End {
+        rank: u32,
+        what: String,
+    },
+    /// The sender is there.
+    Beat,
+    /// The sender has left all worlds, and sends nothing more but a farewell.
+    Goodbye,
+    /// All before a goodbye has come.
+    Farewell,
+    /// In which wait are you?
+    Ask,
+    /// The sender waits for this rank of the job, in the wait of this number, or in none: 0.
+    Waits {
+        number: u64,
+        awaited: u32,
+        text: String,
+    },
+    /// A list of waits, of which the last has seen this wait of the receiver.
+    Probe {
+        seen: u64,
+        list: Vec<u8>,
+    },
+    /// The sender knows to be in a ring in the wait of this number.
+    Agree(u64),
+}
+
+/// Why bytes are not what a rank would send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Garbled {
+    Tag(u32),
+    Reserved,
+    Length(u64),
+}
+
+impl fmt::Display for Garbled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Garbled::Tag(tag) => write!(f, "it sent an item of unknown kind {tag}"),
+            Garbled::Reserved => f.write_str("it sent an item with a field set that must be zero"),
+            Garbled::Length(len) => write!(f, "it sent an item whose length can't be {len} bytes"),
+        }
+    }
+}
+
+/// Where items are written to.
+pub(crate) trait Out {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Out for VecDeque<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend(bytes);
+    }
+}
+
+impl Out for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Writes items of one channel.
+pub(crate) struct Pen<'a, O>(pub(crate) &'a mut O, pub(crate) u64);
+
+impl<O: Out> Pen<'_, O> {
+    /// Write a frame.
+    pub(crate) fn frame(&mut self, header: Header, payload: &[u8]) {
+        self.frame_head(header, payload.len());
+        self.0.put(payload);
+    }
+
+    /// Write all of a frame but its payload, which must follow.
+    pub(crate) fn frame_head(&mut self, header: Header, len: usize) {
+        self.head(TAG_FRAME, header, 0, len);
+    }
+
+    /// Write a letter, after so many frames.
+    pub(crate) fn letter(&mut self, letter: &Letter, frames: u64) {
+        let header = Header { word: letter.word, kind: letter.flags, extra: letter.count };
+        self.head(TAG_LETTER, header, frames, LETTER);
+        let mut body = [0; LETTER];
+        let [first, second] = letter.inline;
+        let words = [letter.address as u64, first.head, first.value, second.head, second.value];
+        for (bytes, word) in body.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        self.0.put(&body);
+    }
+
+    /// Write that an exchange is settled.
+    pub(crate) fn settle(&mut self, exchange: u64) {
+        self.bare(TAG_SETTLE, exchange, 0);
+    }
+
+    /// Write how many frames have been released, and how many bytes may be sent.
+    pub(crate) fn release(&mut self, frames: u64, granted: u64) {
+        self.bare(TAG_RELEASE, frames, granted);
+    }
+
+    /// Write how many bytes there are to send.
+    pub(crate) fn want(&mut self, bytes: u64) {
+        self.bare(TAG_WANT, bytes, 0);
+    }
+
+    /// Write which superstep was entered, after so many frames.
+    pub(crate) fn announce(&mut self, word: u64, frames: u64) {
+        self.bare(TAG_ANNOUNCE, word, frames);
+    }
+
+    /// Write that and how this rank has left, after so many frames.
+    pub(crate) fn left(&mut self, how: &Leave, frames: u64) {
+        let (kind, text) = match how {
+            Leave::Finished => (0, ""),
+            Leave::Failed(why) => (1, cut(why)),
+            Leave::Panicked(why) => (2, cut(why)),
+        };
+        self.head(TAG_LEFT, Header { kind, ..Header::default() }, frames, text.len());
+        self.0.put(text.as_bytes());
+    }
+
+    /// Write that the world has ended, and why.
+    pub(crate) fn end(&mut self, rank: u32, what: &str) {
+        let what = cut(what);
+        self.head(TAG_END, Header { extra: rank, ..Header::default() }, 0, what.len());
+        self.0.put(what.as_bytes());
+    }
+
+    /// Write that this rank is there.
+    pub(crate) fn beat(&mut self) {
+        self.bare(TAG_BEAT, 0, 0);
+    }
+
+    /// Write that nothing follows.
+    pub(crate) fn goodbye(&mut self) {
+        self.bare(TAG_GOODBYE, 0, 0);
+    }
+
+    /// Write that all before a goodbye has come.
+    pub(crate) fn farewell(&mut self) {
+        self.bare(TAG_FAREWELL, 0, 0);
+    }
+
+    /// Ask in which wait the other is.
+    pub(crate) fn ask(&mut self) {
+        self.bare(TAG_ASK, 0, 0);
+    }
+
+    /// Write in which wait this rank is, and for which rank of the job.
+    pub(crate) fn waits(&mut self, number: u64, awaited: u32, text: &str) {
+        let text = cut(text);
+        self.head(TAG_WAITS, Header { word: number, extra: awaited, ..Header::default() }, 0, text.len());
+        self.0.put(text.as_bytes());
+    }
+
+    /// Write a list of waits, and which wait of the other the last of them has seen.
+    pub(crate) fn probe(&mut self, seen: u64, list: &[u8]) {
+        self.head(TAG_PROBE, Header { word: seen, ..Header::default() }, 0, list.len());
+        self.0.put(list);
+    }
+
+    /// Write in which wait this rank knows to be in a ring.
+    pub(crate) fn agree(&mut self, number: u64) {
+        self.bare(TAG_AGREE, number, 0);
+    }
+
+    fn bare(&mut self, tag: u32, word: u64, more: u64) {
+        self.head(tag, Header { word, ..Header::default() }, more, 0);
+    }
+
+    fn head(&mut self, tag: u32, header: Header, more: u64, len: usize) {
+        let mut head = [0; HEAD];
+        head[0..4].copy_from_slice(&tag.to_le_bytes());
+        head[4..8].copy_from_slice(&header.kind.to_le_bytes());
+        head[8..12].copy_from_slice(&header.extra.to_le_bytes());
+        head[16..24].copy_from_slice(&self.1.to_le_bytes());
+        head[24..32].copy_from_slice(&header.word.to_le_bytes());
+        head[32..40].copy_from_slice(&more.to_le_bytes());
+        head[40..48].copy_from_slice(&(len as u64).to_le_bytes());
+        self.0.put(&head);
+    }
+}
+
+/// What of a text travels.
+pub(super) fn cut(text: &str) -> &str {
+    let fits = |at: &usize| text.is_char_boundary(*at);
+    &text[..(0..=TEXT.min(text.len())).rev().find(fits).unwrap_or(0)]
+}

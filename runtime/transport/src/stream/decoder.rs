@@ -1,0 +1,266 @@
+//! [`Decoder`]: reads items from pieces of any length.
+
+use super::body::{Body, Place};
+use super::codec::*;
+use crate::{Header, Leave, Letter, Record};
+
+/// Who gets what is read.
+pub(crate) trait Intake {
+    /// The head of a frame of this channel has come: where its payload is to be read to, if not to memory of its own.
+    fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place>;
+
+    /// An item of this channel is complete.
+    fn take(&mut self, channel: u64, item: Item);
+}
+
+/// Offers no places.
+struct Plain<F>(F);
+
+impl<F: FnMut(u64, Item)> Intake for Plain<F> {
+    fn place(&mut self, _channel: u64, _header: Header, _len: usize) -> Option<Place> {
+        None
+    }
+
+    fn take(&mut self, channel: u64, item: Item) {
+        self.0(channel, item);
+    }
+}
+
+/// Reads items from pieces.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    head: Head,
+    have: usize,
+    /// The length of the body that the head tells of.
+    whole: usize,
+    pub(super) body: Body,
+    /// Bodies of frames that were released, to be filled again.
+    spare: Vec<Body>,
+    /// Items that were complete so far.
+    items: u64,
+}
+
+struct Head([u8; HEAD]);
+
+impl Default for Head {
+    fn default() -> Self {
+        Self([0; HEAD])
+    }
+}
+
+impl Decoder {
+    /// Read one piece; `take` gets the channel of each item that it completes, and the item.
+    pub(crate) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), Garbled> {
+        self.feed_to(bytes, &mut Plain(take))
+    }
+
+    /// The same, for one who may offer places for payloads.
+    pub(crate) fn feed_to(&mut self, mut bytes: &[u8], intake: &mut impl Intake) -> Result<(), Garbled> {
+        loop {
+            if self.have < HEAD {
+                let n = bytes.len().min(HEAD - self.have);
+                self.head.0[self.have..self.have + n].copy_from_slice(&bytes[..n]);
+                self.have += n;
+                bytes = &bytes[n..];
+                if self.have < HEAD {
+                    return Ok(());
+                }
+                self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
+                if self.head.is_frame() {
+                    let place = intake.place(self.head.u64(16), self.head.header(), self.whole);
+                    self.body.place = place.filter(|place| place.len == self.whole);
+                }
+            }
+            self.body.fill(&mut bytes, self.whole);
+            if self.body.len < self.whole {
+                return Ok(());
+            }
+            self.have = 0;
+            self.items += 1;
+            intake.take(self.head.u64(16), self.item());
+            if bytes.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where the next bytes of a body go, so that they can be read in place; empty outside one. After
+    /// [`filled`](Self::filled), [`feed`](Self::feed) with nothing completes it.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        if self.have < HEAD { &mut [] } else { self.body.room(self.whole) }
+    }
+
+    /// So many bytes were read in place.
+    pub(crate) fn filled(&mut self, n: usize) {
+        self.body.len += n;
+    }
+
+    /// Give back the body of a frame.
+    pub(crate) fn recycle(&mut self, mut body: Body) {
+        (body.len, body.place) = (0, None);
+        if self.spare.len() < SPARE {
+            self.spare.push(body);
+        }
+    }
+
+    /// Read to this place what is half here, if it is a frame of this channel with this header; else gives it back.
+    pub(crate) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
+        let head = &self.head;
+        let fits = self.have == HEAD
+            && (head.is_frame(), head.u64(16), head.header()) == (true, channel, header)
+            && self.whole == place.len
+            && self.body.place.is_none();
+        if !fits {
+            return Some(place);
+        }
+        let come = self.body.bytes();
+        // SAFETY: as `Place::new` says; no more has come than the whole, and it lies in an allocation of its own.
+        unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), place.to, come.len()) };
+        self.body.place = Some(place);
+        None
+    }
+
+    /// Which item is half here, if it is a payload of which so many bytes are missing and that has no place: who needs it
+    /// may offer one before it is read.
+    pub(crate) fn unplaced(&self, bytes: usize) -> Option<u64> {
+        let long = self.have == HEAD && self.whole - self.body.len >= bytes;
+        (long && self.body.place.is_none()).then_some(self.items)
+    }
+
+    /// Read a frame of this channel that is half here to memory of its own.
+    pub(crate) fn move_out(&mut self, channel: u64) {
+        if self.have == HEAD && self.head.u64(16) == channel {
+            self.body.move_out();
+        }
+    }
+
+    /// A body to be filled.
+    pub(crate) fn spare(&mut self) -> Body {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// The item that is complete.
+    fn item(&mut self) -> Item {
+        let head = &self.head;
+        let header = head.header();
+        let more = head.u64(32);
+        if head.is_frame() {
+            let spare = self.spare();
+            return Item::Frame(header, std::mem::replace(&mut self.body, spare));
+        }
+        let bytes = self.body.bytes();
+        let text = || String::from_utf8_lossy(bytes).into_owned();
+        let item = match head.u32(0) {
+            TAG_LETTER => {
+                let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
+                let letter = Letter {
+                    word: header.word,
+                    flags: header.kind,
+                    count: header.extra,
+                    address: word(0) as usize,
+                    inline: [1, 3].map(|i| Record { head: word(i), value: word(i + 1) }),
+                };
+                Item::Letter(letter, more)
+            }
+            TAG_SETTLE => Item::Settle(header.word),
+            TAG_RELEASE => Item::Release { frames: header.word, granted: more },
+            TAG_WANT => Item::Want(header.word),
+            TAG_ANNOUNCE => Item::Announce { word: header.word, frames: more },
+            TAG_LEFT => {
+                let how = match header.kind {
+                    0 => Leave::Finished,
+                    1 => Leave::Failed(text()),
+                    _ => Leave::Panicked(text()),
+                };
+                Item::Left { how, frames: more }
+            }
+            TAG_END => Item::End { rank: header.extra, what: text() },
+            TAG_BEAT => Item::Beat,
+            TAG_GOODBYE => Item::Goodbye,
+            TAG_ASK => Item::Ask,
+            TAG_WAITS => Item::Waits { number: header.word, awaited: header.extra, text: text() },
+            TAG_PROBE => Item::Probe { seen: header.word, list: bytes.to_vec() },
+            TAG_AGREE => Item::Agree(header.word),
+            _ => Item::Farewell,
+        };
+        self.body.len = 0;
+        item
+    }
+}
+
+impl Head {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+
+    fn is_frame(&self) -> bool {
+        self.u32(0) == TAG_FRAME
+    }
+
+    fn header(&self) -> Header {
+        Header { word: self.u64(24), kind: self.u32(4), extra: self.u32(8) }
+    }
+
+    /// The length of the body, where the head is one that a rank would send.
+    fn check(&self) -> Result<usize, Garbled> {
+        let (tag, len) = (self.u32(0), self.u64(40));
+        // Which of kind, extra, word and the number more an item has.
+        let (fields, longest) = match tag {
+            TAG_FRAME => ([1, 1, 1, 0], LONGEST),
+            TAG_LETTER => ([1, 1, 1, 1], LETTER as u64),
+            TAG_SETTLE | TAG_WANT => ([0, 0, 1, 0], 0),
+            TAG_RELEASE | TAG_ANNOUNCE => ([0, 0, 1, 1], 0),
+            TAG_LEFT => ([1, 0, 0, 1], TEXT as u64),
+            TAG_END => ([0, 1, 0, 0], TEXT as u64),
+            TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL | TAG_ASK => ([0; 4], 0),
+            TAG_WAITS => ([0, 1, 1, 0], TEXT as u64),
+            TAG_PROBE => ([0, 0, 1, 0], PROBE as u64),
+            TAG_AGREE => ([0, 0, 1, 0], 0),
+            _ => return Err(Garbled::Tag(tag)),
+        };
+        let values = [u64::from(self.u32(4)), u64::from(self.u32(8)), self.u64(24), self.u64(32)];
+        let of_none = OF_NONE.contains(&tag) && self.u64(16) != 0;
+        let unknown = tag == TAG_LEFT && values[0] > 2;
+        if self.u32(12) != 0
+            || of_none
+            || unknown
+            || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0)
+        {
+            return Err(Garbled::Reserved);
+        }
+        let short = tag == TAG_LETTER && len != LETTER as u64;
+        match usize::try_from(len) {
+            Ok(whole) if len <= longest && !short => Ok(whole),
+            _ => Err(Garbled::Length(len)),
+        }
+    }
+}
+
+/// Read bytes as the pieces of a stream: the first byte of each says how long it is. For fuzzers.
+#[cfg(any(feature = "testing", fuzzing))]
+pub fn decode(data: &[u8]) {
+    let (mut decoder, mut rest) = (Decoder::default(), data);
+    while let Some((&len, bytes)) = rest.split_first() {
+        let (piece, after) = bytes.split_at(usize::from(len).min(bytes.len()));
+        rest = after;
+        let mut bodies = Vec::new();
+        let read = decoder.feed(piece, |_, item| {
+            if let Item::Frame(_, body) = item {
+                assert!(body.len() <= data.len(), "more than came");
+                bodies.push(body);
+            }
+        });
+        bodies.into_iter().for_each(|body| decoder.recycle(body));
+        assert!(
+            decoder.body.units.capacity() * 16 <= 2 * STEP + 2 * data.len(),
+            "more is set aside than came"
+        );
+        if read.is_err() {
+            return;
+        }
+    }
+}

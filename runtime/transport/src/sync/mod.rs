@@ -1,0 +1,14 @@
+//! The parts of `std::sync` that the transports are built from.
+//!
+//! Other files name these through `crate::sync` only. Built with `--cfg loom` they are made of loom's types (`model.rs`), so
+//! the models check the very code that runs.
+
+#[cfg(loom)]
+mod model;
+#[cfg(not(loom))]
+mod real;
+
+#[cfg(loom)]
+pub(crate) use model::*;
+#[cfg(not(loom))]
+pub(crate) use real::*;

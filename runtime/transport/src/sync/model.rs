@@ -1,0 +1,66 @@
+//! Those of loom, with sizes that a model can go through: rings of one slot that grow to two,
+//! and no looks but those that the handshake of sleeping needs.
+
+use std::cell::Cell;
+// Not loom's, whose drop can't run while a model that was rejected unwinds; what it guards is checked all the same.
+pub(crate) use std::sync::Arc;
+
+pub(crate) use loom::cell::UnsafeCell;
+pub(crate) use loom::hint::spin_loop;
+use loom::sync::Notify;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::{Mutex, MutexGuard};
+pub(crate) use loom::thread::yield_now;
+
+pub(crate) const SPINS: u32 = 0;
+pub(crate) const YIELDS: u32 = 0;
+pub(crate) const SLOTS: (usize, usize) = (1, 2);
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("a panic ends the model")
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Line<T>(pub(crate) T);
+
+/// Loom's own `unpark` also ends whatever else its thread is blocked in.
+#[derive(Debug)]
+pub(crate) struct Parker(Notify);
+
+impl Default for Parker {
+    fn default() -> Self {
+        Self(Notify::new())
+    }
+}
+
+impl Parker {
+    pub(crate) fn enrol(&self) {}
+
+    /// Without a limit of time: a wake-up that is lost is a deadlock.
+    pub(crate) fn park(&self, _: &AtomicU32, _: u32) {
+        self.0.wait();
+    }
+
+    pub(crate) fn unpark(&self, _: &AtomicU32) {
+        self.0.notify();
+    }
+}
+
+thread_local! {
+    /// Leave out all fences. A model's threads share one thread of the system, so this is the model's own.
+    static WITHOUT_FENCES: Cell<bool> = const { Cell::new(false) };
+}
+
+pub(crate) fn fence(order: Ordering) {
+    if !WITHOUT_FENCES.get() {
+        loom::sync::atomic::fence(order);
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn without_fences<R>(run: impl FnOnce() -> R) -> R {
+    WITHOUT_FENCES.set(true);
+    let value = run();
+    WITHOUT_FENCES.set(false);
+    value
+}

@@ -1,0 +1,159 @@
+//! What a fuzzer calls with any bytes: each function must come back, whatever they are, and allocate no more than they
+//! are worth. Also the frames that are broken on purpose.
+
+use crate::auth::{Identity, Opener, Secret, Taker, Verdict};
+use crate::deadlock::{Table, Waiting, Walk};
+use crate::stream::{Decoder, Item, Pen};
+use crate::tcp::channel::Channel;
+use crate::tcp::probes::{read, written};
+use crate::{Header, Leave, Letter, Record};
+
+/// The channel that recorded items belong to.
+const NUMBER: u64 = 7;
+
+/// Read `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first byte decides; and take
+/// in what they say as far as it can be. Gives how many items there were, and whether one was refused.
+pub fn frames(bytes: &[u8]) -> (usize, bool) {
+    let Some((&first, bytes)) = bytes.split_first() else { return (0, false) };
+    let mut channel = Channel::new(3);
+    channel.members = vec![0, 1, 2];
+    let (mut decoder, mut items, mut refused, mut out) = (Decoder::default(), 0, false, Vec::new());
+    for piece in bytes.chunks(usize::from(first) * 5 + 1) {
+        let room = decoder.room();
+        let n = if first.is_multiple_of(2) { room.len().min(piece.len()) } else { 0 };
+        room[..n].copy_from_slice(&piece[..n]);
+        decoder.filled(n);
+        let fed = decoder.feed(&piece[n..], |_, item| {
+            items += 1;
+            refused |= !refused
+                && match item {
+                    Item::Probe { seen, list } => !probed(seen, &list),
+                    item => channel.take(1, item).is_err(),
+                };
+        });
+        refused |= fed.is_err();
+        if refused {
+            break;
+        }
+        // What this rank does meanwhile.
+        channel.exchange += u64::from(channel.letter(1).is_some());
+        channel.pairs[1].inbound.read = channel.exchange;
+        let pair = &mut channel.pairs[1];
+        pair.inbound.solicit(NUMBER, &mut out);
+        if let Some((body, _)) = pair.inbound.release(&mut pair.outbound) {
+            decoder.recycle(body);
+        }
+        if !pair.outbound.posts(100) {
+            pair.outbound.keep(vec![0; 148]);
+        }
+        pair.outbound.let_go(NUMBER, &mut out, false);
+        channel.tidings(NUMBER, 1, &mut out);
+        let _ = (channel.gone(1), channel.drained(1), channel.mine(0));
+        out.clear();
+    }
+    (items, refused)
+}
+
+/// Take in a list of waits as rank 0 of 3 does, and go on with it. Gives whether it is one.
+fn probed(seen: u64, list: &[u8]) -> bool {
+    let Some(mut waits) = read(list, 0, 3) else { return false };
+    if let Some(last) = waits.last_mut() {
+        (last.awaited, last.seen) = (2, seen);
+    }
+    if let Walk::Away(probe) = Table::alone(0, 3).walk(waits) {
+        let again = read(&written(&probe.waits), probe.to, 3);
+        assert!(again.is_some_and(|again| again.len() == probe.waits.len()), "what is handed on is no list");
+    }
+    true
+}
+
+/// So many items as a rank sends them, each by itself.
+pub fn recorded(items: usize) -> Vec<Vec<u8>> {
+    let mut released = 0;
+    let waiting = |rank: usize| Waiting { rank, awaited: 0, text: "a fence".into(), number: 5, seen: 0 };
+    let lasting = [waiting(2), waiting(1)];
+    let one = |n: usize| {
+        let mut bytes = Vec::new();
+        let of_none = n % 12 > 7 || n % 12 == 7 && n + 12 < items;
+        let mut pen = Pen(&mut bytes, if of_none { 0 } else { NUMBER });
+        let word = n as u64;
+        match n % 12 {
+            0 | 1 => pen.frame(Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
+            2 => {
+                let inline = [Record { head: word, value: !word }; 2];
+                pen.letter(&Letter { word, flags: 1, count: 2, address: 3, inline }, word / 4);
+            }
+            3 => pen.settle(word / 8),
+            4 => {
+                pen.release(released, 1 << 22);
+                released += 1;
+            }
+            5 => pen.announce(word, word / 4),
+            6 => pen.want(word << 20),
+            8 => pen.ask(),
+            9 => pen.waits(word, 2, "a fence"),
+            10 => pen.probe(word, &written(&lasting)),
+            11 => pen.agree(word),
+            _ if of_none => pen.beat(),
+            _ => {
+                pen.end(2, "enough");
+                pen.left(&Leave::Failed("why".into()), word);
+            }
+        }
+        bytes
+    };
+    (0..items).map(one).collect()
+}
+
+fn identity(rank: u32) -> Identity {
+    Identity { secret: Secret::from_bytes([7; 32]), job: [1; 16], rank, size: 3, sealed: false }
+}
+
+/// Who opens, who takes, and the four messages of a handshake between ranks 0 and 1.
+fn handshake_of(nonce: u8) -> (Opener, Taker, [Vec<u8>; 4]) {
+    use crate::auth::{Opening, Taking};
+    let (mut opener, hello) = Opener::new(identity(0), 1, [nonce; 32]);
+    let mut taker = Taker::new(identity(1), [!nonce; 32]);
+    let Ok(Taking::Say(answer)) = taker.take(&hello) else { unreachable!("a rank of the job says hello") };
+    let Ok(Opening::Say(proof)) = opener.take(&answer) else { unreachable!("a rank of the job answers") };
+    let Ok(Taking::Proven(_)) = taker.take(&proof) else { unreachable!("a rank of the job proves itself") };
+    let verdict = taker.decide(Verdict::Welcome).0;
+    (
+        Opener::new(identity(0), 1, [nonce; 32]).0,
+        Taker::new(identity(1), [!nonce; 32]),
+        [hello, answer, proof, verdict],
+    )
+}
+
+/// Let both sides of a handshake take in these bytes, in pieces whose lengths the first byte decides. Gives whether
+/// either believed that it knows the other.
+pub fn handshake(bytes: &[u8]) -> bool {
+    use crate::auth::{Opening, Taking};
+    let Some((&first, mut bytes)) = bytes.split_first() else { return false };
+    let (mut opener, mut taker, _) = handshake_of(first);
+    let (mut opened, mut taken) = (true, true);
+    let mut all = bytes;
+    while opened && !bytes.is_empty() {
+        let n = bytes.len().min(opener.wants()).min(usize::from(first) + 1);
+        match opener.take(&bytes[..n]) {
+            Ok(Opening::Done(_)) => return true,
+            other => opened = other.is_ok(),
+        }
+        bytes = &bytes[n..];
+    }
+    while taken && !all.is_empty() {
+        let n = all.len().min(taker.wants()).min(usize::from(first) + 1);
+        match taker.take(&all[..n]) {
+            Ok(Taking::Proven(_)) => return true,
+            other => taken = other.is_ok(),
+        }
+        all = &all[n..];
+    }
+    false
+}
+
+/// What the opener, and what the taker, of that handshake would have to be sent to believe.
+pub fn spoken(nonce: u8) -> [Vec<u8>; 2] {
+    let (_, _, [hello, answer, proof, verdict]) = handshake_of(nonce);
+    [[&[nonce], &answer[..], &verdict].concat(), [&[nonce], &hello[..], &proof].concat()]
+}

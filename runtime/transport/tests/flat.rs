@@ -1,0 +1,99 @@
+//! Traffic whose reader keeps up needs no more memory the longer it lasts, and none at all from the allocator on threads.
+//! Alone in its file, since it counts what the whole process allocates.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::thread;
+
+use fencepost_transport::{Endpoint, Header, Leave, Pause, SimConfig, Transport, local, sim};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        LIVE.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const AHEAD: u64 = 8;
+
+/// Each rank sends `frames` to the other, `AHEAD` of the release at most, and takes as many; a letter now and then.
+fn traffic(end: &mut Endpoint, frames: u64) {
+    static PAYLOAD: [u8; 24] = [7; 24];
+    let peer = 1 - end.rank();
+    let posted_before = end.released(peer);
+    for n in 0..frames {
+        let mut pause = Pause::new();
+        while end.released(peer) + AHEAD <= posted_before + n {
+            end.idle(&mut pause);
+        }
+        // SAFETY: the payload lives forever.
+        unsafe { end.post(peer, Header::default(), PAYLOAD.as_ptr(), PAYLOAD.len()) }.unwrap();
+        let mut pause = Pause::new();
+        while end.poll(peer).unwrap().is_none() {
+            end.idle(&mut pause);
+        }
+        end.release(peer);
+        if n % 100 == 0 {
+            exchange(end);
+        }
+    }
+    let mut pause = Pause::new();
+    while end.released(peer) < posted_before + frames {
+        end.idle(&mut pause);
+    }
+    exchange(end);
+}
+
+fn exchange(end: &mut Endpoint) {
+    end.publish(0).unwrap();
+    for from in 0..2 {
+        let mut pause = Pause::new();
+        while end.read(from).unwrap().is_none() {
+            end.idle(&mut pause);
+        }
+    }
+}
+
+/// Allocations and growth in bytes over 100,000 frames each way, after a beginning of 1,000.
+fn measure(ends: Vec<Endpoint>) -> (u64, i64) {
+    let rank = |mut end: Endpoint| {
+        traffic(&mut end, 1_000);
+        let before = (ALLOCATIONS.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
+        exchange(&mut end); // nobody goes on before both have looked
+        traffic(&mut end, 100_000);
+        let after = (ALLOCATIONS.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
+        exchange(&mut end); // nobody ends before both have looked
+        end.leave(Leave::Finished);
+        (after.0 - before.0, after.1 - before.1)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || rank(end))).collect();
+        let grown: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        (grown.iter().map(|grown| grown.0).max().unwrap(), grown.iter().map(|grown| grown.1).max().unwrap())
+    })
+}
+
+#[test]
+fn a_hundred_thousand_frames_need_no_more_memory_than_a_few() {
+    let (allocations, grown) = measure(local(2).into_iter().map(Endpoint::Local).collect());
+    assert_eq!((allocations, grown), (0, 0), "on threads");
+    let (_, grown) = measure(sim(2, SimConfig::default()).into_iter().map(Endpoint::Sim).collect());
+    assert!(grown < 1 << 16, "{grown} bytes more on sim");
+}

@@ -1,0 +1,170 @@
+//! Worlds of every kind of transport, and what ranks do with their ends of one.
+
+use std::iter::once_with;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use fencepost_transport::{
+    Endpoint, Frame, Header, Leave, Letter, Lost, Pause, SimConfig, Transport, local, mixed, shm, sim, tcp,
+};
+
+pub fn simulated(size: usize, config: SimConfig) -> Vec<Endpoint> {
+    sim(size, config).into_iter().map(Endpoint::Sim).collect()
+}
+
+pub fn threads(size: usize) -> Vec<Endpoint> {
+    local(size).into_iter().map(Endpoint::Local).collect()
+}
+
+/// Ends of a segment, which need not know that their ranks are threads here.
+pub fn processes(size: usize) -> Vec<Endpoint> {
+    shm(size).unwrap().into_iter().map(Endpoint::Shm).collect()
+}
+
+pub fn sockets(size: usize) -> Vec<Endpoint> {
+    tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
+}
+
+/// Ends of a world whose ranks are on these hosts.
+pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
+    mixed(hosts).unwrap().into_iter().map(Endpoint::Mixed).collect()
+}
+
+/// The host of each of so many ranks: all on one, on two halves, by turns, one and the others, each on its own.
+fn layouts(size: usize) -> Vec<Vec<u32>> {
+    let ways: [fn(usize, usize) -> usize; 5] = [
+        |_, _| 0,
+        |rank, size| usize::from(rank >= size - size / 2),
+        |rank, _| rank % 2,
+        |rank, _| usize::from(rank > 0),
+        |rank, _| rank,
+    ];
+    let layout = |way: fn(usize, usize) -> usize| (0..size).map(|rank| way(rank, size) as u32).collect();
+    let mut all: Vec<Vec<u32>> = ways.map(layout).into();
+    all.dedup();
+    all
+}
+
+/// Every transport, with a name for messages; each world is made when it is its turn, so that no two take up addresses.
+pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
+    let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
+    let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
+    configs.extend((1..4).map(|seed| SimConfig { seed, ..SimConfig::default() }));
+    configs.push(SimConfig { seed: 9, max_delay: 40, link_bytes: 100, ..SimConfig::default() });
+    let local = once_with(move || ("local".to_owned(), threads(size)));
+    let shm = once_with(move || ("shm".to_owned(), processes(size)));
+    let sim = configs.into_iter().map(move |config| (format!("{config:?}"), simulated(size, config)));
+    let tcp = once_with(move || ("tcp".to_owned(), sockets(size)));
+    let mixed = layouts(size).into_iter().map(|layout| (format!("mixed {layout:?}"), hosts(&layout)));
+    local.chain(shm).chain(sim).chain(tcp).chain(mixed)
+}
+
+/// Run `rank` on each end, a thread each; all threads end before a panic of one goes on.
+pub fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -> Vec<R> {
+    thread::scope(|scope| {
+        let rank = &rank;
+        let threads: Vec<_> = ends
+            .into_iter()
+            .map(|mut end| {
+                scope.spawn(move || {
+                    let value = rank(&mut end);
+                    end.leave(Leave::Finished);
+                    value
+                })
+            })
+            .collect();
+        let ended: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        ended
+            .into_iter()
+            .map(|value| value.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "says on which transport a panic happened")]
+pub fn on_all(size: usize, rank: impl Fn(&mut Endpoint) + Sync) {
+    for (name, ends) in transports(size) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(ends, &rank))) {
+            eprintln!("on {name} with {size} ranks:");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+pub fn wait<T>(
+    end: &mut Endpoint,
+    mut look: impl FnMut(&mut Endpoint) -> Result<Option<T>, Lost>,
+) -> Result<T, Lost> {
+    let mut pause = Pause::new();
+    loop {
+        if let Some(found) = look(end)? {
+            return Ok(found);
+        }
+        end.idle(&mut pause);
+    }
+}
+
+pub fn read(end: &mut Endpoint, from: usize) -> Result<Letter, Lost> {
+    wait(end, |end| Ok(end.read(from)?.copied()))
+}
+
+pub fn settled(end: &mut Endpoint, from: usize) -> Result<(), Lost> {
+    wait(end, |end| Ok(end.settled(from)?.then_some(())))
+}
+
+pub fn poll(end: &mut Endpoint, from: usize) -> Result<Frame, Lost> {
+    wait(end, |end| end.poll(from))
+}
+
+pub fn released(end: &mut Endpoint, to: usize, frames: u64) {
+    wait(end, |end| Ok((end.released(to) >= frames).then_some(()))).unwrap();
+}
+
+/// Post bytes that live as long as the world.
+pub fn post(end: &mut Endpoint, to: usize, header: Header, payload: &'static [u8]) -> Result<(), Lost> {
+    // SAFETY: the payload lives forever and never changes.
+    unsafe { end.post(to, header, payload.as_ptr(), payload.len()) }
+}
+
+/// The payload of a frame that was not released.
+pub fn bytes(frame: &Frame) -> Vec<u8> {
+    if frame.len == 0 {
+        return Vec::new();
+    }
+    // SAFETY: it was not released, and what is posted here outlives that.
+    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec()
+}
+
+pub fn take(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
+    let frame = poll(end, from)?;
+    let taken = (frame.header, bytes(&frame));
+    end.release(from);
+    Ok(taken)
+}
+
+/// One exchange; gives the letters.
+pub fn exchange(end: &mut Endpoint, word: u64) -> Result<Vec<Letter>, Lost> {
+    end.publish(word)?;
+    (0..end.size()).map(|from| read(end, from)).collect()
+}
+
+pub const fn header(word: u64) -> Header {
+    Header { word, kind: 1, extra: 0 }
+}
+
+/// Bytes that any part of shows where it is from.
+pub static PATTERN: [u8; 3001] = {
+    let mut pattern = [0; 3001];
+    let mut i = 0;
+    while i < pattern.len() {
+        pattern[i] = (i * i % 251) as u8;
+        i += 1;
+    }
+    pattern
+};
+
+pub fn piece(from: usize, to: usize, n: usize) -> &'static [u8] {
+    let start = (37 * from + 11 * to + n) % 1000;
+    let len = [0, 1, 15, 16, 17, 300, 2000][(from + to + n) % 7];
+    &PATTERN[start..start + len]
+}

@@ -1,0 +1,761 @@
+//! One suite for all transports: each test states a line of the contract in `transport`, and runs on every transport and
+//! on several ways for its links to be unpleasant. No test waits for time: what can't come must end in `Lost`.
+
+mod ends;
+mod planted;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
+use std::thread;
+
+use ends::*;
+use fencepost_transport::{
+    Cause, Endpoint, Header, Leave, Letter, Lose, Loss, Lost, Pause, Record, SimConfig, Transport,
+};
+use proptest::prelude::*;
+
+#[test]
+fn frames_of_every_pair_arrive_once_whole_and_in_order() {
+    for size in 1..=8 {
+        on_all(size, |end| {
+            let (me, frames) = (end.rank(), 40);
+            for n in 0..frames {
+                for to in 0..size {
+                    let header = Header { word: n as u64, kind: me as u32, extra: to as u32 };
+                    post(end, to, header, piece(me, to, n)).unwrap();
+                }
+            }
+            for n in 0..frames {
+                for from in 0..size {
+                    let (header, payload) = take(end, from).unwrap();
+                    assert_eq!(header, Header { word: n as u64, kind: from as u32, extra: me as u32 });
+                    assert_eq!(payload, piece(from, me, n));
+                }
+            }
+            for to in 0..size {
+                released(end, to, frames as u64);
+                assert_eq!(end.released(to), frames as u64);
+            }
+            exchange(end, 0).unwrap();
+            for from in 0..size {
+                assert!(!matches!(end.poll(from), Ok(Some(_))), "a frame that nobody posted");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_frame_stays_the_oldest_until_it_is_released_and_releases_are_counted_one_by_one() {
+    on_all(2, |end| {
+        let (me, peer) = (end.rank(), 1 - end.rank());
+        if me == 0 {
+            for n in 0..3 {
+                post(end, peer, header(n), piece(0, 1, n as usize)).unwrap();
+            }
+            for n in 0..3 {
+                assert_eq!(end.released(peer), n, "released before it was");
+                exchange(end, n).unwrap();
+                released(end, peer, n + 1);
+            }
+        } else {
+            for n in 0..3 {
+                for _ in 0..3 {
+                    let frame = poll(end, peer).unwrap();
+                    assert_eq!((frame.header.word, bytes(&frame)), (n, piece(0, 1, n as usize).to_vec()));
+                }
+                exchange(end, n).unwrap();
+                end.release(peer);
+            }
+        }
+    });
+}
+
+#[test]
+fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multiple_of_16() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            let mut payload = [1u8; 100];
+            let near = ["local", "shm", "mixed [0, 0]"].contains(&&name[..]);
+            assert_eq!(end.reaches(peer), near);
+            assert_eq!(end.host(0) == end.host(1), near);
+            assert_eq!(end.shares(peer), name == "local");
+            if end.shares(peer) {
+                return;
+            }
+            // SAFETY: it is copied, as it lies where it is not shared.
+            unsafe { end.post(peer, header(0), payload.as_ptr(), 100) }.unwrap();
+            payload.fill(2);
+            let frame = poll(end, peer).unwrap();
+            assert_eq!((bytes(&frame), frame.payload.addr() % 16), (vec![1; 100], 0));
+            end.release(peer);
+        });
+    }
+}
+
+/// So long that it comes in several pieces.
+static LONG: [u8; 300_000] = {
+    let mut long = [0; 300_000];
+    let mut i = 0;
+    while i < long.len() {
+        long[i] = (i * 7 % 249 + i / 1000 % 3) as u8;
+        i += 1;
+    }
+    long
+};
+
+/// Memory of this rank, as far as others may write to it only between offering and withdrawing.
+struct Shelf(Vec<u8>);
+
+impl Shelf {
+    const UNTOUCHED: u8 = 250; // of which there is none in LONG
+
+    fn new() -> Self {
+        Self(vec![Self::UNTOUCHED; LONG.len() + 16])
+    }
+
+    /// Offer all but eight bytes on either side; gives where.
+    fn offer(
+        &mut self,
+        end: &mut Endpoint,
+        from: usize,
+        ahead: u64,
+        header: Header,
+        less: usize,
+    ) -> *const u8 {
+        let to = self.0.as_mut_ptr().wrapping_add(8);
+        // SAFETY: there are as many bytes, which the tests touch after the frame was released or the place withdrawn.
+        unsafe { end.offer(from, ahead, header, to, LONG.len() - less) };
+        to
+    }
+
+    /// Whether nothing was written beside the place, nor to it, if it was not `used`.
+    fn is_kept(&self, used: bool) -> bool {
+        let (before, rest) = self.0.split_at(8);
+        let (place, after) = rest.split_at(LONG.len());
+        let whole = |bytes: &[u8]| bytes.iter().all(|&byte| byte == Self::UNTOUCHED);
+        whole(before) && whole(after) && (if used { place == LONG } else { whole(place) })
+    }
+}
+
+#[test]
+fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                exchange(end, 0).unwrap(); // all is offered
+                post(end, peer, header(0), piece(0, 1, 5)).unwrap();
+                for word in 1..=4 {
+                    post(end, peer, header(word), &LONG).unwrap();
+                }
+                return;
+            }
+            let mut shelves: Vec<Shelf> = (0..4).map(|_| Shelf::new()).collect();
+            let mut places = [std::ptr::null(); 4];
+            // In any order; that of the third frame expects another header, that of the fourth another length.
+            for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
+                places[n] = shelves[n].offer(end, peer, 1 + n as u64, header(word), less);
+            }
+            exchange(end, 0).unwrap();
+            take(end, peer).unwrap();
+            for n in 0..4 {
+                let frame = poll(end, peer).unwrap();
+                assert!(frame.header == header(1 + n as u64) && bytes(&frame) == LONG, "{name}, frame {n}");
+                let far = name == "tcp" || name == "mixed [0, 1]";
+                let there = frame.payload == places[n];
+                assert_eq!(there, far && n < 2, "{name}, frame {n}: where it came to");
+                end.release(peer);
+                assert!(shelves[n].is_kept(there), "{name}, frame {n}");
+            }
+            end.withdraw(peer);
+        });
+    }
+}
+
+#[test]
+fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewhere() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                exchange(end, 0).unwrap();
+                for word in 0..3 {
+                    post(end, peer, header(word), &LONG).unwrap();
+                }
+                return;
+            }
+            let mut shelves: Vec<Shelf> = (0..3).map(|_| Shelf::new()).collect();
+            for (n, shelf) in shelves.iter_mut().enumerate() {
+                shelf.offer(end, peer, n as u64, header(n as u64), 0);
+            }
+            exchange(end, 0).unwrap();
+            poll(end, peer).unwrap();
+            end.withdraw(peer); // when the first has come, and of the others who knows how much
+            for mut shelf in shelves {
+                shelf.0.fill(Shelf::UNTOUCHED);
+                let frame = poll(end, peer).unwrap();
+                assert!(bytes(&frame) == LONG, "{name}");
+                assert!(shelf.is_kept(false), "{name}");
+                end.release(peer);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_place_that_is_offered_too_late_is_not_touched() {
+    for (name, ends) in transports(2) {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                for word in [0, 0, 1] {
+                    post(end, peer, header(word), &LONG).unwrap();
+                }
+                exchange(end, 0).unwrap();
+                return;
+            }
+            exchange(end, 0).unwrap(); // all has come
+            let mut shelf = Shelf::new();
+            for _ in 0..3 {
+                shelf.offer(end, peer, 0, header(0), 0);
+                shelf.offer(end, peer, 0, header(0), 0);
+                assert!(take(end, peer).unwrap().1 == LONG, "{name}");
+            }
+            assert!(shelf.is_kept(false), "{name}");
+        });
+    }
+}
+
+#[test]
+fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
+    for (_, ends) in transports(2) {
+        let mut ends = ends;
+        let mut shelf = Shelf::new();
+        shelf.offer(&mut ends[1], 0, 0, header(0), 0);
+        drop(ends.pop());
+        let end = &mut ends[0];
+        let ended = wait(end, |end| {
+            post(end, 1, header(0), &LONG)?;
+            end.poll(1)
+        });
+        assert!(ended.is_err_and(|lost| lost.rank == 1));
+        assert!(shelf.is_kept(false));
+    }
+}
+
+#[test]
+fn letters_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
+    for size in 1..=8 {
+        on_all(size, |end| {
+            let me = end.rank();
+            for e in 0..60u64 {
+                let word = [0, 0, e << 32 | 7, u64::MAX, 5, (e / 8) << 40][e as usize % 6];
+                let letter = |from: usize, to: usize| Letter {
+                    word,
+                    flags: e as u32,
+                    count: from as u32,
+                    address: to,
+                    inline: [
+                        Record { head: e, value: !e },
+                        Record { head: (from * size + to) as u64, value: 1 },
+                    ],
+                };
+                for to in 0..size {
+                    *end.letter(to) = letter(me, to);
+                }
+                end.publish(word).unwrap();
+                if (me as u64 + e).is_multiple_of(3) {
+                    thread::yield_now();
+                }
+                for from in (me..size).chain(0..me) {
+                    assert_eq!(read(end, from).unwrap(), letter(from, me));
+                }
+                assert_eq!(end.read(me).unwrap(), Some(&letter(me, me)), "a letter may be read again");
+            }
+        });
+    }
+}
+
+/// Ranks must read all letters of an exchange but their own before the next.
+#[test]
+fn a_letter_to_oneself_need_not_be_read() {
+    on_all(3, |end| {
+        let me = end.rank();
+        for e in 0..60u64 {
+            end.letter(me).count = e as u32;
+            end.publish(e).unwrap();
+            for from in (0..3).filter(|&from| from != me) {
+                assert_eq!(read(end, from).unwrap().word, e);
+            }
+            if e % 7 == 0 {
+                assert_eq!(read(end, me).unwrap().count, e as u32);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_posted_before_a_letter_is_there_when_the_letter_is() {
+    on_all(3, |end| {
+        for e in 0..20 {
+            for to in 0..3 {
+                for n in 0..=to {
+                    post(end, to, header(e), piece(end.rank(), to, n)).unwrap();
+                }
+            }
+            end.publish(e).unwrap();
+            for from in 0..3 {
+                read(end, from).unwrap();
+                for n in 0..=end.rank() {
+                    let frame = end.poll(from).unwrap().expect("a frame posted before the letter");
+                    assert_eq!((frame.header.word, bytes(&frame)), (e, piece(from, end.rank(), n).to_vec()));
+                    end.release(from);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn an_exchange_is_settled_by_a_rank_when_it_says_so_and_not_before() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        for e in 0..20 {
+            exchange(end, e).unwrap();
+            if e % 5 == 3 {
+                continue; // an exchange that nobody settles
+            }
+            if end.rank() == 0 {
+                take(end, peer).unwrap(); // it has seen that I have not
+                end.settle().unwrap();
+            } else {
+                assert!(!end.settled(peer).unwrap());
+                post(end, peer, header(e), &[]).unwrap();
+                end.settle().unwrap();
+            }
+            settled(end, peer).unwrap();
+            settled(end, end.rank()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_rank_may_publish_the_next_exchange_while_another_has_read_nothing_of_this_one() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        for e in 0..20 {
+            end.letter(peer).count = e;
+            end.publish(0).unwrap();
+            if end.rank() == 1 {
+                // Rank 0 posts this after it published the next.
+                take(end, peer).unwrap();
+            }
+            for from in 0..2 {
+                let letter = read(end, from).unwrap();
+                assert!(from != peer || letter.count == e);
+            }
+            if end.rank() == 0 {
+                end.letter(peer).count = e + 100;
+                end.publish(0).unwrap();
+                post(end, peer, header(0), &[]).unwrap();
+            } else {
+                end.letter(peer).count = e + 100;
+                end.publish(0).unwrap();
+            }
+            for from in 0..2 {
+                let letter = read(end, from).unwrap();
+                assert!(from != peer || letter.count == e + 100);
+            }
+        }
+    });
+}
+
+#[test]
+fn publishing_with_a_letter_unread_is_refused() {
+    for (_, mut ends) in transports(2) {
+        let end = &mut ends[0];
+        end.publish(1).unwrap();
+        assert!(end.read(1).unwrap().is_none());
+        assert!(catch_unwind(AssertUnwindSafe(|| end.publish(2))).is_err());
+    }
+}
+
+#[test]
+fn releasing_what_did_not_come_is_refused() {
+    for (_, mut ends) in transports(2) {
+        assert!(catch_unwind(AssertUnwindSafe(|| ends[0].release(1))).is_err());
+    }
+}
+
+#[test]
+fn before_the_first_exchange_there_are_no_letters() {
+    for (_, mut ends) in transports(2) {
+        assert_eq!(ends[0].read(1), Ok(None));
+        assert_eq!(ends[0].read(0), Ok(None));
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_is_seen_by_every_waiter_after_all_that_it_sent() {
+    let ways =
+        [Leave::Finished, Leave::Failed("no such file".into()), Leave::Panicked("index out of range".into())];
+    for size in [2, 3, 5] {
+        for way in &ways {
+            on_all(size, |end| {
+                let gone = size - 1;
+                exchange(end, 1).unwrap();
+                if end.rank() == gone {
+                    for to in 0..size {
+                        for n in 0..50 {
+                            post(end, to, header(n), piece(gone, to, n as usize)).unwrap();
+                        }
+                        end.letter(to).count = 77;
+                    }
+                    end.publish(2).unwrap();
+                    end.leave(way.clone());
+                    let lost = Lost { rank: gone, how: Loss::Left(way.clone()) };
+                    assert_eq!(end.publish(3), Err(lost.clone()));
+                    assert_eq!(post(end, 0, header(0), &[]), Err(lost));
+                    return;
+                }
+                let lost = Lost { rank: gone, how: Loss::Left(way.clone()) };
+                end.publish(2).unwrap();
+                // Its release is counted by its leaving, so nobody waits for that forever either.
+                if post(end, gone, header(0), &PATTERN).is_ok() {
+                    released(end, gone, 1);
+                }
+                assert_eq!(settled(end, gone), Err(lost.clone()), "it never settled");
+                assert_eq!(read(end, gone).unwrap().count, 77);
+                for n in 0..50 {
+                    assert_eq!(take(end, gone).unwrap().1, piece(gone, end.rank(), n));
+                }
+                assert_eq!(poll(end, gone).unwrap_err(), lost);
+                assert_eq!(end.lost(gone), Some(lost.clone()));
+                for from in 0..gone {
+                    read(end, from).unwrap();
+                }
+                end.publish(3).unwrap();
+                assert_eq!(read(end, gone), Err(lost.clone()));
+                assert_eq!(post(end, gone, header(0), &[]), Err(lost));
+                // The others are still here.
+                let peer = (end.rank() + 1) % gone;
+                post(end, peer, header(5), &[]).unwrap();
+                assert_eq!(take(end, (end.rank() + gone - 1) % gone).unwrap().0.word, 5);
+                for from in 0..gone {
+                    read(end, from).unwrap();
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn an_end_that_is_dropped_has_failed_and_one_that_is_unwound_has_panicked() {
+    for (_, mut ends) in transports(3) {
+        let panicking = ends.pop().unwrap();
+        drop(ends.pop());
+        let unwound = thread::spawn(move || {
+            let _end = panicking;
+            std::panic::resume_unwind(Box::new("quietly"));
+        });
+        assert!(unwound.join().is_err());
+        let mut end = ends.pop().unwrap();
+        let lost = |end: &mut Endpoint, from| poll(end, from).unwrap_err();
+        assert!(matches!(lost(&mut end, 1), Lost { rank: 1, how: Loss::Left(Leave::Failed(_)) }));
+        assert!(matches!(lost(&mut end, 2), Lost { rank: 2, how: Loss::Left(Leave::Panicked(_)) }));
+    }
+}
+
+#[test]
+fn the_end_of_the_world_reaches_every_waiter_with_its_first_cause() {
+    for size in [1, 2, 4] {
+        on_all(size, |end| {
+            exchange(end, 1).unwrap();
+            let first = Lost { rank: 0, how: Loss::Ended("the disk is full".into()) };
+            if end.rank() == 0 {
+                (1..size).for_each(|from| drop(take(end, from).unwrap()));
+                end.end(Cause { rank: 0, what: "the disk is full".into() });
+            } else {
+                post(end, 0, header(0), &[]).unwrap();
+                assert_eq!(settled(end, 0), Err(first.clone()));
+                end.end(Cause { rank: end.rank(), what: "later".into() });
+            }
+            for from in 0..size {
+                assert_eq!(poll(end, from).unwrap_err(), first);
+            }
+            assert_eq!(end.publish(2), Err(first.clone()));
+            assert_eq!(post(end, 0, header(0), &[]), Err(first.clone()));
+            assert_eq!(end.settle(), Err(first));
+        });
+    }
+}
+
+#[test]
+fn big_payloads_pass_both_ways_at_once() {
+    static BIG: LazyLock<Vec<u8>> =
+        LazyLock::new(|| (0..4 << 20).map(|i: usize| (i ^ (i >> 9)) as u8).collect());
+    let big: &'static [u8] = &BIG;
+    let calm = SimConfig { seed: 3, ..SimConfig::default() };
+    for ends in [threads(2), processes(2), simulated(2, calm), sockets(2), hosts(&[0, 0]), hosts(&[0, 1])] {
+        run(ends, |end| {
+            for peer in 0..2 {
+                post(end, peer, header(0), big).unwrap();
+            }
+            for peer in 0..2 {
+                assert!(take(end, peer).unwrap().1 == big);
+            }
+        });
+    }
+}
+
+#[test]
+fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
+    // More than there is credit for, and than a link has room for.
+    static LONG: [u8; 5 << 20] = [7; 5 << 20];
+    for (name, ends) in transports(2) {
+        let turn = std::sync::Barrier::new(2);
+        run(ends, |end| {
+            if end.rank() == 0 {
+                post(end, 1, header(1), &LONG).unwrap();
+                end.publish(1).unwrap();
+                end.settle().unwrap();
+                turn.wait(); // for the other rank, and not with this end
+                return;
+            }
+            end.publish(1).unwrap();
+            assert_eq!(read(end, 0).map(|letter| letter.word), Ok(1), "{name}");
+            assert_eq!(poll(end, 0).map(|frame| frame.len), Ok(LONG.len()), "{name}");
+            end.release(0);
+            settled(end, 0).unwrap();
+            turn.wait();
+        });
+    }
+}
+
+#[test]
+fn a_simulated_link_moves_by_the_looks_at_it_alone() {
+    for link_bytes in [1, 8, 24, 64] {
+        for seed in 0..8 {
+            let config = SimConfig { seed, link_bytes, ..SimConfig::default() };
+            let mut ends = simulated(2, config.clone());
+            post(&mut ends[0], 1, header(1), b"more than there is room for at a time").unwrap();
+            ends[0].publish(1).unwrap();
+            ends[1].publish(1).unwrap();
+            // Each look takes a byte at least, once the delay before it is over.
+            let looks = 1000 * (config.max_delay + 1);
+            let come = (0..looks).any(|_| ends[1].read(0).unwrap().is_some());
+            assert!(come, "{link_bytes} bytes, seed {seed}");
+            assert!(ends[1].poll(0).unwrap().is_some(), "{link_bytes} bytes, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_frames_posted_ahead_are_kept() {
+    let calm = SimConfig::default();
+    for ends in [threads(2), processes(2), simulated(2, calm), sockets(2), hosts(&[0, 0]), hosts(&[0, 1])] {
+        run(ends, |end| {
+            let (peer, frames) = (1 - end.rank(), 100_000);
+            for n in 0..frames {
+                post(end, peer, header(n), &PATTERN[..8]).unwrap();
+            }
+            for n in 0..frames {
+                assert_eq!(take(end, peer).unwrap(), (header(n), PATTERN[..8].to_vec()));
+            }
+            released(end, peer, frames);
+        });
+    }
+}
+
+#[test]
+fn the_meter_counts_what_was_sent_and_nothing_else() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        let before = end.meter().clone();
+        exchange(end, 1).unwrap();
+        for kind in [2, 2, 99] {
+            post(end, peer, Header { word: 0, kind, extra: 0 }, &PATTERN[..10]).unwrap();
+        }
+        for _ in 0..3 {
+            take(end, peer).unwrap();
+        }
+        end.settle().unwrap();
+        let meter = end.meter();
+        assert_eq!((meter.of(2).frames, meter.of(2).bytes, meter.of(99).frames), (2, 20, 1));
+        assert_eq!((meter.total().frames, meter.exchanges, meter.settles, meter.releases), (3, 1, 1, 3));
+        assert_eq!(before, Default::default());
+    });
+}
+
+#[test]
+fn a_rank_that_is_cut_off_at_any_event_is_named_by_all_and_sees_it_itself() {
+    for (seed, after) in (0..24).flat_map(|after| [(2 * after, after), (2 * after + 1, after)]) {
+        let lose = Some(Lose { rank: 1, after });
+        let config = SimConfig { seed, lose, link_bytes: 200, ..SimConfig::default() };
+        let ended = run(simulated(3, config), |end| -> Result<(), Lost> {
+            for e in 0..8 {
+                for to in 0..3 {
+                    post(end, to, header(e), piece(end.rank(), to, e as usize))?;
+                }
+                for (from, letter) in exchange(end, e)?.iter().enumerate() {
+                    assert_eq!(letter.word, e);
+                    assert_eq!(take(end, from)?, (header(e), piece(from, end.rank(), e as usize).to_vec()));
+                }
+                end.settle()?;
+                (0..3).try_for_each(|from| settled(end, from))?;
+            }
+            Ok(())
+        });
+        // Ranks 0 and 2 may also lose one another, as who sees the loss first leaves.
+        assert_eq!(ended[1], Err(Lost { rank: 1, how: Loss::Cut }));
+        let named = |lost: &Lost| lost.rank == 1 && lost.how == Loss::Cut;
+        assert!(ended[0].as_ref().is_err_and(named) || ended[2].as_ref().is_err_and(named), "{ended:?}");
+        assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
+    on_all(2, |end| {
+        let (me, peer) = (end.rank(), 1 - end.rank());
+        for e in 1..30 {
+            end.announce(e);
+            post(end, peer, header(e), &PATTERN).unwrap();
+            if me == 1 {
+                take(end, peer).unwrap();
+                continue; // the next announcement follows at once, or the leaving
+            }
+            let mut pause = Pause::new();
+            let frame = loop {
+                let elsewhere = end.announced(peer) > e;
+                if let Some(frame) = end.poll(peer).unwrap() {
+                    break frame;
+                }
+                assert!(!(elsewhere && end.drained(peer)), "drained, though a frame was under way");
+                end.idle(&mut pause);
+            };
+            assert_eq!(bytes(&frame), PATTERN);
+            assert!(!end.drained(peer) || end.reaches(peer), "a frame was not taken");
+            end.release(peer);
+        }
+        if me == 0 {
+            exchange(end, 0).unwrap();
+            assert_eq!(end.announced(peer), 29);
+            assert!(end.drained(peer));
+        } else {
+            exchange(end, 0).unwrap();
+        }
+    });
+}
+
+#[test]
+fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not_begin_again() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        assert!(end.touching(true));
+        assert!(end.is_touching(end.rank()));
+        end.touching(false);
+        assert!(!end.is_touching(end.rank()));
+        let seen = |end: &mut Endpoint| end.is_touching(peer) || !end.reaches(peer);
+        if end.rank() == 0 {
+            assert!(end.touching(true));
+            post(end, peer, header(0), &[]).unwrap();
+            assert!(poll(end, peer).is_err());
+            end.touching(false);
+            assert!(!end.touching(true), "the world was ended");
+            end.touching(false);
+        } else {
+            take(end, peer).unwrap();
+            assert!(seen(end));
+            end.end(Cause { rank: 1, what: "enough".into() });
+            let mut pause = Pause::new();
+            while end.is_touching(peer) {
+                end.idle(&mut pause);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
+    for (_, mut ends) in transports(2) {
+        assert!(ends[1].touching(true));
+        assert!(ends[0].is_touching(1) || !ends[0].reaches(1));
+        drop(ends.pop());
+        assert!(!ends[0].is_touching(1));
+    }
+}
+
+/// What a rank does in the random test: post that many bytes to a rank, or take a frame that was promised.
+#[derive(Clone, Debug)]
+struct Traffic {
+    size: usize,
+    posts: Vec<(usize, usize, usize)>,
+    config: SimConfig,
+    real: u8,
+    /// The host of each rank, where they have several.
+    hosts: [u32; 5],
+}
+
+fn traffic() -> impl Strategy<Value = Traffic> {
+    (1usize..6).prop_flat_map(|size| {
+        let posts = prop::collection::vec((0..size, 0..size, 0usize..3000), 0..80);
+        let config = (any::<u64>(), 0u32..20, any::<bool>(), 1usize..5000);
+        let real = (0u8..6, [0u32..3, 0u32..3, 0u32..3, 0u32..3, 0u32..3]);
+        (posts, config, real).prop_map(
+            move |(posts, (seed, max_delay, short_reads, link_bytes), (real, hosts))| {
+                let config = SimConfig {
+                    seed,
+                    max_delay,
+                    short_reads,
+                    link_bytes,
+                    lose: None,
+                    fault: None,
+                    ..SimConfig::default()
+                };
+                Traffic { size, posts, config, real, hosts }
+            },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn random_traffic_arrives_as_it_was_sent(traffic in traffic()) {
+        let Traffic { size, posts, config, real, hosts: layout } = traffic;
+        let ends = match real {
+            0 => threads(size),
+            1 => processes(size),
+            2 | 3 => hosts(&layout[..size]),
+            _ => simulated(size, config),
+        };
+        run(ends, |end| {
+            let me = end.rank();
+            // A rank walks the list: its own posts it makes, those to it it takes, at once or at the next exchange.
+            let mut behind = Vec::new();
+            for (n, &(from, to, len)) in posts.iter().enumerate() {
+                if from == me {
+                    post(end, to, header(n as u64), &PATTERN[..len]).unwrap();
+                }
+                if to == me {
+                    behind.push((from, n, len));
+                }
+                let drain = n % 7 == 6 || n % 5 == me;
+                if n % 10 == 9 {
+                    assert!(exchange(end, n as u64).unwrap().iter().all(|letter| letter.word == n as u64));
+                }
+                for (from, n, len) in behind.drain(..if drain { behind.len() } else { 0 }) {
+                    assert_eq!(take(end, from).unwrap(), (header(n as u64), PATTERN[..len].to_vec()));
+                }
+            }
+            for (from, n, len) in behind {
+                assert_eq!(take(end, from).unwrap(), (header(n as u64), PATTERN[..len].to_vec()));
+            }
+            for to in 0..size {
+                released(end, to, posts.iter().filter(|post| (post.0, post.1) == (me, to)).count() as u64);
+            }
+        });
+    }
+}
