@@ -6,10 +6,10 @@
 //! is the next one in number. A rank that is ahead keeps what it has collected, and exchanges letters again until all
 //! are in its call.
 
-use super::{CALL, Disagreement, Fence, INLINE, Letters, RUNS};
-use crate::calls;
-use crate::stall::{Awaited, Watch};
-use crate::wire;
+use crate::fence::remote;
+use crate::fence::{CALL, Disagreement, Fence, INLINE, Letters, RUNS};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::calls;
 use fencepost_planner::{Class, Error, Result};
 use fencepost_transport::{Cause, Lost, Transport};
 
@@ -130,6 +130,6 @@ impl Fence<'_> {
         if frames == INLINE {
             return Ok(());
         }
-        wire::discard(self.world, self.endpoint, from, frames, self.call)
+        remote::discard(self.world, self.endpoint, from, frames, self.call)
     }
 }

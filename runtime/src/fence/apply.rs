@@ -1,13 +1,17 @@
 //! Applying puts and accumulates to this rank's own memory, origins ascending.
 
-use super::reads::lender;
-use super::{Fence, INLINE, Letters};
-use crate::call::WindowKey;
-use crate::element::Element;
-use crate::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
-use crate::window::WindowCore;
-use crate::world::Traffic;
-use crate::{element_type, kernel, wire};
+use crate::collect::operands::Items;
+use crate::collect::operands::Lent;
+use crate::collect::operands::Operands;
+use crate::collect::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
+use crate::fence::reads::lender;
+use crate::fence::remote;
+use crate::fence::{Fence, INLINE, Letters};
+use crate::kernel;
+use crate::kernel::element::Element;
+use crate::kernel::element::element_type;
+use crate::state::traffic::Traffic;
+use crate::state::window::WindowCore;
 use fencepost_planner::element::Op;
 use fencepost_transport::{Record, Transport};
 use std::cell::Cell;
@@ -41,7 +45,7 @@ impl Fence<'_> {
                     let staged = borrowed.map(|_| &staged);
                     self.apply_from(window, origin, staged);
                 } else {
-                    wire::apply(window, origin, base, len);
+                    remote::apply(window, origin, base, len);
                 }
             }
         }
@@ -75,45 +79,8 @@ impl Fence<'_> {
     }
 }
 
-/// Operations as they reach their target.
-pub(crate) enum Items<'a> {
-    /// Heads and values side by side.
-    Records(&'a [Record]),
-    /// Heads remembered, values fresh.
-    Split(&'a [u64], &'a [u8]),
-}
-
-/// What records that say not all themselves refer to.
-pub(crate) struct Operands<'a> {
-    pub(crate) wide: &'a [Wide],
-    /// Their elements,
-    pub(crate) bytes: &'a [u8],
-    /// or where those are that were lent.
-    pub(crate) lent: Lent<'a>,
-}
-
-impl Operands<'_> {
-    /// Records say all themselves.
-    pub(crate) fn none() -> Self {
-        Self { wide: &[], bytes: &[], lent: Lent::Nothing }
-    }
-}
-
-/// Where the elements of sections are that were lent.
-pub(crate) enum Lent<'a> {
-    /// There are none.
-    Nothing,
-    /// Where they belong: in the origin's part of this window.
-    InPlace(&'a dyn Fn(WindowKey) -> *const u8),
-    /// One after another in the order that they are applied in, from here on.
-    Borrowed(&'a Cell<*const u8>),
-}
-
 /// How many records ahead memory is asked for: some cache lines.
 const AHEAD: usize = 32;
-
-/// Applies operations to a window of one element type.
-pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &Operands<'_>);
 
 /// Apply `items` to the window of `len` elements at `base`, in order.
 ///

@@ -1,6 +1,8 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use super::{Disagreement, FAILED, Fence, Letters, kind, take_bytes};
+use crate::fence::{Disagreement, FAILED, Fence, Letters};
+use crate::protocol::exchange::take_bytes;
+use crate::protocol::frames::kind;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Class, Error};
 use fencepost_transport::Transport;

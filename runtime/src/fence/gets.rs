@@ -1,13 +1,13 @@
 //! Gets: what was asked for is read from M, and lands when nobody reads any more.
 
-use super::Fence;
-use super::apply::move_one;
-use super::sources::find;
+use crate::collect::pending::{Get, Into as Landing, ONE, Pending};
+use crate::fence::Fence;
+use crate::fence::apply::move_one;
+use crate::fence::remote;
+use crate::fence::sources::find;
 use crate::kernel;
-use crate::pending::{Get, Into as Landing, ONE, Pending};
-use crate::waits::{Wait, without};
-use crate::window::WindowCore;
-use crate::wire;
+use crate::kernel::waits::{Wait, without};
+use crate::state::window::WindowCore;
 use fencepost_planner::Result;
 use fencepost_transport::Transport;
 
@@ -18,7 +18,7 @@ impl Fence<'_> {
         if without(Wait::ReadsFirst) {
             self.windows.iter().for_each(|window| self.apply_from(window, me, None));
         }
-        wire::answer(self.world, self.endpoint, self.windows, word)
+        remote::answer(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))?;
         for window in self.windows {
             let pending = &mut *window.pending.borrow_mut();
@@ -61,7 +61,7 @@ impl Fence<'_> {
         if without(Wait::Landing) {
             return Ok(());
         }
-        wire::take_answers(self.world, self.endpoint, self.windows, word, self.call)
+        remote::take_answers(self.world, self.endpoint, self.windows, word, self.call)
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 

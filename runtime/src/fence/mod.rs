@@ -20,7 +20,7 @@
 //!
 //! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every letter: nothing is
 //! applied anywhere, the ranks explain themselves to each other, and the world goes on. So is a rank that is in another
-//! [call](crate::calls) of the world than the others: those that are behind return an error, and those that are ahead
+//! [call](crate::state::calls) of the world than the others: those that are behind return an error, and those that are ahead
 //! exchange letters again ([`apart`]).
 //!
 //! A rank that cannot go on before all letters are in ends the world, and returns when nobody touches its memory: others
@@ -28,29 +28,30 @@
 
 mod apart;
 mod apply;
-mod call;
-mod collected;
 mod disagree;
 mod gets;
+mod meet;
 mod reads;
+pub(crate) mod remote;
 mod sources;
 
-pub(crate) use apply::{Apply, Items, Lent, Operands, apply};
-pub(crate) use call::{Call, hash};
+pub(crate) use apply::apply;
 
-use crate::assertions::Assertions;
-use crate::calls;
-use crate::explain::Went;
-use crate::limits::count_more;
-use crate::stall::{Awaited, Watch};
-use crate::unwind::AbortOnUnwind;
-use crate::waits::{Wait, without};
-use crate::window::WindowCore;
-use crate::wire;
-use crate::world::WorldCore;
-use call::letter_word;
+use crate::collect::limits::count_more;
+use crate::kernel::waits::{Wait, without};
+use crate::protocol::call::{hash, letter_word};
+use crate::protocol::exchange::{untouched_by, wait};
+use crate::protocol::explain::Went;
+use crate::protocol::frames::kind;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::protocol::unwind::AbortOnUnwind;
+use crate::state::assertions::Assertions;
+use crate::state::call::Call;
+use crate::state::calls;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Cause, Endpoint, Frame, Header, Lost, Pause, Transport};
+use fencepost_transport::{Cause, Endpoint, Lost, Transport};
 use reads::Reads;
 use sources::prepare;
 
@@ -74,54 +75,6 @@ const WORD: u64 = (1 << 60) - 1;
 
 /// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
-
-/// Frame kinds of this protocol.
-pub(crate) mod kind {
-    /// Operations for one window; `extra` is the window.
-    pub(crate) const DATA: u32 = 1;
-    /// Elements that were asked for.
-    pub(crate) const REPLY: u32 = 2;
-    /// Why a fence failed.
-    pub(crate) const EXPLAIN: u32 = 3;
-    /// Setting up windows and worlds.
-    pub(crate) const SETUP: u32 = 4;
-    /// Operations for one window that left before its fence; `extra` is the window.
-    pub(crate) const EARLY: u32 = 5;
-    /// Records for one window, which lie where the sender collected them; `extra` is the window.
-    pub(crate) const LOG: u32 = 6;
-    /// Compiled supersteps.
-    pub(crate) const ENTRY: u32 = 8;
-    /// Compiled supersteps.
-    pub(crate) const PAYLOAD: u32 = 9;
-    /// Compiled supersteps.
-    pub(crate) const DONE: u32 = 10;
-}
-
-/// Look until there is something.
-#[inline]
-pub(crate) fn wait<'w, R>(
-    endpoint: &mut Endpoint,
-    watch: impl FnOnce() -> Watch<'w>,
-    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
-) -> Result<R, Lost> {
-    if let Some(found) = look(endpoint)? {
-        return Ok(found);
-    }
-    let (mut pause, mut watch) = (Pause::new(), watch());
-    loop {
-        endpoint.idle(&mut pause);
-        let lasts = pause.lasts();
-        if lasts {
-            watch.woke(endpoint);
-        }
-        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
-            return Ok(found);
-        }
-        if lasts {
-            watch.missed(endpoint);
-        }
-    }
-}
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
 pub(crate) fn fence(
@@ -271,59 +224,6 @@ pub(crate) fn meet(world: &WorldCore, call: &Call, give: &dyn Fn(usize) -> Vec<u
     Fence { gives: Some(give), ..Fence::new(world, &[], call, endpoint) }.run(None).map(drop)
 }
 
-/// The world has ended: return when `peer` touches none of this rank's windows any more.
-pub(crate) fn untouched_by(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    windows: &[&WindowCore],
-    call: &Call,
-    peer: usize,
-) {
-    let mut pause = Pause::new();
-    let mut watch = Watch::new(world, call, windows, peer, Awaited::Leaving);
-    while endpoint.is_touching(peer) {
-        endpoint.idle(&mut pause);
-        if pause.lasts() {
-            watch.woke(endpoint);
-        }
-    }
-}
-
-/// The payload of the next frame from `from`, which must be of this kind.
-pub(crate) fn take_bytes(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    from: usize,
-    kind: u32,
-    call: &Call,
-) -> Result<Vec<u8>, Lost> {
-    let frame = wait(
-        endpoint,
-        || Watch::new(world, call, &[], from, Awaited::One("frames")),
-        |endpoint| world.poll(endpoint, from),
-    )?;
-    bytes_of(world, endpoint, from, frame, kind)
-}
-
-/// The payload of this frame from `from`, which must be of this kind.
-pub(crate) fn bytes_of(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    from: usize,
-    frame: Frame,
-    kind: u32,
-) -> Result<Vec<u8>, Lost> {
-    // SAFETY: readable until released, below.
-    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
-    let good = frame.header.kind == kind && world.is_of_this_exchange(&frame.header);
-    endpoint.release(from);
-    if good {
-        Ok(bytes)
-    } else {
-        Err(world.refuse(endpoint, from, "it sent a frame that this call does not have"))
-    }
-}
-
 impl Fence<'_> {
     /// Gives who read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
@@ -426,7 +326,7 @@ impl Fence<'_> {
             if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
                 let mut frames = 0;
                 for window in self.windows {
-                    let sent = wire::send(self.world, self.endpoint, window, to, word, self.call)
+                    let sent = remote::send(self.world, self.endpoint, window, to, word, self.call)
                         .map_err(|error| self.world.give_up(self.endpoint, error))?;
                     frames += u32::from(sent.frames);
                     if sent.changed {
@@ -478,7 +378,8 @@ impl Fence<'_> {
                 }
             }
         }
-        self.world.board.enter(self.world.rank, self.call.site, self.windows);
+        let numbers = self.windows.iter().map(|window| window.key.window);
+        self.world.board.enter(self.world.rank, self.call.site, numbers);
         self.endpoint.announce(word);
         self.endpoint.publish(letters).map_err(|lost| self.quit(&lost))?;
         Ok(flags)
@@ -542,7 +443,7 @@ impl Fence<'_> {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
             for _ in 0..count {
-                wire::receive(self.world, self.endpoint, self.windows, from, word, self.call)?;
+                remote::receive(self.world, self.endpoint, self.windows, from, word, self.call)?;
             }
         }
         Ok(())
@@ -577,9 +478,4 @@ enum Disagreement {
     Words,
     /// Some rank is in another call of the world.
     Calls,
-}
-
-/// A frame header of this protocol.
-pub(crate) fn header(word: u64, kind: u32, extra: u32) -> Header {
-    Header { word, kind, extra }
 }

@@ -8,15 +8,16 @@
 //! of others, says that it has done with them, and waits for its readers: as all who wait have said so, nobody waits for
 //! one that waits.
 
-use super::{Fence, LENDS, Letters, READS, untouched_by, wait};
-use crate::call::WindowKey;
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::{Head, WIDE, Wide, WideSource};
+use crate::collect::pending::{Into as Landing, ONE};
+use crate::fence::remote;
+use crate::fence::{Fence, LENDS, Letters, READS};
 use crate::kernel;
-use crate::outbox::{Head, WIDE, Wide, WideSource};
-use crate::pending::{Into as Landing, ONE};
-use crate::stall::{Awaited, Watch};
-use crate::waits::{Wait, without};
-use crate::window::WindowCore;
-use crate::wire;
+use crate::kernel::waits::{Wait, without};
+use crate::protocol::exchange::{untouched_by, wait};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Class, Result, State};
 use fencepost_transport::{Cause, Loss, Lost, Transport};
@@ -38,8 +39,8 @@ pub(super) struct Reads {
 
 /// The memory of `origin` that a section of it lies in.
 pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
-    let window =
-        super::sources::find(windows, key).expect("a section's window is in its fence, as all letters say");
+    let window = crate::fence::sources::find(windows, key)
+        .expect("a section's window is in its fence, as all letters say");
     window.peers[origin].base
 }
 
@@ -74,7 +75,7 @@ impl Fence<'_> {
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut lent = own.wide.iter().filter_map(|wide| match &wide.source {
                     WideSource::Section(key, section, _) if own.sections > 0 => {
-                        Some((super::sources::find(self.windows, *key)?, section))
+                        Some((crate::fence::sources::find(self.windows, *key)?, section))
                     }
                     _ => None,
                 });
@@ -138,7 +139,7 @@ impl Fence<'_> {
             let rank = self.world.rank;
             let what = format!(
                 "rank {rank} reads {bytes} bytes that others put from sections, before it writes what others read, and there is no memory for them (each may put {} times its window so, and 16 MiB at least)",
-                wire::MOST_TIMES
+                remote::MOST_TIMES
             );
             self.world.board.end(Class::NoMem);
             self.world.ended(&what);
@@ -245,9 +246,12 @@ impl Fence<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::{Call, hash, letter_word, prepare};
-    use crate::run::{TransportKind, ranks};
-    use crate::stall::Stall;
+    use crate::api::run::ranks;
+    use crate::fence::prepare;
+    use crate::protocol::call::{hash, letter_word};
+    use crate::state::call::Call;
+    use crate::state::stalls::Stall;
+    use crate::state::transport_kind::TransportKind;
     use std::panic::Location;
     use std::sync::mpsc::channel;
     use std::sync::{Arc, Mutex};

@@ -1,15 +1,15 @@
 //! What a rank does by itself before its letter: it sees what is wrong, reads the sections that are sources or decides to
 //! lend them, and lists what it will read in place.
 
-use super::Call;
-use crate::call::WindowKey;
+use crate::collect::limits::most_operations;
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::{Outbox, Wide, WideSource};
+use crate::collect::pending::{Into as Landing, ONE, Pending};
+use crate::fence::remote;
 use crate::kernel;
-use crate::limits::most_operations;
-use crate::outbox::{Outbox, Wide, WideSource};
-use crate::pending::{Into as Landing, ONE, Pending};
-use crate::window::WindowCore;
-use crate::wire;
-use crate::world::WorldCore;
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::units::Nanos;
@@ -66,7 +66,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             let message = format!("this epoch gets {bytes}, and there is no memory for them");
             return Err(call.error(world, Class::NoMem, message));
         }
-        if window.apart && bytes > Some(wire::most_answered(0, 0)) {
+        if window.apart && bytes > Some(remote::most_answered(0, 0)) {
             answerable(window, pending, call)?;
         }
     }
@@ -99,7 +99,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     let mut asked = vec![0usize; world.size];
     pending.gets.iter().for_each(|get| asked[get.target as usize] += pending.count(get) * size);
     for (target, (peer, &bytes)) in window.peers.iter().zip(&asked).enumerate() {
-        let most = wire::most_answered(peer.len, size);
+        let most = remote::most_answered(peer.len, size);
         if bytes > most && target != world.rank && !endpoint.reaches(target) {
             let message = format!(
                 "this epoch gets {bytes} bytes from rank {target}, whose memory is not reached: at most {most} are sent, 256 times all of its window"
@@ -156,7 +156,7 @@ fn read_sections(
         let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
         let bytes = section.size().saturating_mul(size);
         let small =
-            section.size() <= len && lent_bytes.saturating_add(bytes) <= wire::most_answered(len, size);
+            section.size() <= len && lent_bytes.saturating_add(bytes) <= remote::most_answered(len, size);
         let wanted = |pays: bool| wide.mode == Mode::Direct || pays && gain(wide, source, &machine).is_some();
         if small && lend.is_some_and(wanted) {
             lent += 1;

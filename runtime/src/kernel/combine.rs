@@ -1,8 +1,8 @@
 //! Combining elements: buffer into window, window into window, one value into one element.
 
-use super::values::{Job, Kernel, choose};
-use super::walk::{alike, both, each};
-use super::{copy, unpack};
+use crate::kernel::values::{Job, Kernel, choose};
+use crate::kernel::walk::{alike, both, each};
+use crate::kernel::{copy, unpack};
 use fencepost_planner::datatype::{Datatype, pairs};
 use fencepost_planner::element::{ElementType, Op};
 

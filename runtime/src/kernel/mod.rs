@@ -16,10 +16,12 @@
 //! An element may be written several times; then in typemap order.
 
 mod combine;
+pub(crate) mod element;
 mod moves;
 #[cfg(test)]
 mod tests;
 mod values;
+pub(crate) mod waits;
 mod walk;
 
 pub use combine::{combine, combine_copy, combine_each, combine_one};

@@ -1,6 +1,6 @@
 //! Moving elements: window to buffer, buffer to window, window to window.
 
-use super::walk::{alike, both, each};
+use crate::kernel::walk::{alike, both, each};
 use fencepost_planner::datatype::{Datatype, pairs};
 
 /// Copy the elements of `datatype` from the window at `base` to `to`, one after another.

@@ -1,7 +1,8 @@
 //! Every loop against safe code that goes element by element.
 
-use super::*;
-use crate::element::ValueAt;
+use crate::kernel::element::ValueAt;
+use crate::kernel::element::element_type;
+use crate::kernel::*;
 use bytemuck::{Pod, bytes_of};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
@@ -335,7 +336,7 @@ fn combining_goes_to_each_element_of_any_shape_and_nowhere_else() {
 fn a_pair_is_a_value_and_then_an_index() {
     let old = ValueAt { value: 2.0_f64, index: 7_i64 };
     let new = ValueAt { value: 2.0_f64, index: -3_i64 };
-    let element = crate::element_type::<ValueAt<f64, i64>>();
+    let element = element_type::<ValueAt<f64, i64>>();
     let mut window = [old];
     let at = window.as_mut_ptr().cast::<u8>();
     // SAFETY: one element each.

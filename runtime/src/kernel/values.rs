@@ -3,7 +3,7 @@
 //! Integers wrap; logical operators leave 0 or 1; MIN and MAX are `minimum` and `maximum` of IEEE 754-2019, section 9.6
 //! (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way; every NaN is the canonical quiet one.
 
-use crate::element::ValueAt;
+use crate::kernel::element::ValueAt;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use std::cmp::Ordering;
 use std::marker::PhantomData;

@@ -1,0 +1,254 @@
+//! A window comes to be: each rank makes its part, and all learn of all parts.
+
+use crate::collect::lane::Lane;
+use crate::collect::log::Pen;
+use crate::collect::operation::WindowKey;
+use crate::collect::pending::Pending;
+use crate::collect::region::Region;
+use crate::fence;
+use crate::kernel::element::{Element, element_type};
+use crate::state::call::Call;
+use crate::state::handler::Handler;
+use crate::state::remembered::Wire;
+use crate::state::window::{Peer, Window, WindowCore};
+use crate::state::world::{World, WorldCore};
+use fencepost_planner::element::{ElementKind, ElementType};
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Transport, Until};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+impl World {
+    /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
+    ///
+    /// # Errors
+    /// `TYPE` where ranks ask for different element types, also of one size, `SIZE` where there is no such memory on some rank; no rank has the window then.
+    /// `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world has made 2^32 - 1 windows and splits before.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
+    #[track_caller]
+    pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
+        let call = Call::named(0, "World::window");
+        let handler = &self.core().handler;
+        self.core().calls.begin();
+        let window = handler.tell(self.window_in(len, &call))?;
+        window.on_error(handler.get());
+        Ok(window)
+    }
+
+    /// Make a window as a part of `call`.
+    pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
+        let (core, site) = (self.core(), call.site);
+        let element = element_type::<T>();
+        // Both are the same on all ranks: what has come to be, and, for what may not, the call.
+        let number = core.next_made(call)?;
+        let attempt = (core.id, core.calls.position(), number);
+        let key = WindowKey { world: core.id, window: number };
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let memory = core.endpoint.borrow().memory();
+        let region = match bytes {
+            Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
+            None => Err(std::io::ErrorKind::OutOfMemory.into()),
+        };
+        let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
+        let base = region.as_ref().map_or(0, |region| region.base() as u64);
+        let name = std::any::type_name::<T>();
+        let mut mine =
+            Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+        mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
+        mine.extend_from_slice(name.as_bytes());
+        mine.extend_from_slice(refusal.as_bytes());
+        let region = region.ok();
+        if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
+            core.registry.give(attempt, core.rank, core.size, region.clone());
+        }
+        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
+        // Known from here on: those who leave this call sooner may send it operations at once.
+        core.windows.borrow_mut().insert(number, (len, element));
+        let unmade = Unmade(core, number);
+        let all = match core.meet(&call, |_| mine.clone()) {
+            Ok(all) => all,
+            Err(error) => {
+                core.registry.withdraw(attempt);
+                keep_unmade(core, region);
+                return Err(error);
+            }
+        };
+        core.made.set(number + 1);
+        let regions = core.registry.take(attempt);
+        let mut peers = Vec::with_capacity(core.size);
+        for (rank, bytes) in all.iter().enumerate() {
+            let error =
+                |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
+            let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
+                return error(
+                    Class::Intern,
+                    format!("rank {rank} describes its part of a window in a way that is not ours"),
+                );
+            };
+            if description.element != element {
+                return error(
+                    Class::Type,
+                    format!(
+                        "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must give one type",
+                        description.element
+                    ),
+                );
+            }
+            if theirs != name.as_bytes() {
+                return error(
+                    Class::Type,
+                    format!(
+                        "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must give one type",
+                        String::from_utf8_lossy(theirs)
+                    ),
+                );
+            }
+            if !description.made {
+                return error(
+                    Class::Size,
+                    format!(
+                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory: {}",
+                        description.len,
+                        element.size,
+                        String::from_utf8_lossy(refusal)
+                    ),
+                );
+            }
+            let region = regions.get(rank).cloned().flatten();
+            if core.shares_all && region.is_none() {
+                return error(Class::Intern, format!("rank {rank}'s part of the window was not handed over"));
+            }
+            let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
+            let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
+            peers.push(Peer { len: description.len as usize, region, base });
+        }
+        let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
+        std::mem::forget(unmade);
+        Ok(Window::new(WindowCore {
+            key,
+            element,
+            world: core.clone(),
+            region,
+            peers,
+            set: Cell::new(0),
+            pending: RefCell::new(Pending::default()),
+            getting: Pen::default(),
+            mode: Cell::new(core.mode.get()),
+            apply: fence::apply::<T>,
+            short: Cell::new(true),
+            lanes: (0..core.size).map(|_| Lane::default()).collect(),
+            closed: Cell::new(false),
+            matching: RefCell::new(None),
+            apart: !core.shares_all,
+            wire: RefCell::new(Wire::new(core.size)),
+            habit: RefCell::default(),
+            notes: RefCell::default(),
+            handler: Handler::default(),
+        }))
+    }
+}
+
+/// This rank could not make the window. Where the world has ended meanwhile, others may have made it: they count in this
+/// rank's part that they have let go of it, so the part stays until all have, or until the world is over.
+fn keep_unmade(core: &WorldCore, region: Option<Arc<Region>>) {
+    if core.shares_all || core.alive().is_ok() {
+        return; // regions are counted by reference; or all ranks have seen the same error
+    }
+    let endpoint = &mut *core.endpoint.borrow_mut();
+    let others = (0..core.size).filter(|&peer| peer != core.rank && endpoint.reaches(peer)).count();
+    let memory = region.and_then(Arc::into_inner).and_then(|region| region.into_memory(others));
+    if let Some((memory, done)) = memory {
+        endpoint.keep(memory, Until::Done(done));
+    }
+}
+
+/// A window that has not come to be is forgotten.
+struct Unmade<'w>(&'w WorldCore, u32);
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        self.0.forget_window(WindowKey { world: self.0.id, window: self.1 });
+    }
+}
+
+/// What ranks tell each other of a new window.
+struct Description {
+    len: u64,
+    element: ElementType,
+    made: bool,
+    /// Where its elements begin; 0 where they were not made.
+    base: u64,
+}
+
+impl Description {
+    fn to_bytes(&self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.len.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
+        let (a, b) = match self.element.kind {
+            ElementKind::Opaque => (0, 0),
+            ElementKind::Scalar(scalar) => (1 + scalar as u8, 0),
+            ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
+        };
+        bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
+        bytes[16..].copy_from_slice(&self.base.to_le_bytes());
+        bytes
+    }
+
+    /// A description, and what follows it: the name of the element's type, and why the part was not made.
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8], &[u8])> {
+        use fencepost_planner::element::Scalar;
+        let (bytes, rest) = bytes.split_first_chunk::<24>()?;
+        let (len, rest) = rest.split_first_chunk::<8>()?;
+        let (name, refusal) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+        let kind = match (bytes[12], bytes[13]) {
+            (0, 0) => ElementKind::Opaque,
+            (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
+            (0, _) => return None,
+            (value, index) => ElementKind::ValueAt(
+                *Scalar::ALL.get(value as usize - 1)?,
+                *Scalar::ALL.get(index as usize - 1)?,
+            ),
+        };
+        let description = Self {
+            len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
+            element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
+            made: bytes[14] == 1,
+            base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
+        };
+        Some((description, name, refusal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{TransportKind, ranks};
+    use fencepost_planner::Result;
+    use fencepost_transport::{Cause, Transport};
+
+    /// The others may have made the window, and then write into its memory that they have let go of it.
+    #[test]
+    fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
+        const LEN: usize = 100_000;
+        for transport in [TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 0, 1])] {
+            ranks(3).transport(transport).run::<(), ()>(|world| {
+                if world.rank() != 0 {
+                    return Ok(());
+                }
+                let core = world.core();
+                let memory = core.endpoint.borrow().memory();
+                let place = || Ok::<_, fencepost_planner::Error>(memory.zeroed(LEN + 64)?.base() as usize);
+                assert_eq!(place()?, place()?, "what is given back is given out next");
+                let first = place()?;
+                core.endpoint.borrow_mut().end(Cause { rank: 2, what: "enough".into() });
+                let error = world.window::<u8>(LEN).map(drop).expect_err("the world has ended");
+                assert!(error.world_ended(), "{error}");
+                assert_ne!(place()?, first);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}

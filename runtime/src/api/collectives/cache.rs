@@ -1,0 +1,159 @@
+//! What a [`World`] keeps for its collectives: windows by element type, and bound plans by what determines them.
+//!
+//! Windows only grow, and by the sequence of calls alone, so all ranks make new ones in the same call. Which plan it is
+//! needs no agreement: every rank makes the same one of the same call, or finds it where another rank of the process has
+//! made it. That a rank has none, for want of memory, all learn before any of them begins.
+
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::schedule_cache::{Key, Made, Schedules};
+use crate::state::window::Window;
+use crate::state::world::{World, WorldCore};
+use crate::supersteps::prepared::{Ready, options, placement};
+use fencepost_planner::Result;
+use fencepost_planner::collective::{Collective, Slots, Step, Way};
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::Machine;
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Plans that are kept at most.
+const PLANS: usize = 64;
+/// Bytes of buffers that all plans together keep at most, unless one alone needs more.
+const BYTES: u64 = 64 << 20;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Collectives {
+    /// A `Window<T>` for each `T`.
+    windows: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    /// Lengths of lists, and short lists.
+    pub(super) counts: RefCell<Option<Window<u64>>>,
+    /// What one list's announcement is put together in.
+    pub(super) scratch: RefCell<Vec<u64>>,
+    /// The plans, those used last first.
+    plans: RefCell<Vec<(Collective, Rc<Bound>)>>,
+}
+
+/// A plan, ready to run.
+pub(super) struct Bound {
+    /// How it does it.
+    pub(super) way: Way,
+    /// How many elements the window needs.
+    pub(super) window: usize,
+    pub(super) steps: Vec<BoundStep>,
+    /// Of its buffers.
+    bytes: u64,
+    /// Kept for other ranks of this process that have yet to come to this call.
+    _made: Arc<Schedules>,
+}
+
+pub(super) enum BoundStep {
+    Epoch(Box<Ready>),
+    Combine(Slots),
+}
+
+impl World {
+    /// What collectives keep from one call to the next.
+    pub(crate) fn collectives(&self) -> &Collectives {
+        let kept = self.collectives.get_or_init(|| Box::new(Collectives::default()));
+        kept.downcast_ref().expect("only collectives keep something here")
+    }
+}
+
+impl Collectives {
+    /// Do something with the window of `T`, which has at least `len` elements on every rank. All ranks call it in the same
+    /// collective call.
+    pub(super) fn with_window<T: Element, R>(
+        &self,
+        world: &World,
+        len: usize,
+        call: &Call,
+        act: impl FnOnce(&mut Window<T>) -> Result<R>,
+    ) -> Result<R> {
+        let windows = &mut *self.windows.borrow_mut();
+        let known = windows.get_mut(&TypeId::of::<T>()).and_then(|window| window.downcast_mut::<Window<T>>());
+        let had = known.as_ref().map_or(0, |window| window.len());
+        match known {
+            Some(window) if had >= len => act(window),
+            _ => {
+                let mut window = world.window_in::<T>(len.max(had.saturating_mul(2)), call)?;
+                // What is put rides with the letters or goes at the fence; nothing leaves before.
+                window.set_mode(Mode::Aggregated);
+                let result = act(&mut window);
+                windows.insert(TypeId::of::<T>(), Box::new(window));
+                result
+            }
+        }
+    }
+
+    /// Whether this rank has the plan of `what`.
+    pub(super) fn has_plan(&self, what: &Collective) -> bool {
+        self.plans.borrow().iter().any(|(known, _)| known == what)
+    }
+
+    /// The plan of `what`, made where it is not known.
+    pub(super) fn plan(&self, core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Rc<Bound>> {
+        let plans = &mut *self.plans.borrow_mut();
+        if let Some(at) = plans.iter().position(|(known, _)| known == what) {
+            plans[..=at].rotate_right(1);
+            return Ok(plans[0].1.clone());
+        }
+        let bound = Rc::new(bind(core, what, way)?);
+        let mut bytes = bound.bytes;
+        let fits = plans.iter().take(PLANS - 1).take_while(|(_, plan)| {
+            bytes = bytes.saturating_add(plan.bytes);
+            bytes <= BYTES
+        });
+        // The one that was used last stays: its frames may still be read. All ranks have left those before it.
+        let keep = fits.count().max(1).min(plans.len());
+        for (_, plan) in plans.drain(keep..) {
+            plan.retire();
+        }
+        plans.insert(0, (*what, bound.clone()));
+        Ok(bound)
+    }
+}
+
+impl Bound {
+    /// Nobody reads its buffers any more.
+    fn retire(&self) {
+        for step in &self.steps {
+            if let BoundStep::Epoch(ready) = step {
+                ready.retire();
+            }
+        }
+    }
+}
+
+fn bind(core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Bound> {
+    let (placement, options) = (placement(core), options(core));
+    let key = Key { what: *what, way, placement, options };
+    let made = core.registry.shelf().get(key, || {
+        let plan = what.plan(way);
+        let steps = plan.steps.into_iter().map(|step| match step {
+            Step::Combine(slots) => Ok(Made::Combine(slots)),
+            Step::Epoch(patterns) => {
+                let machine = Machine::default();
+                fencepost_planner::compile(&patterns, placement, &machine, &options)
+                    .map(Arc::new)
+                    .map(Made::Epoch)
+            }
+        });
+        Ok((plan.window, steps.collect::<Result<_>>()?))
+    })?;
+    let (window, steps) = &*made;
+    let mut bytes = 0u64;
+    let steps = steps.iter().map(|step| match step {
+        Made::Combine(slots) => Ok(BoundStep::Combine(*slots)),
+        Made::Epoch(schedule) => {
+            bytes = bytes.saturating_add(schedule.peak().0);
+            Ok(BoundStep::Epoch(Box::new(Ready::alone(core, schedule.clone())?)))
+        }
+    });
+    let steps = steps.collect::<Result<_>>()?;
+    Ok(Bound { way, window: *window, steps, bytes, _made: made.clone() })
+}

@@ -1,0 +1,164 @@
+//! Collectives of arrays whose length all ranks know.
+
+use crate::api::collectives::cache::{Bound, BoundStep};
+use crate::api::collectives::fold::fold;
+use crate::fence::{fail, fence};
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::window::Window;
+use crate::state::world::World;
+use fencepost_planner::Result;
+use fencepost_planner::collective::{Collective, Deed, Way};
+use fencepost_planner::machine::Machine;
+use std::rc::Rc;
+
+/// Between the caller's elements and the window.
+pub(super) trait Carry<T, R> {
+    /// Write this rank's elements. Not called, or with no room, where it brings none.
+    fn bring(&mut self, to: &mut [T]);
+
+    /// Read its result, which lies in two parts.
+    fn take(self, found: [&[T]; 2]) -> R;
+}
+
+/// The result takes the elements' place.
+impl<T: Element> Carry<T, ()> for &mut [T] {
+    fn bring(&mut self, to: &mut [T]) {
+        // A rank that brings none has no room.
+        let count = to.len();
+        to.copy_from_slice(&self[..count]);
+    }
+
+    fn take(self, [found, _]: [&[T]; 2]) {
+        // A root that gave its elements finds nothing else.
+        self[..found.len()].copy_from_slice(found);
+    }
+}
+
+/// Something writes them, and something else reads them.
+impl<T, R, B: FnMut(&mut [T]), C: FnOnce([&[T]; 2]) -> R> Carry<T, R> for (B, C) {
+    fn bring(&mut self, to: &mut [T]) {
+        (self.0)(to);
+    }
+
+    fn take(self, found: [&[T]; 2]) -> R {
+        (self.1)(found)
+    }
+}
+
+/// Run a collective.
+pub(super) fn run<T: Element, R>(
+    world: &World,
+    call: &Call,
+    what: &Collective,
+    carry: impl Carry<T, R>,
+) -> Result<R> {
+    let core = world.core();
+    core.alive()?;
+    let machine = Machine::default();
+    let way = what.way(&machine, core.reaches_all);
+    if what.rides(way, &machine, core.reaches_all) {
+        return ride(world, call, what, carry);
+    }
+    let plan = agreed(world, call, what, way)?;
+    planned(world, call, what, &plan, carry)
+}
+
+/// [`run`] in a call whose exchange is over. All ranks say the same of whether everybody has the plan already: else one
+/// that cannot make it would be waited for in the midst of it, so that there is another exchange.
+pub(super) fn run_agreed<T: Element, R>(
+    world: &World,
+    call: &Call,
+    what: &Collective,
+    all_have_it: bool,
+    carry: impl Carry<T, R>,
+) -> Result<R> {
+    let core = world.core();
+    let way = what.way(&Machine::default(), core.reaches_all);
+    let plan = if all_have_it {
+        world.collectives().plan(core, what, way)?
+    } else {
+        agreed(world, call, what, way)?
+    };
+    planned(world, call, what, &plan, carry)
+}
+
+/// The plan of `what`, once all ranks have it: an exchange, in which one that cannot make it says so.
+fn agreed(world: &World, call: &Call, what: &Collective, way: Way) -> Result<Rc<Bound>> {
+    let core = world.core();
+    match world.collectives().plan(core, what, way) {
+        Ok(plan) => fence(core, &[], call, None).map(|()| plan),
+        Err(error) => {
+            let error =
+                error.on_rank(core.rank as u32).at(call.site).in_superstep(call.name.unwrap_or_default());
+            Err(fail(core, &[], call, error))
+        }
+    }
+}
+
+/// Everything goes where it is needed as the puts of one dynamic epoch, whose fence is the exchange.
+fn ride<T: Element, R>(
+    world: &World,
+    call: &Call,
+    what: &Collective,
+    mut carry: impl Carry<T, R>,
+) -> Result<R> {
+    let (core, me) = (world.core(), world.rank() as u32);
+    world.collectives().with_window(world, what.direct_window(), call, |window: &mut Window<T>| {
+        carry.bring(&mut window[what.input(Way::Direct, me)]);
+        let mut failed = None;
+        for (to, from, at) in what.direct(me) {
+            if to == me {
+                let (own, there) = (from.clone(), at);
+                window.copy_within(own, there);
+            } else if let Err(error) = put(window, &window[from], to as usize, at) {
+                failed = Some(error);
+                break;
+            }
+        }
+        fence(core, &[&**window.core()], call, failed)?;
+        if let Some(slots) = what.direct_slots() {
+            fold(window, &slots, what.ranks, me);
+        }
+        Ok(carry.take(what.output(Way::Direct, me).map(|range| &window[range])))
+    })
+}
+
+/// Elements that are put one by one where that is the short way.
+const FEW: usize = 32;
+
+/// Put these elements: where memory is reached, few small ones by the short way, a record each.
+#[inline]
+pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at: usize) -> Result<()> {
+    if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().apart {
+        return elements.iter().enumerate().try_for_each(|(i, one)| window.put([*one]).to(to, at + i));
+    }
+    if elements.is_empty() { Ok(()) } else { window.put(elements).to(to, at) }
+}
+
+/// Run a plan: its epochs one after another, and what each rank combines between them.
+fn planned<T: Element, R>(
+    world: &World,
+    call: &Call,
+    what: &Collective,
+    plan: &Bound,
+    mut carry: impl Carry<T, R>,
+) -> Result<R> {
+    let me = world.rank() as u32;
+    world.collectives().with_window(world, plan.window, call, |window: &mut Window<T>| {
+        let input = what.input(plan.way, me);
+        if !input.is_empty() {
+            carry.bring(&mut window[input]);
+        }
+        for step in &plan.steps {
+            match step {
+                BoundStep::Epoch(ready) => ready.replay(&[&**window.core()], call)?,
+                BoundStep::Combine(slots) => fold(window, slots, what.ranks, me),
+            }
+        }
+        // The root of a broadcast has what it gave.
+        let keeps = matches!(what.deed, Deed::Broadcast { root } if root == me);
+        let output = if keeps { [0..0, 0..0] } else { what.output(plan.way, me) };
+        Ok(carry.take(output.map(|range| &window[range])))
+    })
+}

@@ -1,0 +1,165 @@
+//! Collectives of lists whose lengths only their owners know.
+//!
+//! In the exchange each rank tells each other how long its list for it is, whether all its lists are as long, how long
+//! the longest is, and whether it has a plan for lists of that length; a short list comes along. From that all ranks see alike whether anything is left, and whether all lists
+//! of the world are of one length. If so, they go as a collective of that length does. Else they go through slots of one
+//! size, in as many dynamic epochs as the longest list needs.
+
+use crate::api::collectives::bug;
+use crate::api::collectives::fixed::{put, run_agreed};
+use crate::fence::{fail, fence};
+use crate::kernel::element::{Element, element_type};
+use crate::state::call::Call;
+use crate::state::window::Window;
+use crate::state::world::World;
+use fencepost_planner::collective::{Collective, Deed};
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Class, Result};
+
+/// Words that each rank has for each at every other: length; longest, whether it has the plan, and whether alike; and a
+/// short list.
+const SLOT: usize = 32;
+const HEAD: usize = 2;
+/// Bytes of a list that comes along.
+const SHORT: usize = (SLOT - HEAD) * 8;
+/// Bytes of a rank's slots for lists of different lengths, unless one element of each rank needs more.
+const SLOTS: usize = 4 << 20;
+
+/// Give `mine(rank)` to each rank that `deed` gives anything to; what each rank gave to this one.
+pub(super) fn exchange<'a, T: Element>(
+    world: &World,
+    call: &Call,
+    deed: Deed,
+    mine: impl Fn(usize) -> &'a [T],
+) -> Result<Vec<Vec<T>>> {
+    world.core().alive()?;
+    let (me, ranks) = (world.rank(), world.size());
+    let gets = |to: usize| !matches!(deed, Deed::Gather { root } if root as usize != to);
+    let what = |len| Collective { deed, ranks: ranks as u32, len, element: element_type::<T>() };
+    let has_plan = |len| world.collectives().has_plan(&what(len));
+    let found = announce(world, call, &gets, &mine, has_plan)?;
+    let Announced { longest, alike, all_have_plan, lens, mut lists } = found;
+    if longest.saturating_mul(size_of::<T>()) <= SHORT {
+        return Ok(lists);
+    }
+    if alike {
+        let bring = |to: &mut [T]| match deed {
+            Deed::AllToAll => (0..ranks)
+                .zip(to.chunks_exact_mut(longest))
+                .for_each(|(target, to)| to.copy_from_slice(mine(target))),
+            _ => to.copy_from_slice(mine(me)),
+        };
+        let take = |found: [&[T]; 2]| {
+            found.iter().flat_map(|part| part.chunks_exact(longest)).map(<[T]>::to_vec).collect()
+        };
+        return run_agreed(world, call, &what(longest), all_have_plan, (bring, take));
+    }
+    for (from, list) in lists.iter_mut().enumerate() {
+        list.clear();
+        if list.try_reserve_exact(lens[from]).is_err() {
+            let message = format!("there is no memory for the {} elements of rank {from}", lens[from]);
+            let error = call.error(world.core(), Class::NoMem, message);
+            return Err(fail(world.core(), &[], call, error));
+        }
+    }
+    let slot = (SLOTS / (ranks * size_of::<T>())).clamp(1, longest);
+    world.collectives().with_window(world, ranks.saturating_mul(slot), call, |window: &mut Window<T>| {
+        for first in (0..longest).step_by(slot) {
+            let part = |list: &'a [T]| &list[first.min(list.len())..(first + slot).min(list.len())];
+            let others = (0..ranks).filter(|&to| to != me && gets(to));
+            let failed = others.map(|to| put(window, part(mine(to)), to, me * slot)).find_map(Result::err);
+            fence(world.core(), &[&**window.core()], call, failed)?;
+            for (from, list) in lists.iter_mut().enumerate().filter(|(from, _)| *from != me) {
+                let count = (lens[from] - list.len()).min(slot);
+                list.extend_from_slice(&window[from * slot..][..count]);
+            }
+        }
+        Ok(())
+    })?;
+    if gets(me) {
+        lists[me] = mine(me).to_vec();
+    }
+    Ok(lists)
+}
+
+/// What all ranks know after the exchange.
+struct Announced<T> {
+    /// The longest list of the world.
+    longest: usize,
+    /// Whether all lists of the world are as long.
+    alike: bool,
+    /// Whether every rank has the plan for lists that are all as long as its own.
+    all_have_plan: bool,
+    /// How long the lists for this rank are.
+    lens: Vec<usize>,
+    /// Those that came along; all of them, if the longest is short.
+    lists: Vec<Vec<T>>,
+}
+
+fn announce<'a, T: Element>(
+    world: &World,
+    call: &Call,
+    gets: &impl Fn(usize) -> bool,
+    mine: &impl Fn(usize) -> &'a [T],
+    has_plan: impl Fn(usize) -> bool,
+) -> Result<Announced<T>> {
+    let (core, me, ranks) = (world.core(), world.rank(), world.size());
+    let kept = world.collectives();
+    let counts = &mut *kept.counts.borrow_mut();
+    let window = match counts {
+        Some(window) => window,
+        None => {
+            let mut window = world.window_in::<u64>(ranks * SLOT, call)?;
+            window.set_mode(Mode::Aggregated);
+            counts.insert(window)
+        }
+    };
+    let own_longest = (0..ranks).map(|to| mine(to).len()).max().unwrap_or(0);
+    let own_alike = (0..ranks).all(|to| mine(to).len() == own_longest);
+    let own_plan = own_alike && has_plan(own_longest);
+    let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_alike);
+    let scratch = &mut *kept.scratch.borrow_mut();
+    let mut failed = None;
+    for to in (0..ranks).filter(|&to| to != me) {
+        let list = if gets(to) { mine(to) } else { &[] };
+        scratch.clear();
+        scratch.extend([list.len() as u64, own_word]);
+        let bytes = size_of_val(list);
+        if bytes <= SHORT {
+            scratch.resize(HEAD + bytes.div_ceil(8), 0);
+            bytemuck::cast_slice_mut::<u64, u8>(&mut scratch[HEAD..])[..bytes]
+                .copy_from_slice(bytemuck::cast_slice(list));
+        }
+        if let Err(error) = put(window, scratch, to, me * SLOT) {
+            failed = Some(error);
+            break;
+        }
+    }
+    fence(core, &[&**window.core()], call, failed)?;
+    let (mut longest, mut alike, mut all_have_plan) = (own_longest, own_alike, own_plan);
+    let (mut lens, mut lists) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
+    for from in 0..ranks {
+        if from == me {
+            let own = if gets(me) { mine(me) } else { &[] };
+            lens.push(own.len());
+            lists.push(if size_of_val(own) <= SHORT { own.to_vec() } else { Vec::new() });
+            continue;
+        }
+        let words = &window[from * SLOT..][..SLOT];
+        let (len, theirs) = (words[0] as usize, (words[1] >> 2) as usize);
+        alike &= words[1] & 1 == 1 && theirs == own_longest;
+        all_have_plan &= words[1] & 2 == 2;
+        longest = longest.max(theirs);
+        let bytes =
+            len.checked_mul(size_of::<T>()).ok_or_else(|| bug(call, world, "a list beyond all memory"))?;
+        let mut list = Vec::new();
+        if bytes <= SHORT {
+            list.resize(len, T::zeroed());
+            bytemuck::cast_slice_mut::<T, u8>(&mut list)
+                .copy_from_slice(&bytemuck::cast_slice(&words[HEAD..])[..bytes]);
+        }
+        lens.push(len);
+        lists.push(list);
+    }
+    Ok(Announced { longest, alike, all_have_plan, lens, lists })
+}

@@ -1,0 +1,306 @@
+//! Collectives of a [`World`]: broadcast, reductions, gathers, scans and total exchanges.
+//!
+//! All but [`World::barrier`], which is the empty fence, are supersteps over windows that the world keeps for itself.
+//! What they do is the planner's ([`fencepost_planner::collective`]), which also chooses among the ways by the machine
+//! model. Reductions combine over a balanced binary tree whose shape depends on the number of ranks only, so
+//! floating-point results have the same bits on every rank, run, mode and transport; scans go left to right.
+//!
+//! # One call
+//!
+//! Each begins with an *exchange*: one letter from each rank to each other, which says in which collective the rank is,
+//! with which root, operator, length and element type. So ranks that are in different calls all find out at the call,
+//! with nothing applied, and the world goes on.
+//! 1. What is short rides with the exchange, as the puts of a dynamic epoch of which the letters are the fence
+//!    ([`ride`](fixed)).
+//! 2. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
+//!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
+//!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`shelf`]).
+//! 3. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
+//!    equal ones take the way of 2, after another exchange where some rank has yet to plan it, and others are put in
+//!    dynamic epochs.
+//!
+//! A result is written to the caller's elements when all of it is there: a call that fails leaves them as they were. A
+//! rank that leaves after the exchange, half way through 2, ends the world, and other ranks may have their result.
+
+mod cache;
+mod fixed;
+mod fold;
+mod lists;
+
+use crate::fence;
+use crate::kernel::element::{Element, element_type};
+use crate::state::call::Call;
+use crate::state::world::World;
+use fencepost_planner::collective::{Collective, Deed};
+use fencepost_planner::element::{ElementKind, Op};
+use fencepost_planner::{Class, Error, Result};
+use fixed::run;
+
+/// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 letters.
+impl World {
+    /// Give everybody `root`'s `elements`.
+    ///
+    /// # Errors
+    /// `RANK` for a root that is no rank: `RMA_SYNC` on the other ranks then. `RMA_SYNC` where ranks are in different calls, or give different roots, lengths
+    /// or element types: on all ranks, with nothing applied. Else as [`World::barrier`].
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange; others take log2 p rounds of n bytes down a binomial tree, or two rounds of
+    /// about n bytes for each rank. A second call with the same root, length and type plans and allocates nothing.
+    #[track_caller]
+    pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
+        let call = collective::<T>("World::broadcast", 1, root, elements.len());
+        self.collective(&call, self.check_root(root, &call), || {
+            let what = self.what::<T>(Deed::Broadcast { root: root as u32 }, elements.len());
+            self.in_place(&call, &what, elements)
+        })
+    }
+
+    /// Combine everybody's `elements`, element by element; only `root` gets the result.
+    ///
+    /// # Errors
+    /// `OP` for an operator that the element type does not have; else as [`broadcast`](Self::broadcast), operators that
+    /// differ included.
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange, (p - 1) n bytes to the root; others take log2 p rounds of n bytes up the tree,
+    /// or two rounds of about n bytes for each rank.
+    #[track_caller]
+    pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
+        let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
+        let checked = self.check_root(root, &call).and_then(|()| self.check_op::<T>(op, &call));
+        self.collective(&call, checked, || {
+            let what = self.what::<T>(Deed::Reduce { root: root as u32, op }, elements.len());
+            let result = run(self, &call, &what, (from(elements), |found: [&[T]; 2]| found[0].to_vec()))?;
+            Ok((self.rank() == root).then_some(result))
+        })
+    }
+
+    /// Combine everybody's `elements`, element by element, in place; every rank gets the same bits.
+    ///
+    /// # Errors
+    /// As [`reduce`](Self::reduce).
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange, (p - 1) n bytes for each rank; others take log2 p rounds of n bytes (2 n for
+    /// some where p is no power of two), or two rounds of about n bytes. A second call with the same operator, length and
+    /// type plans and allocates nothing.
+    #[track_caller]
+    pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
+        let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
+        self.collective(&call, self.check_op::<T>(op, &call), || {
+            self.in_place(&call, &self.what::<T>(Deed::Allreduce { op }, elements.len()), elements)
+        })
+    }
+
+    /// Combine the `elements` of ranks 0 to this one, left to right, in place.
+    ///
+    /// # Errors
+    /// As [`reduce`](Self::reduce).
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange, at most (p - 1) n bytes from or to a rank; others take two rounds of about
+    /// n bytes, or, where order cannot show, log2 p rounds of n bytes. Then as [`allreduce`](Self::allreduce).
+    #[track_caller]
+    pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
+        let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
+        self.collective(&call, self.check_op::<T>(op, &call), || {
+            self.in_place(&call, &self.what::<T>(Deed::Scan { op }, elements.len()), elements)
+        })
+    }
+
+    /// Everybody's `elements`, by rank, at `root`; lengths may differ.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Self::broadcast), but for lengths.
+    ///
+    /// # Cost
+    /// Lengths travel in the exchange, and so do elements of up to 240 bytes; then one round to the root, or several of
+    /// bounded memory where lengths differ. Use [`gather_into`](Self::gather_into) where lengths are equal.
+    #[track_caller]
+    pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
+        let call = collective::<T>("World::gather", 5, root, 0);
+        self.collective(&call, self.check_root(root, &call), || {
+            let all = lists::exchange(self, &call, Deed::Gather { root: root as u32 }, |_| elements)?;
+            Ok((self.rank() == root).then_some(all))
+        })
+    }
+
+    /// Everybody's `elements`, by rank, on every rank; lengths may differ.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Self::broadcast), but for lengths.
+    ///
+    /// # Cost
+    /// Lengths travel in the exchange, and so do elements of up to 240 bytes; then one round in which each rank gets all
+    /// bytes of the others, or several of bounded memory where lengths differ. Use [`allgather_into`](Self::allgather_into) where
+    /// lengths are equal.
+    #[track_caller]
+    pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
+        let call = collective::<T>("World::allgather", 6, 0, 0);
+        self.collective(&call, Ok(()), || lists::exchange(self, &call, Deed::Allgather, |_| elements))
+    }
+
+    /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.
+    ///
+    /// # Errors
+    /// `SIZE` where there is not one list a rank; else as [`broadcast`](Self::broadcast), but for lengths.
+    ///
+    /// # Cost
+    /// Lengths travel in the exchange, and so do elements where no list has more than 240 bytes; then one round, or several
+    /// of bounded memory where lengths differ. Use [`all_to_all_into`](Self::all_to_all_into) where lengths are equal.
+    #[track_caller]
+    pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
+        let call = collective::<T>("World::all_to_all", 7, 0, 0);
+        let checked = if elements.len() == self.size() {
+            Ok(())
+        } else {
+            let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
+            Err(call.error(self.core(), Class::Size, message))
+        };
+        self.collective(&call, checked, || lists::exchange(self, &call, Deed::AllToAll, |to| &elements[to]))
+    }
+
+    /// [`gather`](Self::gather) of equal lengths: at `root`, `all` becomes everybody's `elements`, `[rank][element]`;
+    /// elsewhere it is left alone and may be empty.
+    ///
+    /// # Errors
+    /// `SIZE` at the root where `all` has not p times as many elements; else as [`broadcast`](Self::broadcast).
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange; others take one round, (p - 1) n bytes to the root. A second call with the same
+    /// root, length and type plans and allocates nothing.
+    #[track_caller]
+    pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
+        let call = collective::<T>("World::gather_into", 8, root, elements.len());
+        let room =
+            || if self.rank() == root { self.check_room(elements.len(), all.len(), &call) } else { Ok(()) };
+        let checked = self.check_root(root, &call).and_then(|()| room());
+        self.collective(&call, checked, || {
+            let what = self.what::<T>(Deed::Gather { root: root as u32 }, elements.len());
+            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        })
+    }
+
+    /// [`allgather`](Self::allgather) of equal lengths: `all` becomes everybody's `elements`, `[rank][element]`.
+    ///
+    /// # Errors
+    /// `SIZE` where `all` has not p times as many elements; else as [`broadcast`](Self::broadcast).
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange; others take one round of (p - 1) n bytes, or log2 p rounds of as many bytes in
+    /// all. A second call with the same length and type plans and allocates nothing.
+    #[track_caller]
+    pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
+        let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
+        self.collective(&call, self.check_room(elements.len(), all.len(), &call), || {
+            let what = self.what::<T>(Deed::Allgather, elements.len());
+            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        })
+    }
+
+    /// [`all_to_all`](Self::all_to_all) of equal lengths: `elements` are `[target][element]`, and `all` becomes
+    /// `[origin][element]`, as many.
+    ///
+    /// # Errors
+    /// `SIZE` where `elements` do not divide among the ranks or `all` has not as many; else as
+    /// [`broadcast`](Self::broadcast).
+    ///
+    /// # Cost
+    /// Short arrays ride with the exchange; others take one round of n bytes but for one's own. A second call with the same
+    /// length and type plans and allocates nothing.
+    #[track_caller]
+    pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
+        let call = collective::<T>("World::all_to_all_into", 10, 0, elements.len());
+        let (given, len) = (elements.len(), elements.len() / self.size());
+        let checked = if given % self.size() == 0 && all.len() == given {
+            Ok(())
+        } else {
+            let (room, size) = (all.len(), self.size());
+            let message = format!(
+                "{given} elements for {size} ranks, and room for {room}: give as many to each, and room for as many"
+            );
+            Err(call.error(self.core(), Class::Size, message))
+        };
+        self.collective(&call, checked, || {
+            let what = self.what::<T>(Deed::AllToAll, len);
+            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+        })
+    }
+
+    /// One collective call, whose arguments were `checked`: what fails is told to the world's handler. A rank whose
+    /// arguments are wrong takes part in the exchange that the call begins with, so that the others learn of it.
+    fn collective<R>(&self, call: &Call, checked: Result<()>, run: impl FnOnce() -> Result<R>) -> Result<R> {
+        let core = self.core();
+        core.calls.begin();
+        let result = match checked {
+            Ok(()) => run(),
+            Err(error) => Err(fence::fail(core, &[], call, error)),
+        };
+        core.handler.tell(result)
+    }
+
+    fn in_place<T: Element>(&self, call: &Call, what: &Collective, elements: &mut [T]) -> Result<()> {
+        run(self, call, what, elements)
+    }
+
+    fn what<T: Element>(&self, deed: Deed, len: usize) -> Collective {
+        Collective { deed, ranks: self.size() as u32, len, element: element_type::<T>() }
+    }
+
+    fn check_root(&self, root: usize, call: &Call) -> Result<()> {
+        if root < self.size() {
+            return Ok(());
+        }
+        let message = format!("root {root} is not one of the world's {} ranks", self.size());
+        Err(call.error(self.core(), Class::Rank, message))
+    }
+
+    fn check_room(&self, len: usize, room: usize, call: &Call) -> Result<()> {
+        if len.checked_mul(self.size()) == Some(room) {
+            return Ok(());
+        }
+        let message = format!("{len} elements of {} ranks each do not fill room for {room}", self.size());
+        Err(call.error(self.core(), Class::Size, message))
+    }
+
+    fn check_op<T: Element>(&self, op: Op, call: &Call) -> Result<()> {
+        let element = element_type::<T>();
+        if op.takes(element) {
+            return Ok(());
+        }
+        Err(call.error(self.core(), Class::Op, format!("{op} is not defined for {element}")))
+    }
+}
+
+/// Ranks that ask for different element types, roots, operators or lengths are in different calls.
+#[track_caller]
+fn collective<T: Element>(name: &'static str, code: u64, root: usize, len: usize) -> Call {
+    let element = element_type::<T>();
+    let kind = match element.kind {
+        ElementKind::Opaque => 0,
+        ElementKind::Scalar(scalar) => 1 + scalar as u64,
+        ElementKind::ValueAt(value, index) => (1 + value as u64) << 8 | (1 + index as u64) << 16,
+    };
+    let hash = [code, root as u64, len as u64, u64::from(element.size) << 24 | kind]
+        .iter()
+        .fold(0xc0_11ec, |hash: u64, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
+    Call::named(hash, name)
+}
+
+/// Writes `elements`, where there is room.
+fn from<T: Element>(elements: &[T]) -> impl FnMut(&mut [T]) {
+    move |to| to.copy_from_slice(elements)
+}
+
+/// `all` becomes what was found.
+fn fill<T: Element>(all: &mut [T], found: [&[T]; 2]) {
+    let (first, second) = all.split_at_mut(found[0].len().min(all.len()));
+    first.copy_from_slice(found[0]);
+    second[..found[1].len()].copy_from_slice(found[1]);
+}
+
+/// A bug of ours, said so.
+fn bug(call: &Call, world: &World, what: &str) -> Error {
+    call.error(world.core(), Class::Intern, what)
+}

@@ -1,0 +1,95 @@
+//! [`launch`] and [`process`]: a program as the processes of a job.
+
+use crate::state::transport_kind::TransportKind;
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::{Class, Error, Result};
+
+/// What this process is in a job of processes; see [`process`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// This rank.
+    pub rank: usize,
+    /// How many there are.
+    pub ranks: usize,
+    /// Which of them share memory: what a plan that is made ahead must be compiled for.
+    pub placement: Placement,
+}
+
+/// What this process is in the job that it was started for, by `fencepost run` or by [`launch`]; none, where it is a
+/// program that was started by itself. The first call joins the job, which may wait for the other ranks.
+///
+/// # Errors
+/// `PROC_FAILED` where this process was started as a rank and cannot join; `ARG` where its environment is that of
+/// another launcher, and is not enough to join.
+pub fn process() -> Result<Option<Process>> {
+    if let Some(member) = member()? {
+        let job = member.job();
+        let placement = match job.reach {
+            fencepost_job::Reach::Shm => Placement::Together,
+            fencepost_job::Reach::Tcp => Placement::Apart,
+            fencepost_job::Reach::Mixed => crate::state::placement::of_hosts(job.host_of_each()),
+        };
+        return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize, placement }));
+    }
+    Ok(None)
+}
+
+/// What this process is in its job; the first call joins.
+pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
+    fencepost_job::member()
+        .map_err(|why| Error::new(Class::ProcFailed, format!("this rank can't join its job: {why}")))
+}
+
+/// Become a job: start `ranks` processes of this program, with the same arguments, that reach each other by `transport`,
+/// wait until they have ended, and exit with the job's code. Returns at once in such a process, and where the ranks are
+/// to be threads.
+///
+/// Whatever a program does before it calls this is done once more by each rank: call it first, or let
+/// [`Ranks::run`](crate::Ranks::run) call it.
+///
+/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed it, or its own, which is
+/// 101 after a panic; 124 if the job took longer than `FENCEPOST_TIMEOUT`; 125 if it could not be carried out. Settings in
+/// the environment, each a time such as `250ms`, `30s`, `1.5m` or `2h`, in seconds without a unit:
+/// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE` (a rank that gives no sign of life for that long is killed; a connection
+/// between ranks on which nothing arrives for that long and one heartbeat more is given up, and ranks that wait for it are
+/// told two seconds later at most), `FENCEPOST_GRACE` (how long the others may go on after one has failed). `FENCEPOST_SILENCE` and
+/// `FENCEPOST_TIMEOUT` may be `off`.
+///
+/// # Errors
+/// `ARG` where this process is a rank of a job that has another number of them, or a setting is none; else as [`process`].
+pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
+    if !transport.is_of_processes() {
+        return Ok(());
+    }
+    if let Some(process) = process()? {
+        return process.agrees(ranks);
+    }
+    start(ranks, transport)
+}
+
+impl Process {
+    /// Whether the program asks for as many ranks as there are.
+    ///
+    /// # Errors
+    /// `ARG`, naming both numbers.
+    pub(crate) fn agrees(&self, ranks: usize) -> Result<()> {
+        if self.ranks == ranks {
+            return Ok(());
+        }
+        let message = format!(
+            "the program asks for {ranks} ranks, and the job that it was started in has {}: ask for as many as there are",
+            self.ranks
+        );
+        Err(Error::new(Class::Arg, message).on_rank(self.rank as u32))
+    }
+}
+
+fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
+    use fencepost_job::{Reach, Start};
+    let refused = |message: String| Error::new(Class::Arg, message);
+    let ranks = u32::try_from(ranks).ok().filter(|&ranks| ranks > 0);
+    let ranks = ranks.ok_or_else(|| refused("a world has at least one rank".into()))?;
+    let reach = if matches!(transport, TransportKind::Shm) { Reach::Shm } else { Reach::Tcp };
+    let start = Start::this_program(ranks, reach).map_err(|error| refused(error.to_string()))?;
+    std::process::exit(start.run().into())
+}

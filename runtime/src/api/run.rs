@@ -1,0 +1,356 @@
+//! [`run`] and [`ranks`]: enter a world.
+
+use crate::api::launch::{launch, process};
+use crate::state::environment;
+use crate::state::handler::echo;
+use crate::state::registry::{Registry, new_world};
+use crate::state::stalls::Settings;
+use crate::state::stalls::Stall;
+use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Endpoint, Leave};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A world to be entered; see [`ranks`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs until `.run(..)`"]
+pub struct Ranks {
+    size: usize,
+    transport: TransportKind,
+    mode: Mode,
+    check: bool,
+    plan: bool,
+    explain: bool,
+    stalls: Arc<Settings>,
+    /// How many supersteps and windows each world of it has had before the first.
+    before: (u32, u32),
+}
+
+/// A world of `size` ranks: `ranks(5).run(|world| ..)`.
+///
+/// It reads no environment: threads that share memory, of which there are at most 2048, mode auto, calls compared in debug
+/// builds, unless set here.
+pub fn ranks(size: usize) -> Ranks {
+    Ranks {
+        size,
+        transport: TransportKind::Local,
+        mode: Mode::Auto,
+        check: cfg!(debug_assertions),
+        plan: true,
+        explain: false,
+        stalls: Arc::default(),
+        before: (0, 0),
+    }
+}
+
+/// Run `program` on every rank of a world: in a job of processes, the ranks of the job; else as many ranks as
+/// `FENCEPOST_RANKS` says, or as there are cores.
+///
+/// Gives the value of each rank of this process, collected as the caller likes: `Result<()>`, `Result<Vec<_>>`.
+///
+/// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
+/// [`launch`](crate::api::launch)),
+/// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
+/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
+/// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
+/// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]).
+///
+/// A program may run several worlds one after another, and one in another by the same thread. In a job of processes the
+/// worlds of the processes are paired by the order in which each process enters them. So one thread of a process may be in
+/// `run` at a time: a second thread's `run` is refused with `ARG`, and the first one's returns `ARG` as well, since its
+/// world may have been paired with another one. A job has as many worlds in a row as it likes; where ranks share memory, a
+/// rank may be 16,384 of them ahead of another one, and is refused with `IO` when it would be further ahead.
+///
+/// # Errors
+/// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
+pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<C> {
+    let asked = match environment::text("FENCEPOST_RANKS")? {
+        Some(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
+            Error::new(Class::Arg, format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"))
+        })?),
+        None => None,
+    };
+    let given = TransportKind::from_environment()?;
+    // Who asks for threads gets them, wherever it was started.
+    let threads = given.as_ref().is_some_and(|transport| !transport.is_of_processes());
+    let (size, transport) = match if threads { None } else { process()? } {
+        // A launcher's word is the last one about how, and about how many unless the environment says otherwise.
+        Some(process) => (asked.unwrap_or(process.ranks), TransportKind::Tcp),
+        None => {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            (asked.unwrap_or_else(cores), given.unwrap_or_default())
+        }
+    };
+    let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
+    let checks = [("off", false), ("mark", true)];
+    let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
+    let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
+    let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
+    let stalls = Arc::new(Settings::from_environment()?);
+    let ranks = Ranks { stalls, ..ranks(size) };
+    ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain).run(program)
+}
+
+/// Ranks that are threads of one process, at most: each two of them have some memory together, 2 KiB or so.
+const THREADS: usize = 2048;
+
+/// How one rank ended.
+enum End<R> {
+    Value(R),
+    Error(Error),
+    /// It said this, and panicked with that.
+    Panic(String, Box<dyn Any + Send>),
+}
+
+impl<R> End<R> {
+    fn value(self, rank: usize) -> Result<R> {
+        match self {
+            End::Value(value) => Ok(value),
+            End::Error(error) => Err(error.on_rank(rank as u32)),
+            End::Panic(why, _) => Err(panicked(rank, &why)),
+        }
+    }
+}
+
+fn panicked(rank: usize, why: &str) -> Error {
+    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32)
+}
+
+impl Ranks {
+    /// How the ranks reach each other.
+    pub fn transport(mut self, transport: TransportKind) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// The mode that operations without one of their own prefer.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Whether anything is planned. Without, every operation is a message of its own: supersteps that are prepared here
+    /// are compiled aggressive and nothing is joined, and in epochs that are not compiled every operation is aggressive
+    /// whatever it asks for. Plans that are loaded stay what they are, and where memory is reached, epochs that are not
+    /// compiled have no messages. It is there to compare with. [`run`] asks `FENCEPOST_PLAN=on|off`.
+    pub fn plan(mut self, plan: bool) -> Self {
+        self.plan = plan;
+        self
+    }
+
+    /// Whether the calls of every superstep are compared with its pattern each time, not only the first time on each
+    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark`.
+    pub fn check(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last).
+    /// [`run`] asks `FENCEPOST_EXPLAIN=on|off`.
+    pub fn explain(mut self, explain: bool) -> Self {
+        self.explain = explain;
+        self
+    }
+
+    /// Let the world be one that has had so many supersteps and windows: what happens where their numbers end can be
+    /// tested so. All ranks have to be given the same.
+    #[doc(hidden)]
+    pub fn beginning_at(mut self, supersteps: u32, windows: u32) -> Self {
+        self.before = (supersteps, windows);
+        self
+    }
+
+    /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for `None`. 10 seconds
+    /// unless set. With no time at all, it is as soon as the rank would sleep. The report says who waits for whom, in which
+    /// call, how many of what came, and where the awaited rank is, as far as is known. [`run`] asks `FENCEPOST_STALL`.
+    ///
+    /// # Cost
+    /// Nothing, until a rank that waits would sleep; then a look at the clock each time that it wakes.
+    pub fn stall(mut self, after: Option<Duration>) -> Self {
+        Arc::make_mut(&mut self.stalls).after = after;
+        self
+    }
+
+    /// Who is told of waits that last, by the rank that waits, in the wait; without, they are lines on standard error. It
+    /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not told of that wait again.
+    pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        Arc::make_mut(&mut self.stalls).told = Arc::new(told);
+        self
+    }
+
+    /// Whether ranks that wait for one another in a ring, which never ends, end their worlds: each of them gets an error
+    /// that names who waits for whom and in which call. Otherwise it is reported only.
+    ///
+    /// Such a ring needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
+    /// once. It is recognised within some seconds, and never by mistake. [`run`] asks `FENCEPOST_DEADLOCK`.
+    pub fn end_deadlocks(mut self, ends: bool) -> Self {
+        Arc::make_mut(&mut self.stalls).ends = ends;
+        self
+    }
+
+    /// Run `program` on every rank of this process: on each of all, a thread each; or, where the transport is one of
+    /// processes, on this one's. A process that is in no job becomes one first: see [`launch`](crate::api::launch). Both
+    /// transports of processes mean that of the job where there is one.
+    ///
+    /// # Errors
+    /// As [`run`]. Where ranks are threads, a rank that panicked is an error that says so; a rank that is a process goes on
+    /// panicking when it has left the world, so that the process exits with code 101 unless the panic is caught. Every other
+    /// rank has got an error that names it.
+    ///
+    /// `ARG` where a thread of a rank's process calls this while another thread is in it: see [`run`].
+    pub fn run<R: Send, C: FromIterator<R>>(
+        &self,
+        program: impl Fn(&World) -> Result<R> + Sync,
+    ) -> Result<C> {
+        if self.size == 0 {
+            return Err(Error::new(Class::Arg, "a world has at least one rank"));
+        }
+        if self.transport.is_of_processes() {
+            launch(self.size, &self.transport)?;
+            return self.run_as_process(program).map(|value| C::from_iter([value]));
+        }
+        if self.size > THREADS {
+            let message = format!(
+                "{} ranks as threads of one process: there are at most {THREADS}; use processes, or fewer ranks",
+                self.size
+            );
+            return Err(Error::new(Class::Arg, message));
+        }
+        let registry = Arc::new(Registry::default());
+        let id = new_world();
+        let program = &program;
+        let endpoints = self.transport.ends(self.size)?;
+        let ends: Vec<End<R>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = endpoints
+                .into_iter()
+                .enumerate()
+                .map(|(rank, endpoint)| {
+                    let registry = registry.clone();
+                    let name = format!("rank {rank}");
+                    let body = move || self.one((id, self.size), endpoint, registry, Vec::new(), program);
+                    std::thread::Builder::new().name(name).spawn_scoped(scope, body)
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| match thread {
+                    Ok(thread) => {
+                        thread.join().unwrap_or_else(|payload| End::Panic("while leaving".into(), payload))
+                    }
+                    Err(error) => End::Error(Error::from(error)),
+                })
+                .collect()
+        });
+        let mut values = Vec::with_capacity(ends.len());
+        let mut first: Option<Error> = None;
+        for (rank, end) in ends.into_iter().enumerate() {
+            let error = match end.value(rank) {
+                Ok(value) => {
+                    values.push(value);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            // What a rank did itself says more than that another missed it.
+            if first.as_ref().is_none_or(|first| echo(first) && !echo(&error)) {
+                first = Some(error);
+            }
+        }
+        match first {
+            Some(error) => Err(error),
+            None => Ok(values.into_iter().collect()),
+        }
+    }
+
+    /// This process's rank of the job's next world.
+    fn run_as_process<R>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
+        use fencepost_job::control::Ending;
+        let Some(member) = crate::api::launch::member()? else {
+            return Err(Error::new(Class::Intern, "a process that was launched is in no job"));
+        };
+        let rank = member.job().rank as usize;
+        // Entered first: worlds are counted in the order in which threads enter them.
+        let entered = member.enter();
+        let registry = || Arc::new(Registry::of_job(&member.job().secret));
+        let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
+            self.one((new_world(), 1), endpoint, registry(), member.job().host_names(), &program)
+        };
+        if !entered {
+            // It takes part, and fails at once: the next worlds of all processes stay paired.
+            let refused = || {
+                Error::new(
+                    Class::Arg,
+                    "this thread called `run` while another thread of the process was in a `run`: worlds of processes are paired by the order of calls, so one thread of a process may be in `run` at a time; call `run` from one thread, or start the ranks as threads",
+                )
+            };
+            let end = one(member.endpoint()?, &|_| Err(refused()));
+            return end.value(rank);
+        }
+        let end = match member.endpoint() {
+            Ok(endpoint) => one(endpoint, &program),
+            Err(error) => End::Error(error.into()),
+        };
+        let (value, panic) = match end {
+            End::Panic(why, payload) => (End::Error(panicked(rank, &why)).value(rank), Some(payload)),
+            end => (end.value(rank), None),
+        };
+        let value = match value {
+            Ok(_) if member.overlapped() => {
+                let message = "another thread called `run` while this one was in a `run`: worlds of processes are paired by the order of calls, so this world may be of ranks in different calls; call `run` from one thread at a time";
+                Err(Error::new(Class::Arg, message).on_rank(rank as u32))
+            }
+            value => value,
+        };
+        let how = match &value {
+            Ok(_) => Ending::Finished,
+            Err(error) if echo(error) => Ending::Echo,
+            Err(_) => Ending::Failed,
+        };
+        member.leave(how, value.as_ref().err().map(ToString::to_string));
+        match panic {
+            Some(payload) => std::panic::resume_unwind(payload),
+            None => value,
+        }
+    }
+
+    fn one<R>(
+        &self,
+        id: (u64, usize),
+        endpoint: Endpoint,
+        registry: Arc<Registry>,
+        hosts: Vec<Arc<str>>,
+        program: &(impl Fn(&World) -> Result<R> + Sync),
+    ) -> End<R> {
+        let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
+        world.core().begin_at(self.before.0, self.before.1);
+        world.core().supersteps.check(self.check);
+        world.core().plans.set(self.plan);
+        world.core().explains.set(self.explain);
+        world.core().stalls.borrow_mut().settings = self.stalls.clone();
+        *world.core().hosts.borrow_mut() = hosts;
+        match catch_unwind(AssertUnwindSafe(|| program(&world))) {
+            Ok(Ok(value)) => {
+                world.leave(Leave::Finished);
+                End::Value(value)
+            }
+            Ok(Err(error)) => {
+                world.leave(Leave::Failed(error.to_string()));
+                End::Error(error)
+            }
+            Err(payload) => {
+                let why = payload
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_string())
+                    .or_else(|| payload.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "with a value that is not a text".into());
+                world.leave(Leave::Panicked(why.clone()));
+                End::Panic(why, payload)
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A world is divided: who is in which part, and where the parts are laid out.
+
+use crate::state::call::Call;
+use crate::state::registry::new_world;
+use crate::state::stalls::Stalls;
+use crate::state::world::World;
+use fencepost_planner::{Class, Result};
+use fencepost_transport::{Number, Transport};
+use std::rc::Rc;
+
+impl World {
+    /// Divide the world: ranks of one colour make a new world, ordered by key, then by rank here. `None` takes no part
+    /// and gets none.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where another rank is in another call; `NO_MEM` as [`window`](Self::window).
+    ///
+    /// # Source
+    /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
+    #[track_caller]
+    pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
+        let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
+        let call = Call::named(hash, "World::split");
+        self.core().calls.begin();
+        self.core().handler.tell(self.split_in(colour, key, &call))
+    }
+
+    fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
+        let core = self.core();
+        let (number, attempt) = (core.next_made(call)?, core.calls.position());
+        let mut mine = [0; 16];
+        mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
+        mine[8..].copy_from_slice(&key.to_le_bytes());
+        let all = core.meet(call, |_| mine.to_vec())?;
+        core.made.set(number + 1);
+        let mut members: Vec<(i64, usize)> = Vec::new();
+        for (rank, bytes) in all.iter().enumerate() {
+            let Some((theirs, key)) = bytes.split_first_chunk::<8>() else { continue };
+            if colour.is_some_and(|colour| u64::from_le_bytes(*theirs) == u64::from(colour)) {
+                members.push((key.try_into().map(i64::from_le_bytes).unwrap_or_default(), rank));
+            }
+        }
+        members.sort_unstable();
+        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
+        // The first member lays the new world out, and the first on each host its part of it; they say where: as numbers
+        // that the transport gave, or else in the registry.
+        let mut founded = vec![FOUNDED_HERE];
+        let first = |host: usize| {
+            let endpoint = core.endpoint.borrow();
+            members.iter().copied().find(|&member| endpoint.host(member) == host)
+        };
+        let host = core.endpoint.borrow().host(core.rank);
+        let leads = members.first() == Some(&core.rank);
+        if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
+            match core.endpoint.borrow_mut().found(&members) {
+                Ok(Some(Number { world, part })) => {
+                    founded = [&[FOUNDED], &world.to_le_bytes()[..], &part.to_le_bytes()[..]].concat();
+                }
+                Ok(None) if !leads => {}
+                Ok(None) => {
+                    let ends = core.kind.ends(members.len())?;
+                    core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
+                }
+                Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
+            }
+        }
+        let all = core.meet(call, |_| founded.clone())?;
+        let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
+        let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
+        if let Some(&founder) = members.iter().find(refused) {
+            let why = String::from_utf8_lossy(all[founder].get(1..).unwrap_or_default()).into_owned();
+            let message = format!("rank {founder} could not lay out a new world: {why}");
+            return Err(call.error(core, Class::Size, message));
+        }
+        let number = |founder: usize| match all[founder].split_first() {
+            Some((&FOUNDED, numbers)) => {
+                let number = numbers.first_chunk().zip(numbers.last_chunk());
+                let number = number.filter(|_| numbers.len() == 16).map(|(world, part)| Number {
+                    world: u64::from_le_bytes(*world),
+                    part: u64::from_le_bytes(*part),
+                });
+                let bug = || call.error(core, Class::Intern, "a new world's number is not one");
+                number.map(Some).ok_or_else(bug)
+            }
+            _ => Ok(None),
+        };
+        let leader = first(host).unwrap_or(members[0]);
+        let (id, endpoint) = match (number(members[0])?, number(leader)?) {
+            (Some(Number { world, .. }), Some(Number { part, .. })) => {
+                let number = Number { world, part };
+                ((new_world(), 1), core.endpoint.borrow_mut().enter(number, &members, index)?)
+            }
+            _ => {
+                let end = core.registry.take_end((core.id, attempt), core.rank);
+                let none = "no end was laid out for this rank of a new world";
+                let (id, end) = end.ok_or_else(|| call.error(core, Class::Intern, none))?;
+                ((id, members.len()), end)
+            }
+        };
+        let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
+        world.core().supersteps.check(core.supersteps.checks());
+        world.core().plans.set(core.plans.get());
+        world.core().explains.set(core.explains.get());
+        world.on_error(core.handler.get());
+        world.core().order.set(core.order.get());
+        let Stalls { settings, waits } = &*core.stalls.borrow();
+        *world.core().stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
+        let hosts = members.iter().filter_map(|&member| core.host_of(member));
+        *world.core().hosts.borrow_mut() = hosts.collect();
+        *world.core().above.borrow_mut() = Rc::downgrade(core);
+        let parts = core.parts.borrow().clone();
+        parts.borrow_mut().retain(|part| part.strong_count() > 0);
+        parts.borrow_mut().push(Rc::downgrade(world.core()));
+        *world.core().parts.borrow_mut() = parts;
+        Ok(Some(world))
+    }
+}
+
+/// What the first member of a new world says of it, in the first byte: it has this number;
+const FOUNDED: u8 = 1;
+/// it was laid out in this process;
+const FOUNDED_HERE: u8 = 2;
+/// it was not laid out, for this reason.
+const NOT_FOUNDED: u8 = 0;

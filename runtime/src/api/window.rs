@@ -1,0 +1,430 @@
+//! What a program calls on a [`Window`].
+
+use crate::collect::operation::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
+use crate::collect::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
+use crate::collect::pending::{Get as One, Into as Landing, WideGet};
+use crate::collect::ticket::Ticket;
+use crate::fence;
+use crate::kernel::element::{Element, element_type};
+use crate::state::assertions::Assertions;
+use crate::state::call::Call;
+use crate::state::handler::ErrorHandler;
+use crate::state::supersteps::Asked;
+use crate::state::window::{Window, WindowCore};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::{Kind, Local, Mode};
+use fencepost_planner::{Class, Result};
+use fencepost_transport::Record;
+use std::panic::Location;
+
+impl<T: Element> Window<T> {
+    /// Let operations that name no mode of their own prefer this one.
+    ///
+    /// What that means in an epoch that is not compiled depends on how a target is reached.
+    ///
+    /// Where ranks only exchange messages, an *aggressive* operation whose source is a slice leaves at the call, and
+    /// *pipelined* ones leave in frames of about the chunk that the machine model gives, each as soon as it is full; the
+    /// target stages them until its fence. What was collected before for the same target leaves with them, since order is
+    /// kept; and a section, which is read at the fence, holds back all that is put after it. Everything else, gets too,
+    /// leaves in one frame at the fence. *Auto* is pipelined where what followed the same line (of a fence, or a
+    /// superstep's call) the last time was large enough and was not what had followed it before; else aggregated. *Direct*
+    /// cannot be had, and is aggregated. While calls are compared with a superstep's pattern nothing leaves early.
+    ///
+    /// Where memory is shared nothing leaves at all, since the target reads what the origin has collected. A section that
+    /// is a source is *direct* where the target is to read it in place: by *auto* where that saves more, by the machine
+    /// model, than waiting for the reader costs. In every other mode it is copied as the fence is entered. A get of more
+    /// than an element is copied straight to where it lands in *direct* and *auto*, and staged in every other mode. Where
+    /// others read what an epoch writes, what is direct is staged by its reader.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.core.mode.set(mode);
+        self.core.allow(self.core.short.get());
+    }
+
+    /// What is done with an error of this window's calls before the call returns it: as of the world's that made the
+    /// window, unless set. Such calls are its puts, accumulates and gets, a superstep's included, and the fences and
+    /// supersteps of this window alone; those of several windows are the world's ([`World::on_error`](crate::World::on_error)).
+    ///
+    /// # Source
+    /// MPI 4.1, section 9.3 (MPI_WIN_SET_ERRHANDLER).
+    pub fn on_error(&self, handler: ErrorHandler) {
+        self.core.handler.set(handler);
+    }
+
+    /// These elements of this window, as the source of a put or the destination of a get of another window.
+    pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
+        WindowSection::new(self.core.key, elements.into())
+    }
+
+    /// Put `source` somewhere: `u.put(&values).to(target, place)?`.
+    ///
+    /// At the target the elements are replaced by the next fence. A slice is copied at once and may be reused; a
+    /// section is read as the fence is entered.
+    #[inline]
+    pub fn put<S: Source<T>>(&self, source: S) -> Put<'_, Self, S> {
+        Put::new(self, source)
+    }
+
+    /// Combine `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target, place)?`.
+    ///
+    /// All accumulates and puts of an epoch are applied by origin rank, then program order, so floating-point sums come
+    /// out the same on every run, mode and transport.
+    #[inline]
+    pub fn accumulate<S: Source<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
+        Put::accumulate(self, source, op)
+    }
+
+    /// Get elements of a target into a section: `u.get(0..4).from(target, place)?`.
+    ///
+    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied. From a
+    /// rank whose memory is not reached an epoch gets at most 256 times all of its window, and 16 MiB at least: more is
+    /// `SIZE` at the fence.
+    #[inline]
+    pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
+        Get::new(self, into)
+    }
+
+    /// Get elements of a target into a ticket, which holds them after the fence: those of a range or a datatype, or the one
+    /// at a displacement.
+    ///
+    /// # Errors
+    /// As [`Put::to`]; `NO_MEM` for more elements of nobody than there is memory for (of a rank, the fence says so).
+    #[track_caller]
+    pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
+        self.core.handler.tell(self.fetched(target.into(), place.into(), Location::caller()))
+    }
+
+    fn fetched(
+        &self,
+        target: Option<usize>,
+        place: Place,
+        site: &'static Location<'static>,
+    ) -> Result<Ticket<T>> {
+        let remote = place.clone().datatype(1);
+        let ticket = Ticket::new(remote.size());
+        if !self.core.short.get() {
+            let landing = Landing::Ticket(ticket.slot());
+            self.core.matched(Kind::Get, target, remote, None, &[], Some(landing), site)?;
+            return Ok(ticket);
+        }
+        let Some(target) = target else {
+            let len = remote.size().checked_mul(size_of::<T>());
+            let Some(len) = len.filter(|&len| ticket.slot().reserve(len)) else {
+                let message = format!("there is no memory for {} elements", remote.size());
+                return Err(self.core.error(Class::NoMem, message, site));
+            };
+            ticket.slot().fill_with(len, |_| ());
+            return Ok(ticket);
+        };
+        let remote = self.core.place(target, place, remote.size(), site)?;
+        let landing = Landing::Ticket(ticket.slot());
+        let sequence = self.core.world.next_sequence();
+        self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
+        let get = WideGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
+        self.core.pending(|pending| pending.push(target, get, sequence));
+        Ok(ticket)
+    }
+
+    /// End the epoch of this window: every rank calls it, and when it returns, what was put, got and accumulated on
+    /// the window since the last fence has happened everywhere that this rank can see.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where ranks fence different windows or are in different supersteps (nothing is applied, and the world goes on);
+    /// `NO_MEM` where there is no memory for what this rank puts or gets, and `RMA_SYNC` on the others then (the same); or where
+    /// it has to stage what others put, and can't (the world has ended);
+    /// `PROC_FAILED` where a rank has left or died (the world has ended). Operations that were pending are gone.
+    ///
+    /// # Cost
+    /// One exchange of one cache line between each two ranks, and a second synchronisation when anything was got.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
+    #[track_caller]
+    pub fn fence(&mut self) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
+        self.core.handler.tell(fence::fence(&self.core.world, &[&*self.core], &call, None))
+    }
+
+    /// [`fence`](Self::fence), with what the program promises.
+    ///
+    /// # Errors
+    /// `ASSERT` where an assertion is seen to be false: on the rank that sees it; the others get `RMA_SYNC`, and nothing is
+    /// applied. Else as [`fence`](Self::fence).
+    #[track_caller]
+    pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
+        let call = Call::fence(Location::caller());
+        self.core.world.calls.begin();
+        self.core.handler.tell(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
+    }
+
+    /// A scoped epoch: operations in it may borrow their buffers, and it ends in a fence of this window.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let mut u = world.window::<u32>(4)?;
+    /// u[0] = world.rank() as u32 + 7;
+    /// let mut seen = [0];
+    /// u.epoch(|epoch| epoch.get_into(&mut seen).from((world.rank() + 1) % 2, 0))?;
+    /// assert_eq!(seen[0], (world.rank() as u32 + 1) % 2 + 7);
+    /// # Ok(()) }).map(|_: Vec<()>| ()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// What the closure returns (nothing is applied on any rank), or as [`fence`](Self::fence).
+    #[track_caller]
+    pub fn epoch<'env, R>(
+        &'env mut self,
+        operations: impl for<'scope> FnOnce(&'scope crate::api::scoped::Epoch<'scope, 'env, T>) -> Result<R>,
+    ) -> Result<R> {
+        let call = Call::fence(Location::caller());
+        crate::api::scoped::run(self, &call, operations)
+    }
+}
+
+impl WindowCore {
+    /// A get of one element where there is no room for it yet; by parts, so that none has to be in memory before.
+    #[cold]
+    #[inline(never)]
+    fn get_where_no_room(&self, target: usize, at: usize, into: usize, sequence: u64) {
+        self.pending(|pending| pending.gets.push(One::new(target, at, into, sequence)));
+    }
+
+    /// A call while a prepared superstep runs: it must be the planned one.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn matched(
+        &self,
+        kind: Kind,
+        target: Option<usize>,
+        remote: Datatype,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        slice: &[u8],
+        landing: Option<Landing>,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.world.alive()?;
+        if self.closed.get() {
+            let message =
+                "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
+            return Err(self.error(Class::Assert, message.into(), site));
+        }
+        let Some((ready, id)) = self.matching.borrow().clone() else {
+            return Err(self.error(
+                Class::RmaSync,
+                "this window takes part in no superstep now".into(),
+                site,
+            ));
+        };
+        let local = match section {
+            None => Local::Buffer,
+            Some((key, datatype)) => {
+                let key = key.unwrap_or(self.key);
+                let window = self.world.matching_window(key).ok_or_else(|| {
+                    self.error(
+                        Class::Win,
+                        "a section of a window that is not one of this superstep's".into(),
+                        site,
+                    )
+                })?;
+                Local::Section { window, datatype }
+            }
+        };
+        ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
+    }
+
+    /// Collect a put or an accumulate of one small element, all of it checked.
+    fn send_one(&self, kind: Kind, value: &[u8], target: usize, at: usize, site: &'static Location<'static>) {
+        let mut bits = [0u8; 8];
+        bits[..value.len()].copy_from_slice(value);
+        let head = Head::new(at as u64, code_of(kind), site);
+        self.outbox(target, |outbox| outbox.push(head, u64::from_ne_bytes(bits)));
+    }
+
+    /// Collect a put or an accumulate that is more than one small element.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn send_wide(
+        &self,
+        kind: Kind,
+        bytes: Option<&[u8]>,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        count: usize,
+        target: usize,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if let Kind::Accumulate(op) = kind
+            && !op.takes(self.element)
+        {
+            return Err(self.error(Class::Op, format!("{op} is not defined for {}", self.element), site));
+        }
+        let remote = self.place(target, place, count, site)?;
+        if let Some((window, section)) = &section {
+            self.check_own(*window, section, site)?;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        self.outbox(target, |outbox| {
+            let source = match (bytes, section) {
+                (Some(bytes), _) => WideSource::Bytes(outbox.keep(bytes)),
+                (None, Some((window, section))) => {
+                    WideSource::Section(window.unwrap_or(self.key), section, site)
+                }
+                (None, None) => return,
+            };
+            outbox.push_wide(Wide { code: code_of(kind), remote, source, mode: self.asked(mode) }, site);
+        });
+        Ok(())
+    }
+}
+
+impl<T: Element> Window<T> {
+    /// Where an operation on one element goes, if a record says all of it.
+    fn small(&self, kind: Kind, target: usize, place: &Place) -> Option<usize> {
+        let (Place::At(at), Some(peer)) = (place, self.core.peers.get(target)) else { return None };
+        let fits = size_of::<T>() <= 8 && *at < peer.len.min(DISPLACEMENTS as usize);
+        let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(element_type::<T>()));
+        (fits && takes).then_some(*at)
+    }
+
+    /// A put or an accumulate.
+    fn sent(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if !self.core.short.get() {
+            let (local, slice, count) = match given {
+                Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
+                Given::Section(window, section) => {
+                    let count = section.size();
+                    (Some((window, section)), &[][..], count)
+                }
+            };
+            let remote = place.datatype(count);
+            self.core.sizes(count, remote.size(), site)?;
+            return self.core.matched(kind, target, remote, local, slice, None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        match given {
+            Given::Slice(values) => {
+                let small = if values.len() == 1 { self.small(kind, target, &place) } else { None };
+                if let Some(at) = small {
+                    self.core.send_one(kind, bytemuck::cast_slice(values), target, at, site);
+                    self.core.note(kind, target, 1, false, mode, site);
+                    self.core.hurry(target, mode);
+                    return Ok(());
+                }
+                let bytes = bytemuck::cast_slice(values);
+                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, mode, site)?;
+                self.core.note(kind, target, values.len(), false, mode, site);
+            }
+            Given::Section(window, section) => {
+                let count = section.size();
+                self.core.send_wide(kind, None, Some((window, section)), count, target, place, mode, site)?;
+                self.core.note(kind, target, count, true, mode, site);
+            }
+        }
+        self.core.hurry(target, mode);
+        Ok(())
+    }
+
+    /// A get into a section.
+    fn got(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let (window, section) = into;
+        if !self.core.short.get() {
+            let remote = place.datatype(section.size());
+            self.core.sizes(section.size(), remote.size(), site)?;
+            return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        let remote = self.core.place(target, place, section.size(), site)?;
+        self.core.check_own(window, &section, site)?;
+        if remote.is_empty() {
+            return Ok(());
+        }
+        let landing = Landing::Section(window.unwrap_or(self.core.key), section);
+        let sequence = self.core.world.next_sequence();
+        self.core.note(Kind::Get, target, remote.size(), true, mode, site);
+        let get = WideGet { remote, landing, site, mode: self.core.asked(mode) };
+        self.core.pending(|pending| pending.push(target, get, sequence));
+        Ok(())
+    }
+}
+
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline(always)]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let takes = match kind {
+            Kind::Put => true,
+            Kind::Accumulate(op) => op.takes(element_type::<T>()),
+            Kind::Get => false,
+        };
+        if size_of::<T>() > 8 || !takes {
+            return false;
+        }
+        let Some(lane) = self.lanes.get(target) else { return false };
+        let mut bits = [0u8; 8];
+        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        let head = Head::new(at as u64, code_of(kind), site);
+        lane.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+    }
+
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.core.handler.tell(self.sent(kind, given, target, place, mode, site))
+    }
+
+    #[inline(always)]
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
+        let core = &*self.core;
+        let fits = core.short.get()
+            && into < self.len
+            && core.peers.get(target).is_some_and(|peer| at < peer.len)
+            && !core.world.explains.get();
+        if fits {
+            let sequence = core.world.next_sequence();
+            if !core.getting.write(One::new(target, at, into, sequence)) {
+                core.get_where_no_room(target, at, into, sequence);
+            }
+        }
+        fits
+    }
+
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.core.handler.tell(self.got(into, target, place, mode, site))
+    }
+}

@@ -1,0 +1,126 @@
+//! A frame's bytes: the description of its operations, and their elements.
+
+use crate::collect::limits::most_operations;
+use crate::collect::outbox::{Outbox, Wide, WideSource};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Class, Error, Result};
+
+/// Bytes before a frame's description:
+///
+/// ```text
+/// 0  slot, 1 whether it is remembered, 4 records (u32), 8 bytes of description (u64)
+/// 16 the epoch among the sender's (u32), 20 how many frames of it left early (u32)
+/// ```
+pub(crate) const HEAD: usize = 24;
+
+/// Among gets: more than one element.
+pub(crate) const FAR: u64 = u64::MAX;
+
+/// Operations without their elements.
+#[derive(Default)]
+pub(crate) struct Description {
+    pub(crate) heads: Vec<u64>,
+    pub(crate) wide: Vec<Wide>,
+    /// What gets ask for: one element, this one; or the next of `far`, as [`FAR`] says.
+    pub(crate) gets: Vec<u64>,
+    pub(crate) far: Vec<Datatype>,
+}
+
+/// Begin a frame: room for its head, and the description of what is in the outbox; that of `gets` gets is to follow.
+///
+/// # Errors
+/// `SIZE` for more operations than a frame can count. A fence refuses those before it sends anything.
+pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Result<()> {
+    frame.clear();
+    frame.extend_from_slice(&[0; HEAD]);
+    for count in [outbox.records.len(), outbox.wide.len(), gets] {
+        let counted = u32::try_from(count).ok().filter(|_| count <= most_operations());
+        let too_many = || Error::new(Class::Size, format!("a frame counts no {count} operations"));
+        frame.extend_from_slice(&counted.ok_or_else(too_many)?.to_le_bytes());
+    }
+    frame.extend_from_slice(&[0; 4]);
+    words(frame, outbox.records.iter().map(|record| record.head));
+    for wide in &outbox.wide {
+        let WideSource::Bytes(at) = wide.source else {
+            return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
+        };
+        frame.push(wide.code as u8);
+        frame.extend_from_slice(&(at as u64).to_le_bytes());
+        wide.remote.encode(frame);
+    }
+    Ok(())
+}
+
+/// End a frame: the elements, and how much there is of what. Gives the bytes of the description.
+pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox) -> usize {
+    let described = frame.len() - HEAD;
+    frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
+    frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
+    words(frame, outbox.records.iter().map(|record| record.value));
+    frame.extend_from_slice(&outbox.bytes);
+    described
+}
+
+/// Append words, with room made once.
+pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
+    let at = frame.len();
+    frame.resize(at + 8 * words.len(), 0);
+    for (bytes, word) in frame[at..].chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// A frame, taken apart.
+pub(crate) struct Parts<'a> {
+    pub(crate) slot: usize,
+    pub(crate) same: bool,
+    pub(crate) records: usize,
+    pub(crate) description: &'a [u8],
+    pub(crate) values: &'a [u8],
+}
+
+pub(crate) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
+    let (head, rest) = payload.split_at_checked(HEAD)?;
+    let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
+    let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
+    let (description, values) = rest.split_at_checked(described)?;
+    Some(Parts { slot: head[0] as usize, same: head[1] == 1, records, description, values })
+}
+
+pub(crate) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
+    let number = |bytes: &mut &[u8]| -> Option<usize> {
+        let (four, rest) = bytes.split_first_chunk::<4>()?;
+        *bytes = rest;
+        Some(u32::from_le_bytes(*four) as usize)
+    };
+    let (records, wide, gets) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
+    number(&mut bytes)?;
+    let (heads, mut bytes) = bytes.split_at_checked(records.checked_mul(8)?)?;
+    into.heads.clear();
+    into.heads.extend(
+        heads.chunks_exact(8).map(|head| u64::from_le_bytes(head.try_into().expect("chunks of eight"))),
+    );
+    into.wide.clear();
+    for _ in 0..wide {
+        let (head, rest) = bytes.split_first_chunk::<9>()?;
+        bytes = rest;
+        let at = usize::try_from(u64::from_le_bytes(head[1..9].try_into().ok()?)).ok()?;
+        let remote = Datatype::decode(&mut bytes).ok()?;
+        into.wide.push(Wide {
+            code: u64::from(head[0]),
+            remote,
+            source: WideSource::Bytes(at),
+            mode: Mode::Auto,
+        });
+    }
+    let (gets, mut bytes) = bytes.split_at_checked(gets.checked_mul(8)?)?;
+    into.gets.clear();
+    into.gets
+        .extend(gets.chunks_exact(8).map(|get| u64::from_le_bytes(get.try_into().expect("chunks of eight"))));
+    into.far.clear();
+    for _ in into.gets.iter().filter(|&&get| get == FAR) {
+        into.far.push(Datatype::decode(&mut bytes).ok()?);
+    }
+    bytes.is_empty().then_some(())
+}

@@ -1,0 +1,12 @@
+//! What a rank has called since the last fence, as it is collected. Of one rank, without protocol.
+
+pub(crate) mod description;
+pub(crate) mod lane;
+pub(crate) mod limits;
+pub(crate) mod log;
+pub(crate) mod operands;
+pub mod operation;
+pub(crate) mod outbox;
+pub(crate) mod pending;
+pub(crate) mod region;
+pub(crate) mod ticket;

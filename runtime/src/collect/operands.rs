@@ -1,0 +1,43 @@
+//! Operations as they are applied at their target.
+
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::Wide;
+use fencepost_transport::Record;
+use std::cell::Cell;
+
+/// Operations as they reach their target.
+pub(crate) enum Items<'a> {
+    /// Heads and values side by side.
+    Records(&'a [Record]),
+    /// Heads remembered, values fresh.
+    Split(&'a [u64], &'a [u8]),
+}
+
+/// What records that say not all themselves refer to.
+pub(crate) struct Operands<'a> {
+    pub(crate) wide: &'a [Wide],
+    /// Their elements,
+    pub(crate) bytes: &'a [u8],
+    /// or where those are that were lent.
+    pub(crate) lent: Lent<'a>,
+}
+
+impl Operands<'_> {
+    /// Records say all themselves.
+    pub(crate) fn none() -> Self {
+        Self { wide: &[], bytes: &[], lent: Lent::Nothing }
+    }
+}
+
+/// Where the elements of sections are that were lent.
+pub(crate) enum Lent<'a> {
+    /// There are none.
+    Nothing,
+    /// Where they belong: in the origin's part of this window.
+    InPlace(&'a dyn Fn(WindowKey) -> *const u8),
+    /// One after another in the order that they are applied in, from here on.
+    Borrowed(&'a Cell<*const u8>),
+}
+
+/// Applies operations to a window of one element type.
+pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &Operands<'_>);

@@ -1,0 +1,420 @@
+//! What a call says: sources, places and the chains that end in an operation.
+//!
+//! `u.put(source).to(target, place)?` reads the same on a [`Window`](crate::Window), where it is collected for the
+//! fence, and on a [`Recorder`](crate::Recorder), where it becomes part of a pattern; both are a [`Collect`].
+
+use crate::kernel::element::Element;
+use fencepost_planner::Result;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::{Kind, Mode};
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::Location;
+
+/// Which window a section is of: the world's number for it, or a recorder's. Only a window or a recorder makes one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WindowKey {
+    /// Of which world, or which recording; unique in the process.
+    pub(crate) world: u64,
+    /// Which of its windows.
+    pub(crate) window: u32,
+}
+
+/// Elements of a named window, as the source of a put or the destination of a get of another one.
+#[derive(Clone, Debug)]
+pub struct WindowSection<T> {
+    pub(crate) window: WindowKey,
+    pub(crate) datatype: Datatype,
+    element: PhantomData<fn(T)>,
+}
+
+impl<T: Element> WindowSection<T> {
+    pub(crate) fn new(window: WindowKey, datatype: Datatype) -> Self {
+        Self { window, datatype, element: PhantomData }
+    }
+}
+
+/// The origin's side of a call.
+#[derive(Debug)]
+pub enum Given<'a, T> {
+    /// A slice: copied at the call, free at once.
+    Slice(&'a [T]),
+    /// A section: of the window that the call is on (`None`) or of another; read at the fence.
+    Section(Option<WindowKey>, Datatype),
+}
+
+/// What a put or an accumulate may take its elements from.
+///
+/// Slices, arrays and vectors are copied at the call and may be reused at once. A range or a [`Datatype`] is a section
+/// of the window itself, and `v.section(..)` one of another window: both are read when the fence is entered.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the source of a put of `{T}`",
+    note = "a source is a slice, array or `Vec` of elements (`&values`, `[x]`), a range or `Datatype` (a section of the window itself), or `other.section(..)`"
+)]
+pub trait Source<T: Element> {
+    /// What was given.
+    fn given(&self) -> Given<'_, T>;
+
+    /// The value, where one small element is given and its value is known now: it need not be in memory then.
+    #[inline]
+    fn one(&self) -> Option<T> {
+        None
+    }
+}
+
+/// The value in a slice of one, if it is small enough for a register.
+#[inline(always)]
+fn only<T: Copy>(values: &[T]) -> Option<T> {
+    match values {
+        [value] if size_of::<T>() <= 8 => Some(*value),
+        _ => None,
+    }
+}
+
+impl<T: Element> Source<T> for &[T] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
+}
+impl<T: Element> Source<T> for &mut [T] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
+}
+impl<T: Element, const N: usize> Source<T> for [T; N] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
+}
+impl<T: Element, const N: usize> Source<T> for &[T; N] {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(*self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(*self)
+    }
+}
+impl<T: Element> Source<T> for &Vec<T> {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
+}
+impl<T: Element> Source<T> for Vec<T> {
+    #[inline]
+    fn given(&self) -> Given<'_, T> {
+        Given::Slice(self)
+    }
+    #[inline(always)]
+    fn one(&self) -> Option<T> {
+        only(self)
+    }
+}
+
+/// A section of a window: where a get lands, or where a put comes from.
+pub trait Section<T: Element> {
+    /// Which elements of which window (`None`: the one that the call is on).
+    fn section(&self) -> (Option<WindowKey>, Datatype);
+
+    /// The element, where it is one of the window that the call is on and that can be told at once.
+    #[inline]
+    fn one(&self) -> Option<usize> {
+        None
+    }
+}
+
+macro_rules! sections {
+    ($($ty:ty: $to:expr, $one:expr;)*) => {$(
+        impl<T: Element> Section<T> for $ty {
+            #[inline]
+            fn one(&self) -> Option<usize> {
+                let one: fn(&$ty) -> Option<usize> = $one;
+                one(self)
+            }
+
+            fn section(&self) -> (Option<WindowKey>, Datatype) {
+                let to: fn(&$ty) -> Datatype = $to;
+                (None, to(self))
+            }
+        }
+        impl<T: Element> Source<T> for $ty {
+            fn given(&self) -> Given<'_, T> {
+                let to: fn(&$ty) -> Datatype = $to;
+                Given::Section(None, to(self))
+            }
+        }
+    )*};
+}
+sections! {
+    Range<usize>: |range| Datatype::run(range.clone()), |range| (range.end.wrapping_sub(range.start) == 1).then_some(range.start);
+    Datatype: |datatype| datatype.clone(), |_| None;
+    &Datatype: |datatype| (*datatype).clone(), |_| None;
+}
+impl<T: Element> Section<T> for WindowSection<T> {
+    fn section(&self) -> (Option<WindowKey>, Datatype) {
+        (Some(self.window), self.datatype.clone())
+    }
+}
+impl<T: Element> Source<T> for WindowSection<T> {
+    fn given(&self) -> Given<'_, T> {
+        Given::Section(Some(self.window), self.datatype.clone())
+    }
+}
+
+/// Which elements of the target's window.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// As many as the other side has, from this displacement on, in elements.
+    At(usize),
+    /// These.
+    Run(Range<usize>),
+    /// These, in this order.
+    Type(Datatype),
+}
+
+impl Place {
+    /// The place as a datatype of `count` elements, where it does not say itself how many.
+    pub fn datatype(self, count: usize) -> Datatype {
+        match self {
+            // Past all windows are as many elements as anywhere.
+            Place::At(at) => {
+                let at = at.min(usize::MAX - count);
+                Datatype::run(at..at + count)
+            }
+            Place::Run(run) => Datatype::run(run),
+            Place::Type(datatype) => datatype,
+        }
+    }
+}
+
+impl From<usize> for Place {
+    #[inline]
+    fn from(at: usize) -> Self {
+        Place::At(at)
+    }
+}
+impl From<Range<usize>> for Place {
+    #[inline]
+    fn from(run: Range<usize>) -> Self {
+        Place::Run(run)
+    }
+}
+impl From<Datatype> for Place {
+    fn from(datatype: Datatype) -> Self {
+        Place::Type(datatype)
+    }
+}
+impl From<&Datatype> for Place {
+    fn from(datatype: &Datatype) -> Self {
+        Place::Type(datatype.clone())
+    }
+}
+
+/// Where operations go: a window's pending epoch, or a recorder's pattern.
+pub trait Collect<T: Element> {
+    /// A put or an accumulate.
+    fn send(
+        &self,
+        kind: Kind,
+        given: Given<'_, T>,
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()>;
+
+    /// A put or an accumulate of one element, where the collector has a short way for it and finds nothing wrong; else
+    /// `false`, and nothing has happened.
+    #[inline]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let _ = (kind, value, target, at, site);
+        false
+    }
+
+    /// A get of one element into one of the window itself, where the collector has a short way for it and finds
+    /// nothing wrong; else `false`, and nothing has happened.
+    #[inline]
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
+        let _ = (into, target, at);
+        false
+    }
+
+    /// A get into a section.
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        place: Place,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()>;
+}
+
+/// A put or an accumulate that has its source; [`to`](Self::to) makes it an operation.
+#[must_use = "a put does nothing until `.to(target, place)`"]
+pub struct Put<'c, C, S> {
+    collector: &'c C,
+    kind: Kind,
+    source: S,
+    mode: Mode,
+}
+
+impl<'c, C, S> Put<'c, C, S> {
+    #[inline]
+    pub(crate) fn new(collector: &'c C, source: S) -> Self {
+        Self { collector, kind: Kind::Put, source, mode: Mode::Auto }
+    }
+
+    #[inline]
+    pub(crate) fn accumulate(collector: &'c C, source: S, op: Op) -> Self {
+        Self { collector, kind: Kind::Accumulate(op), source, mode: Mode::Auto }
+    }
+
+    /// Prefer a mode for this operation.
+    #[inline]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Into these elements of the target's window; `None` as the target is MPI's PROC_NULL.
+    ///
+    /// # Errors
+    /// `RANK` for a target out of range, `DISP` for elements out of the target's window, `SIZE` for lengths that do
+    /// not match, `OP` for an operator that the element type does not have. The operation is then no part of the epoch.
+    #[track_caller]
+    #[inline(always)]
+    pub fn to<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
+    where
+        C: Collect<T>,
+        S: Source<T>,
+    {
+        let site = Location::caller();
+        let Self { collector, kind, source, mode } = self;
+        let (target, place) = (target.into(), place.into());
+        let Place::At(at) = place else {
+            return more(collector, kind, source, target, place, mode, site);
+        };
+        // A displacement has nothing to drop. What is known by value stays in registers then: off the short way it is
+        // put together anew.
+        std::mem::forget(place);
+        let Some(value) = source.one() else {
+            return more(collector, kind, source, target, Place::At(at), mode, site);
+        };
+        // One with a mode of its own may have to leave at once.
+        if let Some(to) = target
+            && mode == Mode::Auto
+            && collector.send_one(kind, value, to, at, site)
+        {
+            return Ok(());
+        }
+        more(collector, kind, [value], target, Place::At(at), mode, site)
+    }
+}
+
+/// A put or an accumulate that does not go the short way: kept out of the loops that calls stand in.
+#[cold]
+#[inline(never)]
+fn more<T: Element, C: Collect<T>, S: Source<T>>(
+    collector: &C,
+    kind: Kind,
+    source: S,
+    target: Option<usize>,
+    place: Place,
+    mode: Mode,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    collector.send(kind, source.given(), target, place, mode, site)
+}
+
+/// A get that knows where it lands; [`from`](Self::from) makes it an operation.
+#[must_use = "a get does nothing until `.from(target, place)`"]
+pub struct Get<'c, C, S> {
+    collector: &'c C,
+    into: S,
+    mode: Mode,
+}
+
+impl<'c, C, S> Get<'c, C, S> {
+    #[inline]
+    pub(crate) fn new(collector: &'c C, into: S) -> Self {
+        Self { collector, into, mode: Mode::Auto }
+    }
+
+    /// Prefer a mode for this operation.
+    #[inline]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// From these elements of the target's window.
+    ///
+    /// # Errors
+    /// As [`Put::to`].
+    #[track_caller]
+    #[inline(always)]
+    pub fn from<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
+    where
+        C: Collect<T>,
+        S: Section<T>,
+    {
+        let site = Location::caller();
+        let Self { collector, into, mode } = self;
+        let (target, place) = (target.into(), place.into());
+        let Place::At(at) = place else {
+            return more_got(collector, into, target, place, mode, site);
+        };
+        // As in `Put::to`.
+        std::mem::forget(place);
+        if let (Some(one), Some(from)) = (into.one(), target)
+            && collector.get_one(one, from, at)
+        {
+            return Ok(());
+        }
+        more_got(collector, into, target, Place::At(at), mode, site)
+    }
+}
+
+/// A get that does not go the short way.
+#[cold]
+#[inline(never)]
+fn more_got<T: Element, C: Collect<T>, S: Section<T>>(
+    collector: &C,
+    into: S,
+    target: Option<usize>,
+    place: Place,
+    mode: Mode,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    collector.get(into.section(), target, place, mode, site)
+}

@@ -1,0 +1,201 @@
+//! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
+//!
+//! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
+//! is allocated. Everything else is a [`Wide`] operation that a record refers to, so that one list keeps the order.
+
+use crate::collect::log::Log;
+use crate::collect::operation::WindowKey;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::{Kind, Mode};
+use fencepost_transport::{Memory, Record};
+use std::panic::Location;
+
+/// What a record's head says.
+///
+/// ```text
+/// bits  0..40  displacement in elements, or the index of the wide operation
+/// bits 40..46  code: 0 put, 1 + operator, 63 wide
+/// bits 46..64  the call's location: low bits of its address in units of eight bytes
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head(pub(crate) u64);
+
+/// The code of a put.
+pub(crate) const PUT: u64 = 0;
+/// The code of a record that refers to a wide operation.
+pub(crate) const WIDE: u64 = 63;
+/// Displacements are below this.
+pub(crate) const DISPLACEMENTS: u64 = 1 << 40;
+
+impl Head {
+    #[inline]
+    pub(crate) fn new(at: u64, code: u64, site: &'static Location<'static>) -> Self {
+        Self(at | code << 40 | site_bits(site) << 46)
+    }
+
+    /// The displacement, if this is the code; else more than any displacement.
+    #[inline]
+    pub(crate) fn at_of(self, code: u64) -> usize {
+        // Another code leaves bits above those of the displacement.
+        ((self.0 ^ code << 40) & ((1 << 46) - 1)) as usize
+    }
+
+    #[inline]
+    pub(crate) fn at(self) -> usize {
+        (self.0 & (DISPLACEMENTS - 1)) as usize
+    }
+
+    #[inline]
+    pub(crate) fn code(self) -> u64 {
+        self.0 >> 40 & 63
+    }
+}
+
+/// The low bits of the location's address in units of eight bytes: they tell apart the lines of any program of less
+/// than 2 MiB of locations.
+#[inline]
+fn site_bits(site: &'static Location<'static>) -> u64 {
+    std::ptr::from_ref(site) as u64 >> 3 & 0x3_ffff
+}
+
+/// The code of an operation's kind; gets have none.
+#[inline]
+pub(crate) fn code_of(kind: Kind) -> u64 {
+    match kind {
+        Kind::Put | Kind::Get => PUT,
+        Kind::Accumulate(op) => 1 + op as u64,
+    }
+}
+
+/// The operator of a code: `None` for a put.
+#[inline]
+pub(crate) fn op_of(code: u64) -> Option<Op> {
+    if code == PUT { None } else { Op::ALL.get(code as usize - 1).copied() }
+}
+
+/// An operation on a datatype.
+#[derive(Clone, Debug)]
+pub(crate) struct Wide {
+    /// `PUT` or an operator's code.
+    pub(crate) code: u64,
+    /// Which elements of the target.
+    pub(crate) remote: Datatype,
+    /// Where its elements come from.
+    pub(crate) source: WideSource,
+    /// The mode asked for, by the call or by its window.
+    pub(crate) mode: Mode,
+}
+
+/// Where a wide operation's elements come from.
+#[derive(Clone, Debug)]
+pub(crate) enum WideSource {
+    /// From this byte of the outbox on, one after another.
+    Bytes(usize),
+    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is lent,
+    /// and the target reads it in place.
+    Section(WindowKey, Datatype, &'static Location<'static>),
+}
+
+/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
+/// What each fence looks at comes first.
+#[repr(C, align(128))]
+pub(crate) struct Outbox {
+    /// The operations, in program order; while a [pen](crate::collect::log::Pen) is on them, some are not counted yet.
+    pub(crate) records: Log<Record>,
+    /// Those that are more than a record.
+    pub(crate) wide: Vec<Wide>,
+    /// How many wide operations still wait for a section to be read; in the fence, how many are lent.
+    pub(crate) sections: usize,
+    /// The elements of wide operations.
+    pub(crate) bytes: Vec<u8>,
+    /// What the target's gets bring, where they read in place and say all of it: known to the target, for its own writes.
+    pub(crate) looks: Vec<Datatype>,
+}
+
+impl Outbox {
+    /// Nothing yet; records will lie in this memory, where it has room.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self {
+            records: Log::on(memory.clone()),
+            wide: Vec::new(),
+            bytes: Vec::new(),
+            sections: 0,
+            looks: Vec::new(),
+        }
+    }
+
+    /// One element of at most eight bytes.
+    pub(crate) fn push(&mut self, head: Head, value: u64) {
+        self.records.push(Record { head: head.0, value });
+    }
+
+    /// A wide operation.
+    pub(crate) fn push_wide(&mut self, wide: Wide, site: &'static Location<'static>) {
+        if matches!(wide.source, WideSource::Section(..)) {
+            self.sections += 1;
+        }
+        let index = self.wide.len();
+        self.wide.push(wide);
+        self.push(Head::new(index as u64, WIDE, site), 0);
+    }
+
+    /// Room for `len` bytes at the end of the arena, aligned to eight, and where it begins.
+    pub(crate) fn room(&mut self, len: usize) -> usize {
+        let at = self.bytes.len().next_multiple_of(8);
+        self.bytes.resize(at + len, 0);
+        at
+    }
+
+    /// How many bytes it has: those of heads, and of elements that were copied.
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of_val(&self.records[..]) + self.bytes.len()) as u64
+    }
+
+    /// Copy `bytes` to the end of the arena, aligned to eight; gives where they begin.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
+        let at = self.room(0);
+        self.bytes.extend_from_slice(bytes);
+        at
+    }
+
+    /// Whether there is nothing in it.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Forget everything; memory is kept for the next epoch.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.records.clear();
+        if !self.looks.is_empty() {
+            self.looks.clear();
+        }
+        if !self.wide.is_empty() {
+            self.wide.clear();
+            self.bytes.clear();
+            self.sections = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_displacement_is_told_for_its_own_code_and_out_of_every_window_for_another() {
+        let site = Location::caller();
+        for at in [0, 1, 77, DISPLACEMENTS - 1] {
+            for code in (0..=Op::ALL.len() as u64).chain([WIDE]) {
+                let head = Head::new(at, code, site);
+                assert_eq!((head.at() as u64, head.code()), (at, code));
+                for other in 0..64 {
+                    let told = head.at_of(other) as u64;
+                    assert!(if other == code { told == at } else { told >= DISPLACEMENTS });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Frames that come: checked before they are believed, kept until they are applied.
+
+use crate::collect::description::{Description, FAR, Parts, parts, read_description};
+use crate::collect::operands::{Items, Lent, Operands};
+use crate::collect::outbox::{Head, PUT, WIDE, WideSource, op_of};
+use crate::kernel::waits::{Wait, without};
+use crate::protocol::exchange::wait;
+use crate::protocol::frames::kind;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::remembered::Wire;
+use crate::state::remembered::{Arrived, Described, SLOTS};
+use crate::state::staged;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::Result;
+use fencepost_planner::datatype::Datatype;
+use fencepost_transport::{Endpoint, Frame, Lost, Record, Transport};
+
+/// Take in one frame of operations from `from`.
+pub(crate) fn receive(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    from: usize,
+    word: u64,
+    call: &Call,
+) -> Result<()> {
+    // It was posted before the letter, which has been read, so it is here.
+    let frame = world.poll(endpoint, from).map_err(|lost| world.lost(&lost, call))?;
+    let Some(frame) = frame else { return Err(world.corrupt(endpoint, from, call)) };
+    // SAFETY: a frame is readable until it is released, below.
+    let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let window = windows.iter().find(|window| window.key.window == frame.header.extra);
+    let same = frame.header.word == word || without(Wait::Word);
+    let taken = match window {
+        Some(window) if frame.header.kind == kind::DATA && same => {
+            take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
+        }
+        Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
+            take_log(window, from, &frame)
+        }
+        _ => None,
+    };
+    endpoint.release(from);
+    taken.ok_or_else(|| world.corrupt(endpoint, from, call))
+}
+
+/// Check a frame and keep it until it is applied. `None` for one that cannot be.
+pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
+    let wire = &mut *window.wire.borrow_mut();
+    if !wire.arrived[from].is_empty() {
+        return None; // one frame an epoch: a second one could change what the first was checked against
+    }
+    let Parts { slot, same, records, description, values } = parts(payload)?;
+    let memory = &mut wire.got[from];
+    if same {
+        memory.slots.get(slot)?;
+    } else {
+        if slot >= SLOTS || slot > memory.slots.len() {
+            return None;
+        }
+        if slot == memory.slots.len() {
+            memory.slots.push((0, Description::default()));
+        }
+        read_description(&mut memory.slots[slot].1, description)?;
+    }
+    let description = &memory.slots[slot].1;
+    check(window, description, records, values.len())?;
+    let mut kept = wire.spare.pop().unwrap_or_default();
+    kept.extend_from_slice(values);
+    wire.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
+    Some(())
+}
+
+/// Keep where records of `from` lie until they are applied there: it leaves them as they are until this rank's letter
+/// of the next fence but one, whether the frame was released or not.
+fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
+    let arrived = &mut window.wire.borrow_mut().arrived[from];
+    let first = frame.payload.cast::<Record>();
+    let whole = frame.len.is_multiple_of(size_of::<Record>()) && first.is_aligned();
+    if !arrived.is_empty() || !whole {
+        return None;
+    }
+    let records = frame.len / size_of::<Record>();
+    arrived.push(Arrived { described: Described::InPlace(first), values: Vec::new(), records });
+    Some(())
+}
+
+/// Take in what left early, now that the frame of the fence says which of it counts; the rest was given up.
+pub(super) fn take_early(
+    world: &WorldCore,
+    window: &WindowCore,
+    from: usize,
+    word: u64,
+    fence: &[u8],
+) -> Option<()> {
+    let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
+    let epoch = u32::from_le_bytes(fence.get(16..20)?.try_into().ok()?);
+    let staged = world.staged.borrow_mut().take(from, window.key.window, word);
+    let Wire { arrived, early, .. } = &mut *window.wire.borrow_mut();
+    let mut count = 0;
+    for payload in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
+        let Parts { records, description, values, .. } = parts(payload)?;
+        read_description(early, description)?;
+        check(window, early, records, values.len())?;
+        if !early.gets.is_empty() {
+            return None;
+        }
+        count += 1;
+    }
+    let described = || Described::Early(epoch);
+    let staged = staged.into_iter().map(|values| Arrived { described: described(), values, records: 0 });
+    arrived[from].splice(0..0, staged);
+    (count == left as usize).then_some(())
+}
+
+/// The payloads of the frames that left early in this epoch of their sender's.
+fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = &[u8]> {
+    staged::frames(frames).filter(move |payload| payload.get(16..20) == Some(&epoch.to_le_bytes()[..]))
+}
+
+/// How many times all of a window one rank may have of it in one epoch.
+pub(crate) const MOST_TIMES: usize = 256;
+
+/// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
+/// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
+pub(crate) fn most_answered(len: usize, size: usize) -> usize {
+    len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
+}
+
+/// Whether all that is described lies in this rank's window and in the values that came.
+fn check(window: &WindowCore, description: &Description, records: usize, values: usize) -> Option<()> {
+    let len = window.peers[window.world.rank].len;
+    let size = window.element.size as usize;
+    let inside = |datatype: &Datatype| datatype.low() >= 0 && datatype.high() <= len as i64;
+    let operator = |code: u64| code == PUT || op_of(code).is_some_and(|op| op.takes(window.element));
+    let arena = values.checked_sub(records.checked_mul(8)?)?;
+    let heads = description.heads.iter().all(|&head| {
+        let head = Head(head);
+        match head.code() {
+            WIDE => head.at() < description.wide.len(),
+            code => head.at() < len && size <= 8 && operator(code),
+        }
+    });
+    let wide = description.wide.iter().all(|wide| {
+        let WideSource::Bytes(at) = wide.source else { return false };
+        let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
+        inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
+    });
+    let ones = description.gets.len() - description.far.len();
+    let elements = description.far.iter().try_fold(ones, |sum, get| sum.checked_add(get.size()));
+    let gets = description.gets.iter().all(|&get| get == FAR || get < len as u64)
+        && description.far.iter().all(inside)
+        && elements
+            .and_then(|elements| elements.checked_mul(size))
+            .is_some_and(|bytes| bytes <= most_answered(len, size));
+    (heads && wide && gets && description.heads.len() == records).then_some(())
+}
+
+/// Apply what came from `origin`.
+pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
+    let wire = &mut *window.wire.borrow_mut();
+    let Wire { got, arrived, spare, early, .. } = wire;
+    let split = |description: &Description, records: usize, values: &[u8]| {
+        let (values, bytes) = values.split_at(records * 8);
+        let operands = Operands { wide: &description.wide, bytes, lent: Lent::Nothing };
+        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+        unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &operands) };
+    };
+    for arrived in arrived[origin].drain(..) {
+        match &arrived.described {
+            Described::Slot(slot) => split(&got[origin].slots[*slot].1, arrived.records, &arrived.values),
+            Described::Early(epoch) => {
+                for payload in of_epoch(&arrived.values, *epoch) {
+                    let Some(Parts { records, description, values, .. }) = parts(payload) else { continue };
+                    // The same bytes were read and checked on arrival.
+                    if read_description(early, description).is_some() {
+                        split(early, records, values);
+                    }
+                }
+            }
+            Described::InPlace(first) => {
+                // SAFETY: as `take_log` says: so many records, which nobody writes before this rank's next letters.
+                let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
+                let records = Items::Records(records);
+                // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.
+                unsafe { (window.apply)(base, len, records, &Operands::none()) };
+            }
+        }
+        arrived.give_back(spare);
+    }
+}
+
+/// Drop the frames of an epoch that failed, which the last exchange was for.
+pub(crate) fn discard(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    frames: usize,
+    call: &Call,
+) -> Result<(), Lost> {
+    for _ in 0..frames {
+        let watch = || Watch::new(world, call, &[], from, Awaited::One("frames of an epoch that failed"));
+        let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
+        let good = world.is_of_this_exchange(&frame.header);
+        endpoint.release(from);
+        if !good {
+            return Err(world.refuse(endpoint, from, "it sent a frame that belongs to no epoch"));
+        }
+    }
+    Ok(())
+}

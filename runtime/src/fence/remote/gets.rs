@@ -1,0 +1,112 @@
+//! Gets between ranks that only exchange messages: the target answers from M.
+
+use crate::collect::description::FAR;
+use crate::kernel;
+use crate::protocol::exchange::wait;
+use crate::protocol::frames::{header, kind};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::remembered::Described;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_transport::{Endpoint, Lost, Transport};
+
+/// Answer the gets of ranks that do not reach this rank's memory, from M.
+pub(crate) fn answer(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+) -> Result<(), Lost> {
+    for window in windows {
+        let wire = &mut *window.wire.borrow_mut();
+        let size = window.element.size as usize;
+        for to in 0..world.size {
+            wire.frame.clear();
+            let mut asked = false;
+            for arrived in &wire.arrived[to] {
+                let Described::Slot(slot) = arrived.described else { continue };
+                let description = &wire.got[to].slots[slot].1;
+                let ones = description.gets.len() - description.far.len();
+                let far = description.far.iter().map(Datatype::size).sum::<usize>();
+                if wire.frame.try_reserve((ones + far) * size).is_err() {
+                    return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
+                }
+                asked |= !description.gets.is_empty();
+                let mut far = description.far.iter();
+                for &get in &description.gets {
+                    let at = wire.frame.len();
+                    if get != FAR {
+                        // SAFETY: an element of this rank's window, checked when it came; nobody writes to it yet.
+                        let element = unsafe {
+                            std::slice::from_raw_parts(window.region.base().add(get as usize * size), size)
+                        };
+                        wire.frame.extend_from_slice(element);
+                    } else if let Some(get) = far.next() {
+                        wire.frame.resize(at + get.size() * size, 0);
+                        let to = wire.frame[at..].as_mut_ptr();
+                        // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
+                        unsafe { kernel::pack(window.region.base(), get, size, to) };
+                    }
+                }
+            }
+            if asked {
+                let head = header(word, kind::REPLY, window.key.window);
+                // SAFETY: where values are not shared, what lies on the heap is copied.
+                unsafe { endpoint.post(to, head, wire.frame.as_ptr(), wire.frame.len()) }?;
+                world.posted(to);
+                world.count_sent(wire.frame.len(), 0);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Stage the answers to this rank's gets.
+pub(crate) fn take_answers(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    word: u64,
+    call: &Call,
+) -> Result<(), Lost> {
+    for window in windows {
+        let pending = &mut *window.pending.borrow_mut();
+        let size = window.element.size as usize;
+        for from in (0..world.size).filter(|&from| from != world.rank) {
+            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
+                continue;
+            }
+            let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets"));
+            let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
+            // SAFETY: readable until released, below.
+            let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let expected: usize = pending
+                .gets
+                .iter()
+                .filter(|get| get.target as usize == from)
+                .map(|get| pending.count(get) * size)
+                .sum();
+            let good =
+                frame.header.kind == kind::REPLY && frame.header.word == word && payload.len() == expected;
+            if good {
+                let mut at = 0;
+                for i in 0..pending.gets.len() {
+                    let get = pending.gets[i];
+                    let len = pending.count(&get) * size;
+                    if get.target as usize == from {
+                        pending.staged[at..at + len].copy_from_slice(&payload[..len]);
+                        payload = &payload[len..];
+                    }
+                    at += len;
+                }
+            }
+            endpoint.release(from);
+            if !good {
+                return Err(world.refuse(endpoint, from, "it sent an answer that is not one"));
+            }
+        }
+    }
+    Ok(())
+}

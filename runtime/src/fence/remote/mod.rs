@@ -1,0 +1,191 @@
+//! Dynamic epochs between ranks that do not share values: operations as frames, checked before they are believed.
+//!
+//! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
+//! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
+
+mod arrive;
+mod gets;
+#[cfg(any(test, fuzzing))]
+mod trial;
+
+pub(crate) use arrive::{MOST_TIMES, apply, discard, most_answered, receive};
+pub(crate) use gets::{answer, take_answers};
+#[cfg(any(test, fuzzing))]
+pub(crate) use trial::{forget_all, trial};
+
+use crate::collect::description::{FAR, HEAD, describe, fill};
+use crate::collect::outbox::Outbox;
+use crate::collect::pending::ONE;
+use crate::protocol::early;
+use crate::protocol::frames::{header, kind};
+use crate::state::call::Call;
+use crate::state::remembered::{Left, SLOTS, Sendings};
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Endpoint, Transport};
+
+/// What [`send`] did.
+pub(crate) struct Sent {
+    /// A frame went out.
+    pub(crate) frames: bool,
+    /// It is not what the last epoch that this line ended had.
+    pub(crate) changed: bool,
+}
+
+/// Send what `window` has for `to`, if anything.
+pub(crate) fn send(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    window: &WindowCore,
+    to: usize,
+    word: u64,
+    call: &Call,
+) -> Result<Sent> {
+    // SAFETY: the set being filled is touched by its owner only.
+    let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+    let pending = window.pending.borrow();
+    let asks = !endpoint.reaches(to); // else it reads by itself
+    let gets = || pending.gets.iter().filter(|get| asks && get.target as usize == to);
+    let wire = &mut *window.wire.borrow_mut();
+    let key = std::ptr::from_ref(call.site) as usize;
+    let left = wire.left[to];
+    if outbox.is_empty() && gets().next().is_none() && !left.open {
+        let sendings = wire.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
+        let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
+        return Ok(Sent { frames: false, changed });
+    }
+    if endpoint.reaches(to) && outbox.wide.is_empty() && outbox.records.is_reached() {
+        let head = header(word, kind::LOG, window.key.window);
+        let records = outbox.records.as_ptr().cast::<u8>();
+        // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next letter.
+        unsafe { endpoint.post(to, head, records, size_of_val(&outbox.records[..])) }
+            .map_err(|lost| world.lost(&lost, call))?;
+        world.posted(to);
+        world.count_sent(size_of_val(&outbox.records[..]), 0);
+        return Ok(Sent { frames: true, changed: false }); // nothing was described
+    }
+    let frame = &mut wire.frame;
+    describe(frame, outbox, gets().count())?;
+    for get in gets() {
+        frame.extend_from_slice(&if get.wide == ONE { get.at } else { FAR }.to_le_bytes());
+    }
+    gets().filter(|get| get.wide != ONE).for_each(|get| pending.remote(get).encode(frame));
+    let described = frame.len();
+
+    // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
+    let memory = &mut wire.sent[to];
+    let slot = memory.slots.iter().position(|(other, _)| *other == key);
+    let (slot, same) = match slot {
+        Some(slot) if memory.slots[slot].1.description == frame[HEAD..described] => (slot, true),
+        Some(slot) => (slot, false),
+        None if memory.slots.len() < SLOTS => {
+            memory.slots.push((key, Sendings::default()));
+            (memory.slots.len() - 1, false)
+        }
+        None => {
+            memory.next = (memory.next + 1) % SLOTS;
+            memory.slots[memory.next].0 = key;
+            (memory.next, false)
+        }
+    };
+    let sendings = &mut memory.slots[slot].1;
+    let changed = !same || !std::mem::replace(&mut sendings.any, true) || left.frames > 0 || sendings.early;
+    sendings.early = left.frames > 0;
+    if same {
+        frame.truncate(HEAD);
+    } else {
+        sendings.any = true;
+        sendings.description.clear();
+        sendings.description.extend_from_slice(&frame[HEAD..described]);
+    }
+    frame[0] = slot as u8;
+    frame[1] = u8::from(same);
+    frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
+    frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
+    let described = fill(frame, outbox);
+    let head = header(word, kind::DATA, window.key.window);
+    // SAFETY: where values are not shared, what lies on the heap is copied.
+    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+        .map_err(|lost| world.lost(&lost, call))?;
+    world.posted(to);
+    world.count_sent(frame.len(), described);
+    Ok(Sent { frames: true, changed })
+}
+
+/// Send `to` what is in its outbox, before the fence.
+///
+/// # Errors
+/// It was not posted: `to` has left, or the world was ended. The fence finds that out too, so the caller need not say so.
+pub(crate) fn send_early(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    window: &WindowCore,
+    to: usize,
+    outbox: &Outbox,
+) -> Result<()> {
+    let wire = &mut *window.wire.borrow_mut();
+    let too_many =
+        || Error::new(Class::Size, "more frames than an epoch counts: the rest waits for the fence");
+    let frames = wire.left[to].frames.checked_add(1).ok_or_else(too_many)?;
+    let frame = &mut wire.frame;
+    describe(frame, outbox, 0)?;
+    frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
+    let described = fill(frame, outbox);
+    let head = early::header(world.number(), window.key.window);
+    // SAFETY: where values are not shared, what lies on the heap is copied.
+    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+        .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
+    world.posted(to);
+    world.count_sent(frame.len(), described);
+    let left = &mut wire.left[to];
+    *left = Left {
+        frames,
+        bytes: left.bytes + frame.len() as u64,
+        wide: left.wide + outbox.bytes.len() as u64,
+        open: true,
+    };
+    Ok(())
+}
+
+impl WindowCore {
+    /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
+    /// section before it has still to be read.
+    pub(crate) fn hurry(&self, target: usize, mode: Mode) {
+        let world = &self.world;
+        if !self.apart || target == world.rank {
+            return;
+        }
+        let (mode, watched) = (self.asked(mode), self.habit.borrow().chunk());
+        let leaves = match mode {
+            Mode::Aggressive | Mode::Pipelined => true,
+            Mode::Auto => watched.is_some(),
+            Mode::Aggregated | Mode::Direct => false,
+        };
+        if !leaves {
+            return;
+        }
+        let chunk = watched.filter(|_| mode == Mode::Auto);
+        self.outbox(target, |outbox| self.hurry_all(target, mode, chunk, outbox));
+    }
+
+    fn hurry_all(&self, target: usize, mode: Mode, chunk: Option<u64>, outbox: &mut Outbox) {
+        let world = &self.world;
+        if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
+            return;
+        }
+        if mode != Mode::Aggressive {
+            let bytes = outbox.bytes();
+            let all = self.wire.borrow().left[target].bytes + bytes;
+            if bytes < chunk.unwrap_or_else(|| Machine::default().chunk(false, all)) {
+                return;
+            }
+        }
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        if !endpoint.reaches(target) && send_early(world, endpoint, self, target, outbox).is_ok() {
+            outbox.clear();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Frames of operations as fuzzers give them.
+
+use crate::fence::remote::arrive::{take, take_early};
+use crate::fence::remote::{answer, apply};
+use crate::protocol::early;
+use crate::protocol::exchange::wait;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::remembered::Described;
+use crate::state::remembered::Wire;
+use crate::state::window::WindowCore;
+use fencepost_transport::Transport;
+
+/// Forget what was described so far, as if nothing had ever come.
+pub(crate) fn forget_all(window: &WindowCore) {
+    *window.wire.borrow_mut() = Wire::new(window.world.size);
+    window.world.drop_early(0, window, u64::MAX);
+}
+
+/// Take in a frame as if it came from rank 0, one that left early or one that ends an epoch, and in the latter case do
+/// with `memory`, as large as this window's, what the epoch does. Gives how many bytes are kept for all this, if
+/// the frame is believed.
+pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut [u8]) -> Option<usize> {
+    let (world, word) = (&window.world, 9 << 32);
+    if early {
+        let header = early::header(0, window.key.window);
+        return world.staged.borrow_mut().keep(0, header, frame).is_ok().then_some(0);
+    }
+    let taken = take(window, 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
+    if taken.is_some() {
+        let endpoint = &mut world.endpoint.borrow_mut();
+        let asked = window.wire.borrow().arrived[0].iter().any(|arrived| {
+            let Described::Slot(slot) = arrived.described else { return false };
+            !window.wire.borrow().got[0].slots[slot].1.gets.is_empty()
+        });
+        answer(world, endpoint, &[window], word).ok()?;
+        if asked {
+            // The one that asks is this rank itself: read what comes, and drop it.
+            let call = Call::fence(std::panic::Location::caller());
+            let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers"));
+            wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;
+            endpoint.release(0);
+        }
+        apply(window, 0, memory.as_mut_ptr(), window.peers[0].len);
+    }
+    let wire = &mut *window.wire.borrow_mut();
+    wire.arrived[0].clear();
+    let kept = wire.frame.capacity() + wire.spare.iter().map(Vec::capacity).sum::<usize>();
+    wire.frame = Vec::new();
+    taken.map(|()| kept)
+}

@@ -1,0 +1,70 @@
+//! What a call is for others: its words, its hash, its errors, and whose handler sees them.
+
+use crate::collect::operation::WindowKey;
+use crate::state::assertions::Assertions;
+use crate::state::call::Call;
+use crate::state::handler::Handler;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::{Class, Error};
+use std::panic::Location;
+
+impl Call {
+    pub(crate) fn describe(&self, windows: &[&WindowCore]) -> String {
+        use std::fmt::Write;
+        let mut text = match self.name {
+            Some(name) => format!("superstep {name} ({}:{})", self.site.file(), self.site.line()),
+            None => format!("a fence at {}:{}", self.site.file(), self.site.line()),
+        };
+        for (i, window) in windows.iter().enumerate() {
+            let _ = write!(text, "{} {}", if i == 0 { " of window" } else { "," }, window.key.window);
+        }
+        if self.asserted != Assertions::NONE {
+            let _ = write!(text, " asserting {}", self.asserted);
+        }
+        text
+    }
+
+    pub(crate) fn error(&self, world: &WorldCore, class: Class, message: impl Into<String>) -> Error {
+        let error = Error::new(class, message).on_rank(world.rank as u32).at(self.site);
+        match self.name {
+            Some(name) => error.in_superstep(name),
+            None => error,
+        }
+    }
+
+    pub(crate) fn not_in_fence(
+        &self,
+        world: &WorldCore,
+        key: WindowKey,
+        site: &'static Location<'static>,
+    ) -> Error {
+        let message = format!(
+            "window {} has a section in this epoch but is not in its fence: fence all of them together, `world.fence((&mut u, &mut v))?`",
+            key.window
+        );
+        Error::new(Class::RmaSync, message).on_rank(world.rank as u32).at(site)
+    }
+}
+
+/// A hash of superstep and windows: all of it is compared wherever ranks meet, in letters with the epoch's number mixed in
+/// ([`letter_word`]), in frames beside it.
+#[inline]
+pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
+    let windows = windows.iter().map(|window| window.key.window);
+    world.key.word_of(call.hash, windows, world.calls.position())
+}
+
+/// What letters of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do. The number
+/// takes the place of the last coefficient of [`hash`], which is 0.
+pub(crate) fn letter_word(word: u64, hash: u64) -> u64 {
+    hash + (word >> 32)
+}
+
+/// Whose call a fence or a superstep of these windows is: that of the window, where it is one; else that of the world.
+pub(crate) fn handler_of<'a>(world: &'a WorldCore, windows: &[&'a WindowCore]) -> &'a Handler {
+    match windows {
+        [window] => &window.handler,
+        _ => &world.handler,
+    }
+}

@@ -1,0 +1,82 @@
+//! Operations that leave before their fence, to ranks whose memory is not reached.
+//!
+//! They come among the frames of other fences, windows and schedules, so whoever looks for a frame looks through
+//! `WorldCore::poll`, which stages them by window. The frame that the sender posts at the fence says how many of them
+//! belong to the epoch; those of epochs that it has given up are dropped.
+
+use crate::protocol::frames::kind;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::Class;
+use fencepost_transport::{Cause, Endpoint, Frame, Header, Loss, Lost, Transport};
+
+/// The low half of the word of what leaves early: no other frame says this by one bit that fell over, so none of those that a
+/// rank waits for is staged instead.
+const MARK: u32 = 0x0ea1_1e57;
+
+/// The header of a frame that leaves before the next fence of `window`, from a rank that has been in `number` supersteps.
+pub(crate) fn header(number: u32, window: u32) -> Header {
+    Header { word: u64::from(number) << 32 | u64::from(MARK), kind: kind::EARLY, extra: window }
+}
+
+impl WorldCore {
+    /// The oldest frame from `from` that was not released and is due now, as [`Transport::poll`] has it: what left
+    /// early is staged on the way, or dropped where its window is no more.
+    ///
+    /// # Errors
+    /// As [`Transport::poll`].
+    #[inline]
+    pub(crate) fn poll(&self, endpoint: &mut Endpoint, from: usize) -> Result<Option<Frame>, Lost> {
+        loop {
+            match endpoint.poll(from)? {
+                Some(frame) if frame.header.kind == kind::EARLY => self.stage(endpoint, from, frame)?,
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// Stage what `from` has sent early so far, while this rank waits for something that comes after it: the transport
+    /// would hold each of these frames by itself, however many there are.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    #[cold]
+    pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
+        // An error of the transport is for the look that this rank waits with.
+        while let Ok(Some(frame)) = endpoint.poll(from)
+            && frame.header.kind == kind::EARLY
+        {
+            self.stage(endpoint, from, frame)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) -> Result<(), Lost> {
+        if frame.header.word as u32 != MARK {
+            endpoint.release(from);
+            return Err(self.refuse(endpoint, from, "it sent a frame that is none of its kind"));
+        }
+        if self.has_window(frame.header.extra) {
+            // SAFETY: a frame is readable until it is released, below.
+            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            if self.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
+                let what = format!(
+                    "there is no memory to keep {} bytes that rank {from} put before its fence",
+                    frame.len
+                );
+                endpoint.release(from);
+                self.board.end(Class::NoMem);
+                endpoint.end(Cause { rank: self.rank, what: what.clone() });
+                return Err(Lost { rank: self.rank, how: Loss::Ended(what) });
+            }
+        }
+        endpoint.release(from);
+        Ok(())
+    }
+
+    /// The fence of this word has failed: what `from` sent for this window before it is dropped.
+    pub(crate) fn drop_early(&self, from: usize, window: &WindowCore, word: u64) {
+        drop(self.staged.borrow_mut().take(from, window.key.window, word));
+    }
+}

@@ -1,0 +1,121 @@
+//! Waiting for others, and taking what they sent.
+
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::Result;
+use fencepost_transport::{Endpoint, Frame, Header, Lost, Pause, Transport};
+
+/// Look until there is something.
+#[inline]
+pub(crate) fn wait<'w, R>(
+    endpoint: &mut Endpoint,
+    watch: impl FnOnce() -> Watch<'w>,
+    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
+) -> Result<R, Lost> {
+    if let Some(found) = look(endpoint)? {
+        return Ok(found);
+    }
+    let (mut pause, mut watch) = (Pause::new(), watch());
+    loop {
+        endpoint.idle(&mut pause);
+        let lasts = pause.lasts();
+        if lasts {
+            watch.woke(endpoint);
+        }
+        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
+            return Ok(found);
+        }
+        if lasts {
+            watch.missed(endpoint);
+        }
+    }
+}
+
+/// The world has ended: return when `peer` touches none of this rank's windows any more.
+pub(crate) fn untouched_by(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    windows: &[&WindowCore],
+    call: &Call,
+    peer: usize,
+) {
+    let mut pause = Pause::new();
+    let mut watch = Watch::new(world, call, windows, peer, Awaited::Leaving);
+    while endpoint.is_touching(peer) {
+        endpoint.idle(&mut pause);
+        if pause.lasts() {
+            watch.woke(endpoint);
+        }
+    }
+}
+
+/// The payload of the next frame from `from`, which must be of this kind.
+pub(crate) fn take_bytes(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    kind: u32,
+    call: &Call,
+) -> Result<Vec<u8>, Lost> {
+    let frame = wait(
+        endpoint,
+        || Watch::new(world, call, &[], from, Awaited::One("frames")),
+        |endpoint| world.poll(endpoint, from),
+    )?;
+    bytes_of(world, endpoint, from, frame, kind)
+}
+
+/// The payload of this frame from `from`, which must be of this kind.
+pub(crate) fn bytes_of(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    from: usize,
+    frame: Frame,
+    kind: u32,
+) -> Result<Vec<u8>, Lost> {
+    // SAFETY: readable until released, below.
+    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+    let good = frame.header.kind == kind && world.is_of_this_exchange(&frame.header);
+    endpoint.release(from);
+    if good {
+        Ok(bytes)
+    } else {
+        Err(world.refuse(endpoint, from, "it sent a frame that this call does not have"))
+    }
+}
+
+impl WorldCore {
+    /// The header of a frame of this kind that belongs to the last exchange.
+    pub(crate) fn stamped(&self, kind: u32) -> Header {
+        crate::protocol::frames::header(u64::from(self.number.get()) << 32, kind, 0)
+    }
+
+    /// Whether a frame of this header was sent for the last exchange.
+    pub(crate) fn is_of_this_exchange(&self, header: &Header) -> bool {
+        (header.word >> 32) as u32 == self.number.get()
+    }
+
+    /// Post a payload that this rank keeps until it was read.
+    pub(crate) fn post_kept(
+        &self,
+        endpoint: &mut Endpoint,
+        to: usize,
+        header: Header,
+        payload: Vec<u8>,
+    ) -> Result<(), Lost> {
+        let mut kept = self.kept.borrow_mut();
+        if kept.len() > 64 {
+            kept.retain(|(to, frame, _)| endpoint.released(*to) <= *frame);
+        }
+        // SAFETY: the bytes stay where they are, in `kept` or in the registry's attic, until `to` has released them.
+        unsafe { endpoint.post(to, header, payload.as_ptr(), payload.len()) }?;
+        let posts = &mut self.posts.borrow_mut()[to];
+        if endpoint.shares(to) {
+            kept.push((to, *posts, payload));
+        }
+        *posts += 1;
+        Ok(())
+    }
+}

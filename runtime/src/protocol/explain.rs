@@ -1,0 +1,217 @@
+//! What the last epoch did and why, in words: collected only where it was asked for.
+//!
+//! While it is, the short way of small operations is closed, so that each call passes by here with its line.
+
+use crate::collect::outbox::WideSource;
+use crate::state::call::Call;
+use crate::state::explained::Explained;
+use crate::state::explained::Last;
+use crate::state::explained::Note;
+use crate::state::habit::Habit;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::explain::explain_rank;
+use fencepost_planner::ids::Rank;
+use fencepost_planner::ir::pattern::{Kind, Mode};
+use fencepost_planner::ir::schedule::Schedule;
+use fencepost_planner::machine::Machine;
+use fencepost_planner::units::Nanos;
+use fencepost_planner::verify::Verified;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// How a dynamic fence went.
+pub(crate) struct Went {
+    /// This rank read memory of others, and others read its.
+    pub(crate) reads: bool,
+    pub(crate) read: bool,
+    /// All reads were over before anything was written.
+    pub(crate) first: bool,
+    /// Gets landed where they belong at once.
+    pub(crate) straight: bool,
+}
+
+impl WindowCore {
+    /// A line has put, got or accumulated so many elements.
+    pub(crate) fn note(
+        &self,
+        kind: Kind,
+        target: usize,
+        elements: usize,
+        section: bool,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) {
+        if !self.world.explains.get() || elements == 0 {
+            return;
+        }
+        let mode = self.asked(mode);
+        let notes = &mut *self.notes.borrow_mut();
+        let alike = |asked: &Note| {
+            std::ptr::eq(asked.site, site) && (asked.kind, asked.mode, asked.section) == (kind, mode, section)
+        };
+        let place = notes.iter().position(alike).unwrap_or_else(|| {
+            notes.push(Note {
+                site,
+                kind,
+                mode,
+                section,
+                operations: 0,
+                elements: 0,
+                targets: BTreeSet::new(),
+            });
+            notes.len() - 1
+        });
+        let asked = &mut notes[place];
+        asked.operations += 1;
+        asked.elements += elements as u64;
+        asked.targets.insert(target);
+    }
+}
+
+impl WorldCore {
+    /// What lending sections saves in the epoch that is being ended.
+    pub(crate) fn note_saved(&self, saved: Option<Nanos>) {
+        if self.explains.get() {
+            self.explained.borrow_mut().saved = saved;
+        }
+    }
+
+    /// A dynamic epoch has ended, and what was collected for it is still there.
+    pub(crate) fn note_fence(&self, windows: &[&WindowCore], call: &Call, went: &Went) {
+        if !self.explains.get() || windows.is_empty() {
+            return;
+        }
+        let explained = &mut *self.explained.borrow_mut();
+        let text = dynamic(self, windows, call, went, explained);
+        explained.last = Some(Last::Told(text));
+        explained.before = self.traffic.get();
+        explained.saved = None;
+        windows.iter().for_each(|window| window.notes.borrow_mut().clear());
+    }
+
+    /// A prepared epoch has ended.
+    pub(crate) fn note_run(&self, windows: &[&WindowCore], call: &Call, schedule: &Arc<Verified<Schedule>>) {
+        if self.explains.get() {
+            let explained = &mut *self.explained.borrow_mut();
+            explained.last = Some(Last::Prepared(call.describe(windows), schedule.clone()));
+            explained.before = self.traffic.get();
+        }
+    }
+
+    /// The last epoch that ended well, in words.
+    pub(crate) fn explain_last(&self) -> String {
+        if !self.explains.get() {
+            return "nothing is kept to explain: set FENCEPOST_EXPLAIN=on, or call `Ranks::explain(true)`\n"
+                .into();
+        }
+        match &self.explained.borrow().last {
+            None => "no epoch has ended yet\n".into(),
+            Some(Last::Told(text)) => text.clone(),
+            Some(Last::Prepared(what, schedule)) => {
+                let rank = explain_rank(schedule, Rank(self.rank as u32), &Machine::default());
+                format!("{what} on rank {}: prepared\n{rank}", self.rank)
+            }
+        }
+    }
+}
+
+fn dynamic(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    went: &Went,
+    explained: &Explained,
+) -> String {
+    let mut text = String::new();
+    let (now, before) = (world.traffic.get(), explained.before);
+    let replayed = if world.changed.get() { "dynamic" } else { "replayed" };
+    let _ = writeln!(text, "{} on rank {}: {replayed}", call.describe(windows), world.rank);
+    if let Some(why) = world.supersteps.dynamic() {
+        let _ = writeln!(text, "  not compiled ahead: {why}");
+    }
+    let waits = match (went.reads || went.read, went.first) {
+        (false, _) => "",
+        (true, false) => ", and a wait of ranks for those who read their memory",
+        (true, true) => {
+            ", and a wait for readers before anything was written, since they read what was to be"
+        }
+    };
+    let _ = writeln!(
+        text,
+        "  rounds: one exchange of letters{waits}\n  sent: {} messages, {} bytes, {} of them descriptions",
+        now.messages - before.messages,
+        now.bytes - before.bytes,
+        now.described - before.described
+    );
+    let early: u64 = windows
+        .iter()
+        .map(|window| window.wire.borrow().left.iter().map(|left| u64::from(left.frames)).sum::<u64>())
+        .sum();
+    if early > 0 {
+        let _ = writeln!(text, "  early: {early} messages had left before the fence");
+    }
+    let (mut lent, mut bytes) = (0u64, 0u64);
+    for window in windows {
+        for target in 0..world.size {
+            // SAFETY: the set that was filled is touched by its owner only, and read by others.
+            let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
+            for wide in &outbox.wide {
+                if let WideSource::Section(_, section, _) = &wide.source {
+                    lent += 1;
+                    bytes += section.size() as u64 * u64::from(window.element.size);
+                }
+            }
+        }
+    }
+    let price = Machine::default().entry_and_done();
+    if lent > 0 {
+        let _ = writeln!(text, "  direct: {lent} sections of {bytes} bytes together were read in place");
+    }
+    if let Some(saved) = explained.saved {
+        let _ = writeln!(
+            text,
+            "  auto: reading sections in place saves {:.0} ns, and waiting for the readers costs {:.0} ns",
+            saved.0, price.0
+        );
+    }
+    if windows.iter().any(|window| !window.pending.borrow().gets.is_empty()) {
+        let how =
+            if went.straight { "direct: gets were copied to where they land" } else { "gets were staged" };
+        let _ = writeln!(text, "  {how}");
+    }
+    for window in windows.iter().filter(|window| window.apart) {
+        let _ = writeln!(text, "  auto: window {} {}", window.key.window, habit(&window.habit.borrow()));
+    }
+    for window in windows {
+        let notes = &mut *window.notes.borrow_mut();
+        notes.sort_by_key(|asked| (asked.site.file(), asked.site.line(), asked.site.column()));
+        for Note { site, kind, mode, section, operations, elements, targets } in &*notes {
+            let (number, source) = (window.key.window, if *section { " with a section" } else { "" });
+            let _ = writeln!(
+                text,
+                "  {}:{}: {operations} x {kind}{source}, {elements} elements of {} bytes, {} with ranks {} of window {number}",
+                site.file(),
+                site.line(),
+                window.element.size,
+                mode,
+                targets.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+            );
+        }
+    }
+    text
+}
+
+fn habit(habit: &Habit) -> String {
+    match habit.chunk() {
+        Some(chunk) => {
+            format!("is pipelined in pieces of {chunk} bytes, by what followed its last line before")
+        }
+        None => {
+            "is aggregated: little followed its last line before, or the same each time, or nothing is known"
+                .into()
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What frames of this runtime are: their kinds and heads.
+
+use fencepost_transport::Header;
+
+/// What a frame is.
+pub(crate) mod kind {
+    /// Operations for one window; `extra` is the window.
+    pub(crate) const DATA: u32 = 1;
+    /// Elements that were asked for.
+    pub(crate) const REPLY: u32 = 2;
+    /// Why a fence failed.
+    pub(crate) const EXPLAIN: u32 = 3;
+    /// Setting up windows and worlds.
+    pub(crate) const SETUP: u32 = 4;
+    /// Operations for one window that left before its fence; `extra` is the window.
+    pub(crate) const EARLY: u32 = 5;
+    /// Records for one window, which lie where the sender collected them; `extra` is the window.
+    pub(crate) const LOG: u32 = 6;
+    /// Compiled supersteps.
+    pub(crate) const ENTRY: u32 = 8;
+    /// Compiled supersteps.
+    pub(crate) const PAYLOAD: u32 = 9;
+    /// Compiled supersteps.
+    pub(crate) const DONE: u32 = 10;
+}
+
+/// A frame header of this protocol.
+pub(crate) fn header(word: u64, kind: u32, extra: u32) -> Header {
+    Header { word, kind, extra }
+}

@@ -1,0 +1,10 @@
+//! What every protocol of ranks is made of: calls and their numbers, frames, waiting, losses, stalls.
+
+pub(crate) mod call;
+pub(crate) mod early;
+pub(crate) mod exchange;
+pub(crate) mod explain;
+pub(crate) mod frames;
+mod losses;
+pub(crate) mod stall;
+pub(crate) mod unwind;

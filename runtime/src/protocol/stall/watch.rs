@@ -1,0 +1,230 @@
+//! [`Watch`]: one wait, watched from when it may sleep.
+
+use crate::protocol::unwind::contained;
+use crate::state::call::Call;
+use crate::state::stalls::{Stall, Stalls};
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::Class;
+use fencepost_transport::deadlock::Waiting;
+use fencepost_transport::{Cause, Endpoint, Loss, Lost, Transport};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// What is awaited: what of, and how many.
+#[derive(Clone, Copy)]
+pub(crate) enum Awaited<'a> {
+    /// Everybody's letter.
+    Letters,
+    /// Something of one rank: what, in the plural.
+    One(&'static str),
+    /// Frames of a program: how many have come, of how many.
+    Frames(&'a dyn Fn() -> (usize, usize)),
+    /// That nobody touches this rank's windows any more, when the world has ended.
+    Leaving,
+}
+
+/// A wait for a rank.
+pub(crate) struct Watch<'a> {
+    world: &'a WorldCore,
+    call: &'a Call,
+    windows: &'a [&'a WindowCore],
+    peer: usize,
+    awaited: Awaited<'a>,
+    lasting: Option<Lasting>,
+    /// Whether the function that is told of it has panicked.
+    silenced: Cell<bool>,
+}
+
+/// A wait that has lasted until it may sleep.
+struct Lasting {
+    stalls: Stalls,
+    since: Instant,
+    /// When it is reported next.
+    next: Option<Duration>,
+    /// It is written down, and so much was sent then.
+    shown: Option<u64>,
+    /// Which wait of the awaited rank was read before this look.
+    read: u64,
+    /// The ring that this rank has found itself in.
+    ring: Option<Vec<Waiting>>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(
+        world: &'a WorldCore,
+        call: &'a Call,
+        windows: &'a [&'a WindowCore],
+        peer: usize,
+        awaited: Awaited<'a>,
+    ) -> Self {
+        Self { world, call, windows, peer, awaited, lasting: None, silenced: Cell::new(false) }
+    }
+
+    /// The rank may have slept, and is about to look.
+    #[cold]
+    pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
+        let (rank, peer) = (self.world.rank, self.peer);
+        let Some(lasting) = &mut self.lasting else {
+            let stalls = self.world.stalls.borrow();
+            if stalls.settings.watches() {
+                let (stalls, since) = (stalls.clone(), Instant::now());
+                let next = stalls.settings.after;
+                let lasting = Lasting { stalls, since, next, shown: None, read: 0, ring: None };
+                self.lasting = Some(lasting);
+                self.woke(endpoint);
+            }
+            return;
+        };
+        if matches!(self.awaited, Awaited::Letters) {
+            // A report says whose have come: where bytes show by looks, they must be looked for.
+            (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
+        }
+        let waited = lasting.since.elapsed();
+        let Stalls { settings, waits } = &lasting.stalls;
+        let mutual = peer != rank && !matches!(self.awaited, Awaited::Leaving);
+        if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
+            let text = format!("{}, number {}", self.call.describe(self.windows), self.world.number());
+            waits.begin(rank, peer, &text);
+            lasting.shown = Some(sent(endpoint));
+        }
+        // First the other's entry, then whether all from before it is here.
+        lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
+        if lasting.read != 0 && !endpoint.quiet(peer) {
+            lasting.read = 0;
+        }
+        if lasting.next.is_some_and(|next| waited >= next) {
+            lasting.next = settings.again(waited);
+            self.report(endpoint, waited);
+        }
+    }
+
+    /// The look was in vain. Ends the world if that is asked for and nobody ever finds anything.
+    #[cold]
+    pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
+        let (rank, peer) = (self.world.rank, self.peer);
+        let Some(lasting) = &mut self.lasting else { return };
+        let Some(shown) = lasting.shown else { return };
+        let Stalls { settings, waits } = &lasting.stalls;
+        if sent(endpoint) != shown {
+            // What this rank has sent in the look may be what another waits for: another wait begins.
+            lasting.shown = None;
+            waits.end(rank);
+            return;
+        }
+        if lasting.read != 0 {
+            waits.see(rank, lasting.read);
+        }
+        if lasting.ring.is_none() {
+            lasting.ring = waits.ring(rank);
+            if lasting.ring.is_some() {
+                let waited = lasting.since.elapsed();
+                self.report(endpoint, waited);
+                return self.missed(endpoint);
+            }
+            return;
+        }
+        let Some(ring) = lasting.ring.as_ref().filter(|_| settings.ends) else { return };
+        if waits.agree(rank, ring) {
+            let what = words(ring);
+            self.world.board.end(Class::RmaSync);
+            endpoint.end(Cause { rank: peer, what });
+        }
+    }
+
+    /// What the wait ends with, if it ends with this: others of a ring may have been quicker, and left.
+    #[cold]
+    pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
+        let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
+        let Some(ring) = ends.and_then(|lasting| lasting.ring.as_deref()) else { return lost };
+        let what = words(ring);
+        self.world.board.end(Class::RmaSync);
+        endpoint.end(Cause { rank: self.peer, what: what.clone() });
+        Lost { rank: self.peer, how: Loss::Ended(what) }
+    }
+
+    fn report(&self, endpoint: &mut Endpoint, waited: Duration) {
+        let Some(lasting) = &self.lasting else { return };
+        let (world, me, peer) = (self.world, self.world.rank, self.peer);
+        let others = (0..world.size).filter(|&other| other != me);
+        let mut missing = Vec::new();
+        let (what, came, expected) = match self.awaited {
+            Awaited::Letters => {
+                missing.extend(others.filter(|&from| !matches!(endpoint.read(from), Ok(Some(_)))));
+                ("letters", world.size - 1 - missing.len(), world.size - 1)
+            }
+            Awaited::One(what) => (what, 0, 1),
+            Awaited::Frames(counts) => {
+                let (came, expected) = counts();
+                ("frames", came, expected)
+            }
+            Awaited::Leaving => ("accesses to its windows have ended, of those that", 0, 1),
+        };
+        missing.truncate(16);
+        let waits = &lasting.stalls.waits;
+        let stall = Stall {
+            rank: me,
+            awaited: peer,
+            host: world.host_of(peer),
+            size: world.size,
+            rank_of_all: (!waits.is_whole()).then(|| waits.rank(me)),
+            waited,
+            superstep: self.call.name,
+            number: world.number(),
+            file: self.call.site.file(),
+            line: self.call.site.line(),
+            call: self.call.describe(self.windows),
+            what,
+            expected,
+            came,
+            missing,
+            peer: self.place(endpoint, waits.waiting(peer)),
+            deadlock: lasting.ring.as_deref().map(words),
+        };
+        let told = &lasting.stalls.settings.told;
+        // One that panics is not called again for this wait.
+        if !self.silenced.get() && !self.world.calls.uncounted(|| contained(|| told(&stall))) {
+            self.silenced.set(true);
+        }
+    }
+
+    /// Where the awaited rank is, as far as is known.
+    fn place(&self, endpoint: &Endpoint, waiting: Option<Waiting>) -> String {
+        let peer = self.peer;
+        if let Some(Waiting { awaited, text, .. }) = waiting {
+            return format!("rank {peer} itself waits, for rank {awaited} of all, in {text}");
+        }
+        let (own, at) = (self.world.number(), (endpoint.announced(peer) >> 32) as u32);
+        if at == 0 {
+            return format!("nothing has been heard of rank {peer}");
+        }
+        let known = self.world.board.entered(peer);
+        let call = known.map_or(String::new(), |call| format!(", {call}"));
+        let word = if at == own { "this number, too" } else { &format!("number {at} last") };
+        format!("rank {peer} has entered {word}{call}")
+    }
+}
+
+impl Drop for Watch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(Lasting { shown: Some(_), stalls, .. }) = &self.lasting {
+            stalls.waits.end(self.world.rank);
+        }
+    }
+}
+
+/// Everything that this end has sent so far, as a number.
+fn sent(endpoint: &Endpoint) -> u64 {
+    let meter = endpoint.meter();
+    meter.total().frames + meter.exchanges + meter.settles + meter.releases
+}
+
+/// A ring in words.
+fn words(ring: &[Waiting]) -> String {
+    let each: Vec<String> = ring
+        .iter()
+        .map(|Waiting { rank, awaited, text, .. }| format!("rank {rank} waits for rank {awaited} in {text}"))
+        .collect();
+    format!("a deadlock: {}", each.join("; "))
+}

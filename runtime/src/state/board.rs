@@ -1,0 +1,78 @@
+//! [`Board`]: what errors say of other ranks: the call that each entered last, and what the world ended with.
+//!
+//! Ranks that do not agree find out by words and frames, which say that two calls differ, and not which they are. Where
+//! ranks are of one process, each also writes here what it enters. Nothing but the text of messages depends on it.
+
+use fencepost_planner::Class;
+use std::fmt::Write;
+use std::panic::Location;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// Windows that a call is remembered with.
+const WINDOWS: usize = 4;
+
+/// The board of one world.
+pub(crate) struct Board {
+    ranks: Vec<Entered>,
+    /// The class of the error that ended the world.
+    ended: OnceLock<Class>,
+}
+
+/// Where one rank is; a cache line of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Entered {
+    site: AtomicPtr<Location<'static>>,
+    /// The numbers of its windows plus one, sixteen bits each; the first is lowest.
+    windows: AtomicU64,
+}
+
+impl Board {
+    pub(crate) fn new(size: usize) -> Self {
+        Self { ranks: (0..size).map(|_| Entered::default()).collect(), ended: OnceLock::new() }
+    }
+
+    /// `rank` enters the call at `site` on `windows`. Relaxed: it is announced to the others afterwards, and one that sees
+    /// a later call, or the windows of one, only says so.
+    #[inline]
+    pub(crate) fn enter(
+        &self,
+        rank: usize,
+        site: &'static Location<'static>,
+        windows: impl DoubleEndedIterator<Item = u32> + ExactSizeIterator,
+    ) {
+        let mut numbers = 0;
+        for window in windows.take(WINDOWS).rev() {
+            numbers = numbers << 16 | (u64::from(window) + 1) & 0xffff;
+        }
+        self.ranks[rank].windows.store(numbers, Ordering::Relaxed);
+        self.ranks[rank].site.store(std::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// The call that `rank` entered last, in words, if it is known.
+    pub(crate) fn entered(&self, rank: usize) -> Option<String> {
+        let site = self.ranks[rank].site.load(Ordering::Relaxed);
+        // SAFETY: it is null, or one of the `&'static` that `enter` stored: valid, and never written to.
+        let site = (unsafe { site.as_ref() })?;
+        let mut text = format!("the call at {}:{}", site.file(), site.line());
+        let mut numbers = self.ranks[rank].windows.load(Ordering::Relaxed);
+        let mut between = " of window";
+        while numbers != 0 {
+            let _ = write!(text, "{between} {}", (numbers & 0xffff) - 1);
+            numbers >>= 16;
+            between = ",";
+        }
+        Some(text)
+    }
+
+    /// The world ends with an error of this class, unless it has ended.
+    pub(crate) fn end(&self, class: Class) {
+        let _ = self.ended.set(class);
+    }
+
+    /// The class of the error that the world ended with, if a rank ended it.
+    pub(crate) fn ended(&self) -> Option<Class> {
+        self.ended.get().copied()
+    }
+}

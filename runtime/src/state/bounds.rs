@@ -1,0 +1,139 @@
+//! What a call may touch, and what is said where it may not: by a window, and alike by a recorder.
+
+use crate::collect::operation::{Place, WindowKey};
+use crate::state::window::WindowCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::{Class, Error, Result};
+use std::panic::Location;
+
+/// Why a call is refused; which rank it is of, and at which line, is said by who collects it.
+pub(crate) type Refusal = (Class, String);
+
+/// Both sides of a call have as many elements.
+pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refusal> {
+    if given == asked {
+        return Ok(());
+    }
+    let message =
+        format!("{given} elements at the origin and {asked} at the target: both sides must have as many");
+    Err((Class::Size, message))
+}
+
+/// All of `remote` is in the window of rank `target`, which has `len` elements there.
+pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::result::Result<(), Refusal> {
+    if !outside(remote, len) {
+        return Ok(());
+    }
+    let message = format!(
+        "elements {}..{} are not all in the window of rank {target}, which has {len} elements there",
+        remote.low(),
+        remote.high()
+    );
+    Err((Class::Disp, message))
+}
+
+fn outside(elements: &Datatype, len: usize) -> bool {
+    !elements.is_empty() && (elements.low() < 0 || elements.high() > len as i64)
+}
+
+impl WindowCore {
+    /// Whether `remote` can be touched at `target`.
+    pub(crate) fn check(
+        &self,
+        target: usize,
+        remote: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let Some(peer) = self.peers.get(target) else {
+            return Err(self.error(
+                Class::Rank,
+                format!(
+                    "target rank {target} is not one of the window's {} ranks (0 to {})",
+                    self.peers.len(),
+                    self.peers.len() - 1
+                ),
+                site,
+            ));
+        };
+        within(remote, target, peer.len).map_err(|(class, message)| self.error(class, message, site))
+    }
+
+    /// The elements of `target`'s window at `place`, of which there must be `count`.
+    pub(crate) fn place(
+        &self,
+        target: usize,
+        place: Place,
+        count: usize,
+        site: &'static Location<'static>,
+    ) -> Result<Datatype> {
+        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
+            && count > 0
+            && at.checked_add(count).is_none_or(|end| end > peer.len)
+        {
+            let len = peer.len;
+            let message = format!(
+                "{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there"
+            );
+            return Err(self.error(Class::Disp, message, site));
+        }
+        let remote = if count == 0 && matches!(place, Place::At(_)) {
+            Datatype::empty()
+        } else {
+            place.datatype(count)
+        };
+        self.sizes(count, remote.size(), site)?;
+        self.check(target, &remote, site)?;
+        Ok(remote)
+    }
+
+    /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
+    pub(crate) fn check_own(
+        &self,
+        window: Option<WindowKey>,
+        section: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let key = window.unwrap_or(self.key);
+        if key.world != self.key.world {
+            return Err(self.error(
+                Class::Win,
+                "a section of a window of another world cannot take part: use windows of one world".into(),
+                site,
+            ));
+        }
+        let (len, element) = if key == self.key {
+            (self.peers[self.world.rank].len, self.element)
+        } else {
+            self.world.own(key).unwrap_or((0, self.element))
+        };
+        // A `Section` or `Source` of the user's own may name any window.
+        if element != self.element {
+            return Err(self.error(
+                Class::Type,
+                format!("the section is of a window of {element}, and this one has {}", self.element),
+                site,
+            ));
+        }
+        if outside(section, len) {
+            return Err(self.error(
+                Class::Disp,
+                format!(
+                    "the section {}..{} is not all in this rank's window of {len} elements",
+                    section.low(),
+                    section.high()
+                ),
+                site,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether both sides of a call have as many elements.
+    pub(crate) fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
+        sizes(given, asked).map_err(|(class, message)| self.error(class, message, site))
+    }
+
+    pub(crate) fn error(&self, class: Class, message: String, site: &'static Location<'static>) -> Error {
+        Error::new(class, message).on_rank(self.world.rank as u32).at(site)
+    }
+}

@@ -1,0 +1,78 @@
+//! What a window has collected for its next fence: forgotten, kept apart, or asked about.
+
+use crate::collect::outbox::Outbox;
+use crate::collect::pending::Pending;
+use crate::kernel::waits::{Wait, without};
+use crate::state::window::WindowCore;
+use std::panic::Location;
+
+impl WindowCore {
+    /// After a fence that went through, at this line: fill the other set, which nobody reads any more.
+    pub(crate) fn next_set(&self, site: &'static Location<'static>) {
+        self.closed.set(false);
+        if self.apart {
+            self.watch();
+            self.begins(site);
+        }
+        if !self.short.get() {
+            self.allow(true);
+        }
+        // Readers of this set finished before they sent the letters of the fence that has just ended.
+        self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
+        if self.apart {
+            self.wire.borrow_mut().settled();
+        }
+    }
+
+    /// The epoch that begins here begins at this line.
+    pub(crate) fn begins(&self, site: &'static Location<'static>) {
+        self.habit.borrow_mut().begins(std::ptr::from_ref(site).addr());
+        self.allow(self.short.get()); // what may leave early now, and what not
+    }
+
+    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single elements apart.
+    fn watch(&self) {
+        let wire = self.wire.borrow();
+        let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
+            // SAFETY: the set that was filled is touched by its owner only.
+            let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
+            wire.left[target].wide + outbox.bytes.len() as u64
+        });
+        self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
+    }
+
+    /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
+    pub(crate) fn close(&self, closed: bool) {
+        self.closed.set(closed);
+        self.allow(!closed);
+    }
+
+    /// The epoch is over for which NOSUCCEED was asserted, if it was.
+    pub(crate) fn open(&self) {
+        if self.closed.replace(false) {
+            // While calls are matched with a plan none goes the short way.
+            self.allow(self.world.matching_window(self.key).is_none());
+        }
+    }
+
+    /// Forget what is pending.
+    pub(crate) fn discard(&self) {
+        if self.world.alive().is_err() {
+            // Others may be reading what was collected for the fence that the world ended in, and there is no other fence.
+            self.allow(false);
+            return self.pending(Pending::clear);
+        }
+        // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
+        (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
+        self.pending(Pending::clear);
+        self.notes.borrow_mut().clear();
+        self.wire.borrow_mut().forget();
+    }
+
+    /// Whether operations wait for this window's fence.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending(|pending| !pending.gets.is_empty())
+            || self.wire.borrow().has_left()
+            || (0..self.world.size).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
+    }
+}

@@ -1,0 +1,181 @@
+//! [`Key`]: by which ranks compare what they are in without saying all of it.
+//!
+//! The word of an epoch or a prepared superstep stands for its call, its schedule and its windows. That two ranks have
+//! the same windows is what makes it sound to touch another rank's memory, so a program must not be able to choose two
+//! lists of windows with one word. The word is therefore a polynomial whose coefficients are what it stands for, modulo
+//! the prime `2^61 - 1`, at a place that is drawn for each `run`, or follows from the job's secret: `1 k^n + c1 k^(n-1) +
+//! .. + cn`. Two different lists of `n` coefficients have the same word at `n` places of all `2^61` at most.
+//!
+//! What a program can do: choose the coefficients, as many as it likes, and learn from the result of a call whether the
+//! words of two ranks were equal. Each try that fails excludes `n` places at most, and is an error on all ranks; so after a
+//! million tries with ten windows each the next one succeeds with a probability of about `2^-58`. What it cannot do:
+//! read the key or a word, which are in no value that safe code gets; they travel over connections and lie in memory that
+//! the ranks of a job share.
+//!
+//! What this does not cover: the values marked `#[uniform]` of one call are one coefficient, a hash without a key
+//! ([`UniformHash`](crate::supersteps::enter::UniformHash)). A program that searches can find two values that pass for equal.
+//! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
+
+use fencepost_transport::auth::Secret;
+use std::hash::{BuildHasher, RandomState};
+
+/// A prime.
+const P: u64 = (1 << 61) - 1;
+
+/// How many coefficients are taken at once.
+const AT_ONCE: usize = 9;
+
+/// The secret place at which words are taken: its powers, from the first on.
+#[derive(Clone, Copy)]
+pub(crate) struct Key([u64; AT_ONCE]);
+
+/// As [`drawn`](Key::drawn).
+impl Default for Key {
+    fn default() -> Self {
+        Self::drawn()
+    }
+}
+
+impl Key {
+    /// A new one: the standard library seeds its hashers from the system's source of randomness.
+    pub(crate) fn drawn() -> Self {
+        Self::of(RandomState::new().hash_one(P))
+    }
+
+    /// That of all ranks which hold this secret.
+    pub(crate) fn of_job(secret: &Secret) -> Self {
+        let derived = blake3::derive_key("fencepost 1 words of epochs and windows", secret.as_bytes());
+        Self::of(derived.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte)))
+    }
+
+    fn of(bits: u64) -> Self {
+        Self::at(1 + bits % (P - 1))
+    }
+
+    fn at(place: u64) -> Self {
+        let mut powers = [place; AT_ONCE];
+        for i in 1..AT_ONCE {
+            powers[i] = (u128::from(powers[i - 1]) * u128::from(place) % u128::from(P)) as u64;
+        }
+        Self(powers)
+    }
+
+    /// The word of one coefficient.
+    #[inline]
+    pub(crate) fn word(self, coefficient: u64) -> u64 {
+        folded(self.0[0] + folded(coefficient))
+    }
+
+    /// The word of `first`, `middle`, `last` and 0, as [`word`](Self::word) and [`with`](Self::with) have it modulo `P`.
+    /// Up to eight products are taken side by side, and folded once.
+    #[inline]
+    pub(crate) fn word_of(self, first: u64, middle: impl ExactSizeIterator<Item = u32>, last: u64) -> u64 {
+        let count = middle.len();
+        if count + 3 > AT_ONCE {
+            let first = self.word(first);
+            let word = middle.fold(first, |word, coefficient| self.with(word, u64::from(coefficient)));
+            return self.with(self.with(word, last), 0);
+        }
+        // 1 k^(count + 3) + first k^(count + 2) + .. + last k: two products below 2^122 + 2^65, the others below 2^93.
+        let power = |exponent: usize| u128::from(self.0[exponent - 1]);
+        let first = u128::from(folded(first)) * power(count + 2);
+        let begin = power(count + 3) + first + u128::from(folded(last)) * power(1);
+        let sum = middle
+            .enumerate()
+            .fold(begin, |sum, (i, coefficient)| sum + u128::from(coefficient) * power(count + 1 - i));
+        // Below 2^124, so what is above 61 bits is below 2^63.
+        folded((sum as u64 & P) + folded((sum >> 61) as u64))
+    }
+
+    /// The word of all that `word` stands for, and one more coefficient.
+    #[inline]
+    pub(crate) fn with(self, word: u64, coefficient: u64) -> u64 {
+        let product = u128::from(word) * u128::from(self.0[0]);
+        // Both factors are below 2^61 + 8, so each half of the sum is below 2^62.
+        folded((product as u64 & P) + (product >> 61) as u64 + folded(coefficient))
+    }
+}
+
+/// The same modulo `P`, below 2^61 + 8.
+#[inline]
+fn folded(number: u64) -> u64 {
+    (number & P) + (number >> 61)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(key: Key, coefficients: &[u64]) -> u64 {
+        let (first, rest) = coefficients.split_first().expect("there is a call");
+        rest.iter().fold(key.word(*first), |word, &coefficient| key.with(word, coefficient))
+    }
+
+    /// Modulo the prime, as the definition has it.
+    fn defined(key: Key, coefficients: &[u64]) -> u64 {
+        let (key, p) = (u128::from(key.0[0]), u128::from(P));
+        coefficients.iter().fold(1, |sum, &c| (sum * key + u128::from(c)) % p) as u64
+    }
+
+    #[test]
+    fn a_word_is_the_polynomial_of_its_coefficients() {
+        for key in [Key::at(1), Key::at(2), Key::at(P - 1), Key::of(u64::MAX), Key::drawn(), Key::drawn()] {
+            for coefficients in
+                [&[0][..], &[u64::MAX], &[0, 0], &[u64::MAX; 9], &[P, P - 1, 7], &[1, 2, 3, 4]]
+            {
+                assert_eq!(word(key, coefficients) % P, defined(key, coefficients), "{coefficients:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn coefficients_taken_at_once_have_the_word_of_one_after_the_other() {
+        for key in [Key::at(1), Key::at(P - 1), Key::drawn(), Key::drawn()] {
+            for count in 0..10 {
+                for (first, middle, last) in
+                    [(0, 0, 0), (u64::MAX, u32::MAX, u64::MAX), (P, 5, 1), (7, 1, 1 << 32)]
+                {
+                    let word = key.word_of(first, vec![middle; count].into_iter(), last);
+                    assert!(word < (1 << 61) + 8);
+                    let all = [&[first][..], &vec![u64::from(middle); count], &[last, 0]].concat();
+                    assert_eq!(word % P, defined(key, &all), "{first} {middle} {last}, {count} times");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lists_that_differ_in_length_order_or_a_value_have_other_words() {
+        let lists: [&[u64]; 8] =
+            [&[0], &[0, 0], &[0, 0, 0], &[5, 1, 2], &[5, 2, 1], &[5, 1], &[5, 2], &[5 ^ 1 << 40, 1]];
+        for _ in 0..1000 {
+            let key = Key::drawn();
+            let words: std::collections::BTreeSet<u64> = lists.iter().map(|list| word(key, list)).collect();
+            assert_eq!(words.len(), lists.len());
+        }
+    }
+
+    /// For a fixed pair of lists the difference of the words takes all values: no choice of a pair is better than another.
+    #[test]
+    fn the_difference_of_two_words_depends_on_the_key() {
+        const KEYS: u64 = 64_000;
+        let mut buckets = [0u64; 64];
+        for _ in 0..KEYS {
+            let key = Key::drawn();
+            let difference = word(key, &[7, 0]).wrapping_sub(word(key, &[9, 126_017]));
+            buckets[(difference >> 54 & 63) as usize] += 1;
+        }
+        // Chi-squared of 63 degrees of freedom: beyond 150 once in 10^8.
+        let expected = (KEYS / 64) as f64;
+        let chi: f64 = buckets.iter().map(|&n| (n as f64 - expected).powi(2) / expected).sum();
+        assert!(chi < 150.0, "{chi}");
+    }
+
+    #[test]
+    fn ranks_of_one_job_have_one_key_and_those_of_others_have_others() {
+        let key = |byte| Key::of_job(&Secret::from_bytes([byte; 32])).0[0];
+        assert_eq!(key(1), key(1));
+        assert_ne!(key(1), key(2));
+        assert_ne!(Key::drawn().0[0], Key::drawn().0[0]);
+    }
+}

@@ -1,0 +1,25 @@
+//! What a rank knows: of its world, its windows, its settings. Data, without protocol.
+
+pub(crate) mod assertions;
+pub(crate) mod board;
+pub(crate) mod bounds;
+pub(crate) mod call;
+pub(crate) mod calls;
+mod collected;
+pub(crate) mod environment;
+pub(crate) mod explained;
+pub(crate) mod habit;
+pub(crate) mod handler;
+pub(crate) mod key;
+pub(crate) mod placement;
+pub(crate) mod registry;
+pub(crate) mod remembered;
+pub(crate) mod schedule_cache;
+pub(crate) mod staged;
+pub(crate) mod stalls;
+pub(crate) mod supersteps;
+pub(crate) mod traffic;
+pub(crate) mod transport_kind;
+pub(crate) mod window;
+pub(crate) mod windows;
+pub(crate) mod world;

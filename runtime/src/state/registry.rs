@@ -1,0 +1,122 @@
+//! [`Registry`]: what ranks of one process hand each other by reference: regions of windows, and ends of new worlds.
+
+use crate::collect::region::Region;
+use crate::state::board::Board;
+use crate::state::key::Key;
+use crate::state::schedule_cache::Shelf;
+use fencepost_transport::Endpoint;
+use fencepost_transport::deadlock::Waits;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+static WORLDS: AtomicU64 = AtomicU64::new(1);
+
+/// A number for a new world, unique in the process.
+pub(crate) fn new_world() -> u64 {
+    WORLDS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A window that may come to be: its world, the position of the collective call that makes it, and its number.
+pub(crate) type Attempt = (u64, u64, u32);
+type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
+/// By world, position of the collective call, and rank: the new world's number and an end of it.
+type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
+
+/// Shared by all ranks of one `run`.
+#[derive(Default)]
+pub(crate) struct Registry {
+    /// By which the ranks compare what they are in.
+    pub(crate) key: Key,
+    regions: Mutex<Regions>,
+    ends: Mutex<Ends>,
+    attic: Mutex<Vec<Vec<u8>>>,
+    /// With how many ranks have not taken it yet.
+    boards: Mutex<BTreeMap<u64, (Arc<Board>, usize)>>,
+    shelf: Shelf,
+    waits: OnceLock<Waits>,
+}
+
+/// One value of each rank, until each rank has taken them all.
+struct Shared<T> {
+    of: Vec<Option<T>>,
+    takers: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// That of a rank that is a process, with the key of its job.
+    pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret) -> Self {
+        Self { key: Key::of_job(secret), ..Self::default() }
+    }
+
+    /// Give this rank's region of window `key`.
+    pub(crate) fn give(&self, key: Attempt, rank: usize, size: usize, region: Arc<Region>) {
+        let mut regions = lock(&self.regions);
+        let shared = regions
+            .entry(key)
+            .or_insert_with(|| Shared { of: (0..size).map(|_| None).collect(), takers: size });
+        shared.of[rank] = Some(region);
+    }
+
+    /// All ranks' regions of window `key`, after all have given theirs. Each rank takes them once.
+    pub(crate) fn take(&self, key: Attempt) -> Vec<Option<Arc<Region>>> {
+        let mut regions = lock(&self.regions);
+        let Some(shared) = regions.get_mut(&key) else { return Vec::new() };
+        let all = shared.of.clone();
+        shared.takers -= 1;
+        if shared.takers == 0 {
+            regions.remove(&key);
+        }
+        all
+    }
+
+    /// Forget window `key`, which did not come to be.
+    pub(crate) fn withdraw(&self, key: Attempt) {
+        lock(&self.regions).remove(&key);
+    }
+
+    /// Lay out the ends of a new world for those who will take them.
+    pub(crate) fn give_ends(&self, of: (u64, u64), ends: impl IntoIterator<Item = (usize, Endpoint)>) {
+        let world = new_world();
+        let mut all = lock(&self.ends);
+        for (rank, end) in ends {
+            all.insert((of.0, of.1, rank), (world, end));
+        }
+    }
+
+    /// Take one's end of a new world.
+    pub(crate) fn take_end(&self, of: (u64, u64), rank: usize) -> Option<(u64, Endpoint)> {
+        lock(&self.ends).remove(&(of.0, of.1, rank))
+    }
+
+    /// The board of a world of so many ranks, of which so many know it by this number. Each of them takes it once.
+    pub(crate) fn board(&self, world: u64, size: usize, takers: usize) -> Arc<Board> {
+        let mut boards = lock(&self.boards);
+        let (board, left) = boards.entry(world).or_insert_with(|| (Arc::new(Board::new(size)), takers));
+        *left = left.saturating_sub(1);
+        let (board, last) = (board.clone(), *left == 0);
+        if last {
+            boards.remove(&world);
+        }
+        board
+    }
+
+    /// Whom each rank waits for; the first to ask gives how many ranks there are.
+    pub(crate) fn waits(&self, ranks: usize) -> Waits {
+        self.waits.get_or_init(|| Waits::new(ranks)).clone()
+    }
+
+    /// Schedules of collectives.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Keep what others may still be reading until the whole run is over.
+    pub(crate) fn keep(&self, bytes: Vec<u8>) {
+        lock(&self.attic).push(bytes);
+    }
+}

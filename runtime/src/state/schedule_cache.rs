@@ -1,0 +1,45 @@
+//! [`Shelf`]: schedules of collectives that some rank of this process has made, for the others.
+//!
+//! All ranks come to one collective at about the same time and need the same schedules. The first to come makes them, and
+//! the others wait for that rather than for their own. A schedule is on the shelf as long as some rank keeps it.
+
+use fencepost_planner::collective::{Collective, Slots, Way};
+use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::{Options, Result, Verified};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// What determines the schedules.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Key {
+    pub(crate) what: Collective,
+    pub(crate) way: Way,
+    pub(crate) placement: Placement,
+    pub(crate) options: Options,
+}
+
+/// A step of a plan, scheduled.
+pub(crate) enum Made {
+    Epoch(Arc<Verified<Schedule>>),
+    Combine(Slots),
+}
+
+/// How many elements the window needs, and the steps.
+pub(crate) type Schedules = (usize, Vec<Made>);
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Shelf(Mutex<Vec<(Key, Weak<Schedules>)>>);
+
+impl Shelf {
+    /// What is there for `key`, or else is made.
+    pub(crate) fn get(&self, key: Key, make: impl FnOnce() -> Result<Schedules>) -> Result<Arc<Schedules>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = all.iter().find(|(known, _)| *known == key).and_then(|(_, made)| made.upgrade()) {
+            return Ok(made);
+        }
+        let made = Arc::new(make()?);
+        all.retain(|(_, made)| made.strong_count() > 0);
+        all.push((key, Arc::downgrade(&made)));
+        Ok(made)
+    }
+}

@@ -1,0 +1,117 @@
+//! [`Staged`]: operations that came before their fence.
+
+use crate::collect::limits::earlier;
+use fencepost_transport::Header;
+use std::collections::TryReserveError;
+
+/// What came before its fence, by sender, in the order sent.
+pub(crate) struct Staged {
+    from: Vec<Vec<Early>>,
+}
+
+/// The frames that a rank sent early for one window between two of its supersteps. Each frame follows its length; they
+/// share one allocation, since a rank may send a frame for every element that it puts.
+struct Early {
+    window: u32,
+    /// Supersteps that the sender had been in when it sent them.
+    number: u32,
+    /// The epoch of the window at the sender, as the frames have it.
+    generation: [u8; 4],
+    frames: Vec<u8>,
+}
+
+/// The payloads of the frames in the bytes that [`Staged::take`] returns.
+pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (payload, rest) = rest.split_at_checked(usize::from_le_bytes(*len))?;
+        bytes = rest;
+        Some(payload)
+    })
+}
+
+impl Early {
+    /// Whether it was sent before the sender entered the fence of this word.
+    fn before(&self, word: u64) -> bool {
+        earlier(u64::from(self.number) << 32, word)
+    }
+}
+
+impl Staged {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self { from: (0..ranks).map(|_| Vec::new()).collect() }
+    }
+
+    /// What `from` sent early, in a frame of this header.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn keep(
+        &mut self,
+        from: usize,
+        header: Header,
+        payload: &[u8],
+    ) -> Result<(), TryReserveError> {
+        let (window, number) = (header.extra, (header.word >> 32) as u32);
+        let generation = payload.get(16..20).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        let all = &mut self.from[from];
+        // Those of the sender's present superstep are the last ones.
+        let present = all.iter().rev().take_while(|early| early.number == number);
+        let at = match present
+            .map(|early| (early.window, early.generation))
+            .position(|other| other == (window, generation))
+        {
+            Some(behind) => all.len() - 1 - behind,
+            None => {
+                // The sender is in a later epoch of the window: what is here of an earlier one was given up, since the frame
+                // of a fence that took it would have come first.
+                all.retain(|early| early.window != window || early.generation == generation);
+                all.push(Early { window, number, generation, frames: Vec::new() });
+                all.len() - 1
+            }
+        };
+        let frames = &mut all[at].frames;
+        frames.try_reserve(size_of::<usize>() + payload.len())?;
+        frames.extend_from_slice(&payload.len().to_le_bytes());
+        frames.extend_from_slice(payload);
+        Ok(())
+    }
+
+    /// What `from` sent for this window before the fence of this word, in the order sent; [`frames`] takes it apart.
+    pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
+        let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
+        taken.map(|early| early.frames).collect()
+    }
+
+    /// The window is gone.
+    pub(crate) fn forget(&mut self, window: u32) {
+        self.from.iter_mut().for_each(|all| all.retain(|early| early.window != window));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::early::header;
+
+    #[test]
+    fn what_its_sender_gave_up_is_dropped_when_more_comes_for_the_same_window() {
+        let mut staged = Staged::new(1);
+        let payload = |generation: u32, fill: u8| {
+            let mut payload = [fill; 24];
+            payload[16..20].copy_from_slice(&generation.to_le_bytes());
+            payload
+        };
+        for epoch in 0..100 {
+            // Two windows; the epochs of the second go on.
+            staged.keep(0, header(epoch, 7), &payload(epoch, 1)).expect("there is memory");
+            staged.keep(0, header(epoch, 7), &payload(epoch, 2)).expect("there is memory");
+            staged.keep(0, header(epoch, 8), &payload(0, 3)).expect("there is memory");
+        }
+        let word = 1000 << 32;
+        let taken = staged.take(0, 7, word);
+        let fills: Vec<u8> = taken.iter().flat_map(|bytes| frames(bytes).map(|frame| frame[0])).collect();
+        assert_eq!(fills, [1, 2], "those of the last epoch alone");
+        assert_eq!(staged.take(0, 8, word).iter().flat_map(|bytes| frames(bytes)).count(), 100);
+    }
+}

@@ -1,0 +1,173 @@
+//! [`Stall`]: what is said of a wait that lasts; and how a world treats such waits.
+
+use crate::state::environment;
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::deadlock::Waits;
+use std::fmt;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A wait that lasts: who waits for whom, and what is known of why. Shown, it is a line of text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Stall {
+    /// The rank that waits, in the world of the call.
+    pub rank: usize,
+    /// The rank that it waits for.
+    pub awaited: usize,
+    /// The host that it is on, where the job has several.
+    pub host: Option<Arc<str>>,
+    /// How many ranks that world has.
+    pub size: usize,
+    /// The rank that waits, among all that were started, where its world was split off.
+    pub rank_of_all: Option<usize>,
+    /// How long it has waited.
+    pub waited: Duration,
+    /// The name of the superstep, where it has one.
+    pub superstep: Option<&'static str>,
+    /// The number of the superstep in its world; every fence and every collective call has one.
+    pub number: u32,
+    /// The file of the call.
+    pub file: &'static str,
+    /// The line of the call.
+    pub line: u32,
+    /// The call in words.
+    pub call: String,
+    /// What it waits for, in the plural.
+    pub what: &'static str,
+    /// How many of them were expected.
+    pub expected: usize,
+    /// How many of them have come.
+    pub came: usize,
+    /// From whom one has not come, where that can be told; at most 16 of them.
+    pub missing: Vec<usize>,
+    /// Where the awaited rank is, as far as is known here.
+    pub peer: String,
+    /// Who waits for whom in which call, where that can never end: the ranks wait for one another.
+    pub deadlock: Option<String>,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, awaited, host, waited, call, number, what, expected, came, peer, .. } = self;
+        write!(f, "rank {rank}")?;
+        if let Some(all) = self.rank_of_all {
+            write!(f, " of a world of {} (rank {all} of all)", self.size)?;
+        }
+        let seconds = waited.as_secs_f64();
+        write!(f, " has waited {seconds:.0} s for rank {awaited}")?;
+        if let Some(host) = host {
+            write!(f, " on host {host}")?;
+        }
+        write!(f, " in {call}, number {number}: ")?;
+        write!(f, "{came} of {expected} {what} came")?;
+        if let [_, _, ..] = self.missing[..] {
+            let missing: Vec<String> = self.missing.iter().map(usize::to_string).collect();
+            write!(f, ", none from ranks {}", missing.join(", "))?;
+        }
+        write!(f, "; {peer}")?;
+        match &self.deadlock {
+            Some(ring) => write!(f, "; this never ends: {ring}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a world's ranks know of waits.
+#[derive(Clone)]
+pub(crate) struct Stalls {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) waits: Waits,
+}
+
+/// Who is told.
+type Told = dyn Fn(&Stall) + Send + Sync;
+
+/// How a world treats waits that last.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// After how long a wait is reported first.
+    pub(crate) after: Option<Duration>,
+    /// Whether ranks that wait for one another end their worlds.
+    pub(crate) ends: bool,
+    pub(crate) told: Arc<Told>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { after: Some(Duration::from_secs(10)), ends: false, told: Arc::new(say) }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("after", &self.after)
+            .field("ends", &self.ends)
+            .finish_non_exhaustive()
+    }
+}
+
+/// On standard error, a line each, which does not mix with others.
+fn say(stall: &Stall) {
+    // There is nobody to tell if that fails.
+    let _ = std::io::stderr().lock().write_all(format!("fencepost: {stall}\n").as_bytes());
+}
+
+impl Settings {
+    /// The defaults, with what `FENCEPOST_STALL` and `FENCEPOST_DEADLOCK` say.
+    pub(crate) fn from_environment() -> Result<Self> {
+        let mut settings = Self::default();
+        if let Some(text) = environment::text("FENCEPOST_STALL")? {
+            let refused = |why| Error::new(Class::Arg, format!("FENCEPOST_STALL is `{text}`: {why}"));
+            let after = fencepost_job::duration(&text).map_err(refused)?;
+            settings.after = Some(after).filter(|after| !after.is_zero());
+        }
+        settings.ends =
+            environment::one_of("FENCEPOST_DEADLOCK", &[("report", false), ("end", true)], false)?;
+        Ok(settings)
+    }
+
+    /// Whether anything is to be done for a wait at all.
+    pub(crate) fn watches(&self) -> bool {
+        self.after.is_some() || self.ends
+    }
+
+    /// From when on a wait is written down, so that others may see it.
+    pub(crate) fn shown_after(&self) -> Duration {
+        self.after.map_or(TICK, |after| after.min(TICK))
+    }
+
+    /// When a wait is reported again, if it was when it had lasted so long.
+    pub(crate) fn again(&self, waited: Duration) -> Option<Duration> {
+        self.after.map(|_| waited.max(TICK) * 2)
+    }
+}
+
+/// How often a rank that waits wakes, at least.
+const TICK: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_double_from_a_second_on() {
+        let settings = Settings { after: Some(Duration::ZERO), ..Settings::default() };
+        let mut at = Duration::ZERO;
+        let mut times = Vec::new();
+        for _ in 0..4 {
+            at = settings.again(at).expect("reports are on");
+            times.push(at.as_secs());
+        }
+        assert_eq!(times, [2, 4, 8, 16]);
+    }
+
+    #[test]
+    fn without_reports_and_ends_nothing_is_watched() {
+        let off = Settings { after: None, ..Settings::default() };
+        assert!(!off.watches() && off.again(TICK).is_none());
+        assert!(Settings { ends: true, ..off }.watches());
+    }
+}

@@ -1,0 +1,25 @@
+//! [`Traffic`] and [`EpochKind`]: what a rank can read of its last epochs.
+
+/// What this rank has moved in dynamic epochs so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Traffic {
+    /// Epochs that ended well.
+    pub epochs: u64,
+    /// Frames sent.
+    pub messages: u64,
+    /// Bytes sent in them.
+    pub bytes: u64,
+    /// Of those, bytes that describe operations.
+    pub described: u64,
+}
+
+/// What is known of the operations of an epoch that was not prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpochKind {
+    /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
+    /// Also in a world where some ranks reach each other's memory: what they do there is read where it lies, and nobody
+    /// remembers it.
+    Dynamic,
+    /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.
+    Replayed,
+}

@@ -1,0 +1,80 @@
+//! [`TransportKind`]: how the ranks of a world reach each other.
+
+use crate::state::environment;
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Endpoint, SimConfig, local, sim};
+
+/// How the ranks of a world reach each other.
+#[derive(Clone, Debug, Default)]
+pub enum TransportKind {
+    /// Threads that reach each other's memory.
+    #[default]
+    Local,
+    /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
+    Sim(SimConfig),
+    /// Processes of one machine that share memory; see [`launch`](crate::api::launch).
+    Shm,
+    /// Processes of any machines, by connections; see [`launch`](crate::api::launch).
+    Tcp,
+    /// Threads that reach each other's memory as processes do: for tests.
+    #[doc(hidden)]
+    ShmThreads,
+    /// Threads that exchange bytes over TCP on loopback: for tests.
+    #[doc(hidden)]
+    TcpThreads,
+    /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
+    #[doc(hidden)]
+    MixedThreads(Vec<u32>),
+}
+
+impl std::str::FromStr for TransportKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "local" => TransportKind::Local,
+            "sim" => TransportKind::Sim(SimConfig::default()),
+            "shm" => TransportKind::Shm,
+            "tcp" => TransportKind::Tcp,
+            other => {
+                let message = format!("`{other}` is no transport: there are `local`, `sim`, `shm` and `tcp`");
+                return Err(Error::new(Class::Arg, message));
+            }
+        })
+    }
+}
+
+impl TransportKind {
+    /// Ends of a world whose ranks are threads of this process.
+    pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
+        Ok(match self {
+            TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),
+            TransportKind::Sim(config) => sim(size, config.clone()).into_iter().map(Endpoint::Sim).collect(),
+            TransportKind::ShmThreads => {
+                fencepost_transport::shm(size)?.into_iter().map(Endpoint::Shm).collect()
+            }
+            TransportKind::TcpThreads => {
+                fencepost_transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
+            }
+            TransportKind::MixedThreads(hosts) => {
+                let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
+                fencepost_transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
+            }
+            // Their ends are made by each process for itself.
+            TransportKind::Shm | TransportKind::Tcp => Vec::new(),
+        })
+    }
+
+    /// What `FENCEPOST_TRANSPORT` says, if it says anything.
+    ///
+    /// # Errors
+    /// `ARG` for what is no transport.
+    pub fn from_environment() -> Result<Option<Self>> {
+        environment::read("FENCEPOST_TRANSPORT")
+    }
+
+    /// Whether ranks are processes.
+    pub(crate) fn is_of_processes(&self) -> bool {
+        matches!(self, TransportKind::Shm | TransportKind::Tcp)
+    }
+}

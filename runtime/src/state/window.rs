@@ -1,0 +1,281 @@
+//! [`Window`]: one rank's part of a distributed array, and the calls on it.
+
+use crate::collect::lane::Lane;
+use crate::collect::log::Pen;
+use crate::collect::operands::Apply;
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::{DISPLACEMENTS, Outbox};
+use crate::collect::pending::{Get as One, Pending};
+use crate::collect::region::{Region, let_go};
+use crate::kernel::element::Element;
+use crate::state::explained::Note as Noted;
+use crate::state::habit::Habit;
+use crate::state::handler::Handler;
+use crate::state::remembered::Wire;
+use crate::state::supersteps::Planned;
+use crate::state::world::WorldCore;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_transport::{Transport, Until};
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One rank's part of a distributed array that other ranks put into, get from and accumulate into.
+///
+/// It derefs to a slice of the local part. Operations are collected, and happen at the next [fence](Self::fence) of the
+/// window: until then neither the window nor its peers see them. A window is neither `Send` nor `Sync`: hand threads
+/// the slice.
+///
+/// # Source
+/// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
+pub struct Window<T: Element> {
+    pub(crate) data: *mut T,
+    pub(crate) len: usize,
+    /// Where small operations go, by target.
+    pub(crate) lanes: Rc<[Lane]>,
+    pub(crate) core: Rc<WindowCore>,
+    element: PhantomData<T>,
+}
+
+/// What a window is besides its memory.
+pub struct WindowCore {
+    pub(crate) key: WindowKey,
+    pub(crate) element: ElementType,
+    pub(crate) world: Rc<WorldCore>,
+    /// This rank's region.
+    pub(crate) region: Arc<Region>,
+    /// Every rank's length, and where its part is.
+    pub(crate) peers: Vec<Peer>,
+    /// Which of the two sets of outboxes is being filled.
+    pub(crate) set: Cell<usize>,
+    /// Gets, and what else is not an outbox's.
+    pub(crate) pending: RefCell<Pending>,
+    /// On the list of gets.
+    pub(crate) getting: Pen<One>,
+    /// The mode that operations without one of their own prefer.
+    pub(crate) mode: Cell<Mode>,
+    /// Applies records to a window of this element type.
+    pub(crate) apply: Apply,
+    /// Whether small operations go the short way: not while calls are matched with a plan.
+    pub(crate) short: Cell<bool>,
+    /// Where they go, by target.
+    pub(crate) lanes: Rc<[Lane]>,
+    /// Whether NOSUCCEED was asserted for this epoch.
+    pub(crate) closed: Cell<bool>,
+    /// The prepared superstep whose calls are being matched, and which of its windows this is.
+    pub(crate) matching: RefCell<Option<(Rc<dyn Planned>, WindowId)>>,
+    /// Whether there are ranks to whom operations travel in frames.
+    pub(crate) apart: bool,
+    /// What travelled to and from ranks whose outboxes are not read in place.
+    pub(crate) wire: RefCell<Wire>,
+    /// What went to them before, by the line that its epoch began at.
+    pub(crate) habit: RefCell<Habit>,
+    /// What was asked for since the last fence, where that is to be explained.
+    pub(crate) notes: RefCell<Vec<Noted>>,
+    /// What is done with errors.
+    pub(crate) handler: Handler,
+}
+
+/// What a rank knows of another's part of a window.
+pub struct Peer {
+    pub(crate) len: usize,
+    /// Its region, where values are shared.
+    pub(crate) region: Option<Arc<Region>>,
+    /// Its first element, where that is reached; else null.
+    pub(crate) base: *mut u8,
+}
+
+impl<T: Element> Window<T> {
+    pub(crate) fn new(core: WindowCore) -> Self {
+        let len = core.peers[core.world.rank].len;
+        core.allow(true);
+        core.fill(0);
+        let (data, lanes) = (core.region.base().cast(), core.lanes.clone());
+        let core = Rc::new(core);
+        core.world.collects(&core);
+        Self { data, len, lanes, core, element: PhantomData }
+    }
+
+    pub(crate) fn core(&self) -> &Rc<WindowCore> {
+        &self.core
+    }
+
+    /// This rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.core.world.rank
+    }
+
+    /// How many ranks the window has.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.core.world.size
+    }
+
+    /// How many elements this rank's part has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether this rank's part has no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many elements `rank`'s part has; `None` for a rank that is not one.
+    pub fn len_of(&self, rank: usize) -> Option<usize> {
+        self.core.peers.get(rank).map(|peer| peer.len)
+    }
+}
+
+impl WindowCore {
+    /// Let small operations go the short way, or not; and nothing be collected, once the world has ended.
+    pub(crate) fn allow(&self, short: bool) {
+        let short = short && self.world.alive().is_ok();
+        self.short.set(short);
+        let stays = self.stays();
+        for (lane, peer) in self.lanes.iter().zip(&self.peers) {
+            // What may leave early goes the long way, and what is to be explained.
+            let open = short && (stays || !peer.base.is_null()) && !self.world.explains.get();
+            let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
+            lane.lead(peer.base, below);
+        }
+    }
+
+    /// Whether operations that ask for no mode of their own stay here until the fence.
+    pub(crate) fn stays(&self) -> bool {
+        match self.asked(Mode::Auto) {
+            Mode::Aggressive | Mode::Pipelined => false,
+            Mode::Auto => self.habit.borrow().chunk().is_none(),
+            Mode::Aggregated | Mode::Direct => true,
+        }
+    }
+
+    /// The mode that an operation which asks for `mode` is to have.
+    pub(crate) fn asked(&self, mode: Mode) -> Mode {
+        match mode {
+            _ if !self.world.plans.get() => Mode::Aggressive,
+            Mode::Auto => self.mode.get(),
+            mode => mode,
+        }
+    }
+
+    /// The world has ended: nothing is collected any more, whatever this rank is in the middle of.
+    #[cold]
+    pub(crate) fn shut(&self) {
+        self.short.set(false);
+        self.lanes.iter().zip(&self.peers).for_each(|(lane, peer)| lane.lead(peer.base, 0));
+    }
+
+    /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
+    pub(crate) fn fill(&self, set: usize) {
+        self.set.set(set);
+        for (target, lane) in self.lanes.iter().enumerate() {
+            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
+            unsafe {
+                let outbox = &mut *self.region.outbox(set, target);
+                outbox.clear();
+                lane.pen.lower(&outbox.records);
+            }
+        }
+        let pending = &mut *self.pending.borrow_mut();
+        pending.clear();
+        // SAFETY: these gets are in this very object, and touched only while the pen is lifted.
+        unsafe { self.getting.lower(&pending.gets) };
+    }
+
+    /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing
+    /// goes the short way.
+    pub(crate) fn count(&self) {
+        for (target, lane) in self.lanes.iter().enumerate() {
+            // SAFETY: the set being filled is touched by its owner only, and pens are on it alone.
+            unsafe { lane.pen.lift(&mut (*self.region.outbox(self.set.get(), target)).records) };
+        }
+        // SAFETY: the pen is on these gets alone.
+        unsafe { self.getting.lift(&mut self.pending.borrow_mut().gets) };
+    }
+
+    /// What was collected for `target` so far, all of it counted.
+    pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
+        let pen = &self.lanes[target].pen;
+        // SAFETY: the set being filled is touched by its owner only, and while the pen is lifted by this reference only.
+        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        // SAFETY: pens are on the set being filled alone.
+        unsafe { pen.lift(&mut outbox.records) };
+        let result = act(outbox);
+        // SAFETY: as in `fill`.
+        unsafe { pen.lower(&outbox.records) };
+        result
+    }
+
+    /// The gets that were collected so far, all of them counted.
+    pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
+        let pending = &mut *self.pending.borrow_mut();
+        // SAFETY: the pen is on these gets alone.
+        unsafe { self.getting.lift(&mut pending.gets) };
+        let result = act(pending);
+        // SAFETY: as in `fill`.
+        unsafe { self.getting.lower(&pending.gets) };
+        result
+    }
+}
+
+impl<T: Element> Deref for Window<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid), aligned; others touch them
+        // only while this rank is inside a call that has the window by `&mut` (W1).
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
+}
+
+impl<T: Element> DerefMut for Window<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `&mut self` is the only way to this rank's elements.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+impl Drop for WindowCore {
+    fn drop(&mut self) {
+        if !self.apart {
+            return; // regions are counted by reference
+        }
+        let reached = || self.peers.iter().filter(|peer| !peer.base.is_null());
+        for peer in reached() {
+            // SAFETY: the part is reached, and this rank lets go of it only here.
+            unsafe { let_go(peer.base) };
+        }
+        let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
+        // Those whose memory is reached here, this rank too, are those who reach its own.
+        let reaching = reached().count();
+        if let Some((memory, done)) = Arc::into_inner(region).and_then(|region| region.into_memory(reaching))
+        {
+            match self.world.endpoint.try_borrow_mut() {
+                Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
+                Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
+            }
+        }
+    }
+}
+
+impl<T: Element> Drop for Window<T> {
+    fn drop(&mut self) {
+        self.core.world.forget_window(self.core.key);
+    }
+}
+
+impl<T: Element + std::fmt::Debug> std::fmt::Debug for Window<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

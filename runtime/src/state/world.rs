@@ -1,0 +1,349 @@
+//! [`World`]: a set of ranks that run one program, and what they do together.
+
+use crate::collect::operation::WindowKey;
+use crate::state::board::Board;
+use crate::state::calls::Calls;
+use crate::state::explained::Explained;
+use crate::state::handler::Handler;
+use crate::state::key::Key;
+use crate::state::registry::Registry;
+use crate::state::staged::Staged;
+use crate::state::stalls::Stalls;
+use crate::state::supersteps::Supersteps;
+use crate::state::traffic::EpochKind;
+use crate::state::traffic::Traffic;
+use crate::state::transport_kind::TransportKind;
+use crate::state::window::WindowCore;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::{Mode, Order};
+use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::{Class, Error, Result, grid};
+use fencepost_transport::{Endpoint, Leave, Transport};
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
+pub struct World {
+    pub(crate) core: Rc<WorldCore>,
+    /// What collectives keep from one call to the next.
+    pub(crate) collectives: OnceCell<Box<dyn Any>>,
+}
+
+pub(crate) struct WorldCore {
+    pub(crate) id: u64,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    /// Whether this rank reaches everybody's memory.
+    pub(crate) reaches_all: bool,
+    /// Whether some ranks reach each other's memory.
+    pub(crate) reaches_some: bool,
+    /// Who reaches whose memory, for the planner.
+    pub(crate) placement: Placement,
+    /// Whether all ranks are threads of this process that read one another's values.
+    pub(crate) shares_all: bool,
+    pub(crate) endpoint: RefCell<Endpoint>,
+    pub(crate) registry: Arc<Registry>,
+    /// By which ranks compare what they are in.
+    pub(crate) key: Key,
+    pub(crate) board: Arc<Board>,
+    pub(crate) kind: TransportKind,
+    /// Supersteps so far: the high half of every word.
+    pub(crate) number: Cell<u32>,
+    /// Which collective call this rank is in.
+    pub(crate) calls: Calls,
+    /// A digest of the prepared supersteps that were run since the last exchange in which all ranks agreed.
+    pub(crate) ran: Cell<u64>,
+    /// Collective calls that made something so far.
+    pub(crate) made: Cell<u32>,
+    /// Length and element type of this rank's part of each window that lives.
+    pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    /// Those of them that operations are collected for.
+    collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
+    /// Operations that came before their fence.
+    pub(crate) staged: RefCell<Staged>,
+    /// Why the world has ended.
+    pub(crate) dead: RefCell<Option<String>>,
+    /// The world that this one was split from.
+    pub(crate) above: RefCell<Weak<WorldCore>>,
+    /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
+    pub(crate) parts: RefCell<Rc<Parts>>,
+    /// Payloads that others may still read, by whom and as which frame.
+    pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
+    /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
+    pub(crate) posts: RefCell<Vec<u64>>,
+    /// Windows of the prepared superstep whose calls are being matched.
+    pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
+    pub(crate) sequence: Cell<u64>,
+    pub(crate) mode: Cell<Mode>,
+    /// Whether order is kept in epochs from here on.
+    pub(crate) order: Cell<Order>,
+    /// Whether anything is planned; else every operation is a message of its own.
+    pub(crate) plans: Cell<bool>,
+    pub(crate) traffic: Cell<Traffic>,
+    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time, or may not
+    /// have been.
+    pub(crate) changed: Cell<bool>,
+    /// Whether some rank described operations then, to a rank that it exchanges messages with.
+    pub(crate) described: Cell<bool>,
+    /// The supersteps that this rank is in.
+    pub(crate) supersteps: Supersteps,
+    /// Whether what epochs do is kept to be explained.
+    pub(crate) explains: Cell<bool>,
+    pub(crate) explained: RefCell<Explained>,
+    /// What is done about waits that last.
+    pub(crate) stalls: RefCell<Stalls>,
+    /// The name of each rank's host, for messages; none, where all are on one.
+    pub(crate) hosts: RefCell<Vec<Arc<str>>>,
+    /// What is done with errors.
+    pub(crate) handler: Handler,
+}
+
+impl World {
+    /// `takers`: how many ranks of this process know the world by this number.
+    pub(crate) fn new(
+        (id, takers): (u64, usize),
+        endpoint: Endpoint,
+        registry: Arc<Registry>,
+        kind: TransportKind,
+        mode: Mode,
+    ) -> Self {
+        let (rank, size) = (endpoint.rank(), endpoint.size());
+        let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
+        let hosts: BTreeSet<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
+        let shares_all = (0..size).all(|peer| endpoint.shares(peer));
+        let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
+        let placement = crate::state::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
+        let core = WorldCore {
+            id,
+            rank,
+            size,
+            reaches_all,
+            reaches_some: reaches_all || hosts.len() < size,
+            placement,
+            shares_all,
+            endpoint: RefCell::new(endpoint),
+            board: registry.board(id, size, takers),
+            key: registry.key,
+            registry,
+            kind,
+            number: Cell::new(0),
+            calls: Calls::default(),
+            ran: Cell::new(0),
+            made: Cell::new(0),
+            windows: RefCell::default(),
+            collecting: RefCell::default(),
+            staged: RefCell::new(Staged::new(size)),
+            dead: RefCell::default(),
+            above: RefCell::default(),
+            parts: RefCell::default(),
+            kept: RefCell::default(),
+            posts: RefCell::new(vec![0; size]),
+            matched: RefCell::default(),
+            sequence: Cell::new(0),
+            mode: Cell::new(mode),
+            order: Cell::default(),
+            plans: Cell::new(true),
+            traffic: Cell::default(),
+            changed: Cell::new(true),
+            described: Cell::new(true),
+            supersteps: Supersteps::default(),
+            explains: Cell::new(false),
+            explained: RefCell::default(),
+            stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
+            hosts: RefCell::default(),
+            handler: Handler::default(),
+        };
+        Self { core: Rc::new(core), collectives: OnceCell::new() }
+    }
+
+    pub(crate) fn core(&self) -> &Rc<WorldCore> {
+        &self.core
+    }
+
+    /// This rank, from 0.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.core.rank
+    }
+
+    /// How many ranks there are.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.core.size
+    }
+
+    /// What this rank has moved so far.
+    pub fn traffic(&self) -> Traffic {
+        self.core.traffic.get()
+    }
+
+    /// What the last epoch was that ended well and was not prepared: all ranks see the same. `Dynamic` before the first.
+    pub fn last_epoch(&self) -> EpochKind {
+        if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
+    }
+
+    /// What the transport has sent for this rank so far, counted where it is handed over.
+    pub fn meter(&self) -> fencepost_transport::Meter {
+        self.core.endpoint.borrow().meter().clone()
+    }
+
+    /// The rank's program has ended: it leaves this world, and all that were split from it, which it may have forgotten.
+    pub(crate) fn leave(&self, how: Leave) {
+        let parts = self.core.parts.borrow().take();
+        for part in parts.iter().filter_map(Weak::upgrade) {
+            part.leave(how.clone());
+        }
+        self.core.leave(how);
+    }
+}
+
+/// Worlds that one rank has split off, as far as they are there.
+pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
+
+impl grid::Place for World {
+    fn rank(&self) -> usize {
+        self.core.rank
+    }
+    fn size(&self) -> usize {
+        self.core.size
+    }
+}
+
+impl WorldCore {
+    /// The word of the next superstep.
+    #[inline]
+    pub(crate) fn next_word(&self, hash: u32) -> u64 {
+        let number = self.number.get().wrapping_add(1);
+        self.number.set(number);
+        u64::from(number) << 32 | u64::from(hash)
+    }
+
+    /// Let so many supersteps and windows have been before the first: tests begin near the end of the numbers.
+    pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
+        self.number.set(supersteps);
+        self.calls.begin_at(supersteps);
+        self.made.set(made);
+    }
+
+    /// How many supersteps there were so far.
+    pub(crate) fn number(&self) -> u32 {
+        self.number.get()
+    }
+
+    /// The next get's place among all of this rank.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequence.set(self.sequence.get() + 1);
+        self.sequence.get()
+    }
+
+    fn leave(&self, how: Leave) {
+        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        let how = match (how, self.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (how, _) => how,
+        };
+        self.endpoint.borrow_mut().leave(how);
+    }
+
+    /// Why this world, or one above it, has ended.
+    fn why_dead(&self) -> Option<String> {
+        let own = self.dead.borrow().clone();
+        own.or_else(|| self.above.borrow().upgrade().and_then(|above| above.why_dead()))
+    }
+
+    /// Whether the world goes on.
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<()> {
+        match &*self.dead.borrow() {
+            None => Ok(()),
+            Some(why) => {
+                Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank as u32).ending_world())
+            }
+        }
+    }
+
+    /// The name of a rank's host, where they have several.
+    pub(crate) fn host_of(&self, rank: usize) -> Option<Arc<str>> {
+        self.hosts.borrow().get(rank).cloned()
+    }
+
+    /// The world was ended by this rank.
+    pub(crate) fn ended(&self, why: &str) {
+        self.die(|| why.into());
+    }
+
+    /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
+    #[cold]
+    pub(crate) fn die(&self, why: impl FnOnce() -> String) {
+        self.dead.borrow_mut().get_or_insert_with(why);
+        for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
+            window.shut();
+        }
+    }
+
+    /// Operations are collected for this window until it is forgotten.
+    pub(crate) fn collects(&self, window: &Rc<WindowCore>) {
+        self.collecting.borrow_mut().insert(window.key.window, Rc::downgrade(window));
+    }
+
+    /// Which window of the superstep whose calls are being matched this is.
+    pub(crate) fn matching_window(&self, key: WindowKey) -> Option<WindowId> {
+        self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
+    }
+
+    /// Whether this rank has the window, or is in the call that makes it.
+    pub(crate) fn has_window(&self, window: u32) -> bool {
+        self.windows.borrow().contains_key(&window)
+    }
+
+    /// Length and element type of this rank's part of a window that lives.
+    pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
+        self.windows.borrow().get(&key.window).copied()
+    }
+
+    pub(crate) fn forget_window(&self, key: WindowKey) {
+        self.windows.borrow_mut().remove(&key.window);
+        self.collecting.borrow_mut().remove(&key.window);
+        self.staged.borrow_mut().forget(key.window);
+    }
+
+    pub(crate) fn count_sent(&self, bytes: usize, described: usize) {
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic {
+            messages: traffic.messages + 1,
+            bytes: traffic.bytes + bytes as u64,
+            described: traffic.described + described as u64,
+            ..traffic
+        });
+    }
+
+    /// Frames that were posted to `to` by others than [`post_kept`](Self::post_kept) count as well.
+    pub(crate) fn posted(&self, to: usize) -> u64 {
+        let posts = &mut self.posts.borrow_mut()[to];
+        *posts += 1;
+        *posts - 1
+    }
+}
+
+impl Drop for WorldCore {
+    fn drop(&mut self) {
+        // A world that is dropped because it has ended, or the one above it has, is not left in peace: those who wait for
+        // this rank learn who is at fault.
+        let how = match self.why_dead() {
+            Some(why) => Leave::Failed(why),
+            None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),
+            None => Leave::Finished,
+        };
+        let endpoint = self.endpoint.get_mut();
+        endpoint.leave(how);
+        for (to, frame, payload) in self.kept.get_mut().drain(..) {
+            if endpoint.released(to) <= frame {
+                self.registry.keep(payload);
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The pattern of a superstep is a claim about its calls: comparing the two.
+
+use crate::collect::outbox::{Head, WIDE, WideSource, code_of};
+use crate::state::call::Call;
+use crate::state::supersteps::RecordedEpoch;
+use crate::state::supersteps::{Superstep, Supersteps};
+use crate::state::window::WindowCore;
+use crate::state::windows::Held;
+use crate::state::world::WorldCore;
+use crate::supersteps::recorder::Recording;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::{Id, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation};
+use fencepost_planner::{Class, Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// The pattern of a superstep with the arguments that it is entered with.
+pub type Claim<'c> = &'c dyn Fn(&Recording) -> Result<()>;
+
+impl Supersteps {
+    /// Compare what was called on `windows` with what the superstep around this fence claims.
+    ///
+    /// # Errors
+    /// `PLAN` at the first difference.
+    pub(crate) fn compare(&self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let mut running = self.running.borrow_mut();
+        let Some(running) = running.last_mut() else { return Ok(()) };
+        let Some(claim) = running.claim.clone() else { return Ok(()) };
+        let ids: Vec<Option<WindowId>> = windows
+            .iter()
+            .map(|window| {
+                let place = running.windows.iter().flatten().position(|entered| entered.key == window.key);
+                place.map(WindowId::new)
+            })
+            .collect();
+        if ids.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let differs = |message: String| Err(call.error(world, Class::Plan, message));
+        let Some(epoch) = claim.get(running.next) else {
+            return differs(format!(
+                "the pattern has {} epochs, and this fence ends another one",
+                claim.len()
+            ));
+        };
+        running.next += 1;
+        let mut fenced: Vec<WindowId> = ids.iter().flatten().copied().collect();
+        let mut claimed = epoch.windows.clone();
+        fenced.sort_unstable();
+        claimed.sort_unstable();
+        if fenced != claimed {
+            return differs(format!(
+                "this fence is of windows {fenced:?}, and in the pattern of {claimed:?}"
+            ));
+        }
+        for (window, id) in windows.iter().zip(ids) {
+            let Some(id) = id else { continue };
+            if let Some(difference) =
+                differs_from(world, window, id, &epoch.pattern.operations, &running.windows)
+            {
+                return differs(difference);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the superstep must call, to be compared: the first time, and each time under the checker.
+    pub(super) fn claim(
+        &self,
+        superstep: &'static Superstep,
+        claim: Option<Claim<'_>>,
+        windows: &[&WindowCore],
+        world: &WorldCore,
+    ) -> Option<Rc<[RecordedEpoch]>> {
+        let claim = claim?;
+        let known = self.compared.borrow().contains(&std::ptr::from_ref(superstep));
+        if known && !self.check.get() {
+            return None;
+        }
+        if !known {
+            self.compared.borrow_mut().push(superstep);
+        }
+        let lengths =
+            windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
+        let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
+        // A pattern that fails, panics or does not end claims nothing: the body runs, and has the better error.
+        evaluate(superstep, || claim(&recording)).ok()?;
+        let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
+        Some(epochs.into())
+    }
+}
+
+/// Evaluate a pattern. The code is the user's, and ranks that wait for this one must hear of it, so a panic is an error.
+///
+/// # Errors
+/// Those of the pattern; `PLAN` where it panics.
+pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()>) -> Result<()> {
+    // What a panic leaves half done is the recording, which nobody reads after an error.
+    catch_unwind(AssertUnwindSafe(record)).unwrap_or_else(|payload| {
+        let said = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+            (Some(said), _) => (*said).to_owned(),
+            (None, Some(said)) => said.clone(),
+            (None, None) => "a payload that is not text".to_owned(),
+        };
+        // A payload may panic where it is dropped.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            std::mem::forget(payload);
+        }
+        let Superstep { name, file, line, .. } = superstep;
+        let message = format!(
+            "the pattern of superstep `{name}` ({file}:{line}) panicked while it was evaluated: {said}: check the arguments before the first operation, and return an error"
+        );
+        Err(Error::new(Class::Plan, message))
+    })
+}
+
+/// The first difference between what was called on `window` and what `claimed` has for it.
+fn differs_from(
+    world: &WorldCore,
+    window: &WindowCore,
+    id: WindowId,
+    claimed: &fencepost_planner::table::Table<fencepost_planner::ids::OperationId, Operation>,
+    entered: &Held,
+) -> Option<String> {
+    let moving = |operation: &&Operation| operation.window == id && !operation.remote.is_empty();
+    let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
+    let set = window.set.get();
+    for rank in 0..world.size {
+        // SAFETY: the set being filled is touched by its owner only, and nothing is collected meanwhile.
+        let outbox = unsafe { &*window.region.outbox(set, rank) };
+        let made = outbox.records.iter().map(|record| {
+            let head = Head(record.head);
+            if head.code() != WIDE {
+                return (head.code(), Datatype::run(head.at()..head.at() + 1), None);
+            }
+            let wide = &outbox.wide[head.at()];
+            let section = match &wide.source {
+                WideSource::Section(key, section, _) => Some((*key, section)),
+                WideSource::Bytes(_) => None,
+            };
+            (wide.code, wide.remote.clone(), section)
+        });
+        let mut claimed = claimed
+            .values()
+            .filter(moving)
+            .filter(|operation| operation.kind != Kind::Get && target(operation) == Some(Rank(rank as u32)));
+        for (code, remote, section) in made {
+            let what = format!("on rank {rank} elements {remote} of window {id}");
+            let Some(operation) = claimed.next() else {
+                return Some(format!("a call that the pattern does not have: {what}"));
+            };
+            let same_section = match (&operation.local, section) {
+                (Local::Section { window, datatype }, Some((key, section))) => {
+                    entered
+                        .get(window.index())
+                        .and_then(Option::as_ref)
+                        .is_some_and(|window| window.key == key)
+                        && datatype == section
+                }
+                (_, section) => section.is_none(),
+            };
+            if code_of(operation.kind) != code || operation.remote != remote || !same_section {
+                return Some(format!(
+                    "a call that is not as in the pattern: {what}, where the call at {} has {:?} of elements {}",
+                    operation.site, operation.kind, operation.remote
+                ));
+            }
+        }
+        if let Some(operation) = claimed.next() {
+            return Some(format!("the pattern has a call at {} that was not made", operation.site));
+        }
+    }
+    let pending = window.pending.borrow();
+    let mut made = pending.gets.iter();
+    let claimed = claimed.values().filter(moving).filter(|operation| operation.kind == Kind::Get);
+    for operation in claimed.filter(|operation| operation.target.is_some()) {
+        let Some(get) = made.next() else {
+            return Some(format!("the pattern has a get at {} that was not made", operation.site));
+        };
+        if target(operation) != Some(Rank(get.target)) || operation.remote != pending.remote(get) {
+            return Some(format!(
+                "a get that is not as in the pattern: from rank {} elements {}, where the call at {} has elements {}",
+                get.target,
+                pending.remote(get),
+                operation.site,
+                operation.remote
+            ));
+        }
+    }
+    made.next().map(|get| {
+        format!(
+            "a get that the pattern does not have: from rank {} elements {}",
+            get.target,
+            pending.remote(get)
+        )
+    })
+}

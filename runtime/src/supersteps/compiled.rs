@@ -1,0 +1,271 @@
+//! [`Compiled`]: supersteps compiled ahead of time, for any number of ranks, without a world.
+
+use crate::state::supersteps::RecordedEpoch;
+use crate::state::supersteps::Superstep;
+use crate::supersteps::claim::evaluate;
+use crate::supersteps::recorder::Recording;
+use fencepost_planner::argument::Argument;
+use fencepost_planner::collect::patterns;
+use fencepost_planner::conflicts::{Conflict, conflicts};
+use fencepost_planner::element::ElementType;
+use fencepost_planner::explain::{cost, explain};
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::{Mode, Order, Pattern, Patterns};
+use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan;
+use fencepost_planner::table::Table;
+use fencepost_planner::units::Nanos;
+use fencepost_planner::{Class, Error, Options, Result, Verified};
+use std::cell::RefCell;
+use std::path::Path;
+
+/// An argument as an [`Argument`], or as one that says nothing.
+#[derive(Debug)]
+pub struct Told<'a, T>(pub &'a T);
+
+/// Chosen first: the type says which ranks are alike.
+pub trait TellArgument<'a> {
+    /// The argument itself.
+    fn told(&self) -> &'a dyn Argument;
+}
+
+impl<'a, T: Argument> TellArgument<'a> for Told<'a, T> {
+    fn told(&self) -> &'a dyn Argument {
+        self.0
+    }
+}
+
+/// Chosen for all other types: each rank is evaluated for itself.
+pub trait TellNothing<'a> {
+    /// An argument that says nothing.
+    fn told(&self) -> &'a dyn Argument;
+}
+
+impl<'a, T> TellNothing<'a> for &Told<'a, T> {
+    fn told(&self) -> &'a dyn Argument {
+        struct Nothing;
+        impl Argument for Nothing {}
+        &Nothing
+    }
+}
+
+/// All arguments of one rank.
+struct Bundle<'t, A> {
+    arguments: A,
+    tell: &'t dyn for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
+}
+
+impl<A> Argument for Bundle<'_, A> {
+    fn class(&self) -> Option<Vec<u64>> {
+        let mut key = Vec::new();
+        for part in (self.tell)(&self.arguments) {
+            let mut class = part.class()?;
+            key.push(class.len() as u64);
+            key.append(&mut class);
+        }
+        Some(key)
+    }
+
+    fn shape(&self) -> Option<Vec<u32>> {
+        (self.tell)(&self.arguments).into_iter().find_map(|part| part.shape())
+    }
+
+    fn observed(&self) -> bool {
+        // Every part is asked, so that each forgets.
+        (self.tell)(&self.arguments).into_iter().fold(false, |any, part| part.observed() | any)
+    }
+}
+
+/// A superstep compiled ahead: a verified schedule for each of its epochs.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    name: &'static str,
+    patterns: Vec<Patterns>,
+    schedules: Vec<Verified<Schedule>>,
+}
+
+impl Compiled {
+    fn new(
+        name: &'static str,
+        patterns: Vec<Patterns>,
+        placement: Placement,
+        machine: &Machine,
+        options: &Options,
+    ) -> Result<Self> {
+        let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
+        let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
+        Ok(Self { name, patterns, schedules })
+    }
+
+    /// Compile the same calls for another placement of the ranks, machine, or choice of modes.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn with(&self, placement: Placement, machine: &Machine, options: &Options) -> Result<Self> {
+        Self::new(self.name, self.patterns.clone(), placement, machine, options)
+    }
+
+    /// Compile the same calls with every operation in `mode`, where that can be had.
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn in_mode(&self, mode: Mode) -> Result<Self> {
+        let options = Options { mode, ..Options::default() };
+        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
+        self.with(placement, &Machine::default(), &options)
+    }
+
+    /// Compile the same calls for epochs that keep order or do not; see [`World::set_order`](crate::World::set_order).
+    ///
+    /// # Errors
+    /// As the superstep's `compile`.
+    pub fn in_order(&self, order: Order) -> Result<Self> {
+        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
+        let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
+        let (machine, options) = (Machine::default(), Options::default());
+        Self::new(self.name, patterns.collect(), placement, &machine, &options)
+    }
+
+    /// What the schedules are predicted to take on the built-in machine, one after another.
+    pub fn predicted(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
+    }
+
+    /// What no schedule of these messages can do without, on the built-in machine.
+    pub fn bound(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
+    }
+
+    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call; and which
+    /// operations [conflict](Self::conflicts).
+    pub fn explain(&self) -> String {
+        let epochs = self.schedules.iter().zip(&self.patterns);
+        epochs.map(|(schedule, patterns)| explained(schedule, patterns)).collect()
+    }
+
+    /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
+    /// and at which lines; the first 1000 of each epoch, those of ranks that differ only by where they stand once.
+    ///
+    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it. One operation that names an
+    /// element of its target twice is not a conflict: the last visit, in the order of its datatype, stays.
+    ///
+    /// # Cost
+    /// As of compiling, at most.
+    pub fn conflicts(&self) -> Vec<Conflict> {
+        self.patterns.iter().flat_map(conflicts).collect()
+    }
+
+    /// What was asked for: the patterns of all ranks, one for each epoch.
+    pub fn patterns(&self) -> &[Patterns] {
+        &self.patterns
+    }
+
+    /// The schedules, one for each epoch.
+    pub fn schedules(&self) -> &[Verified<Schedule>] {
+        &self.schedules
+    }
+
+    /// Write the plan, of all epochs, to the file `path`.
+    ///
+    /// # Errors
+    /// `IO` when the file system says no; `FILE` for a plan too long to be read again.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        plan::save_all(self.schedules.iter().map(Verified::get), path)
+    }
+}
+
+/// A schedule, explained; and the conflicts in what it is for.
+pub(crate) fn explained(schedule: &Schedule, patterns: &Patterns) -> String {
+    let mut text = explain(schedule, &Machine::default());
+    for conflict in conflicts(patterns) {
+        text.push_str(&format!("conflict: {conflict}\n"));
+    }
+    text
+}
+
+/// From patterns to a schedule that was verified.
+pub(crate) fn schedule(
+    patterns: &Patterns,
+    placement: Placement,
+    machine: &Machine,
+    options: &Options,
+) -> Result<Verified<Schedule>> {
+    fencepost_planner::compile(patterns, placement, machine, options)
+}
+
+/// What `name::compile` does.
+///
+/// # Errors
+/// Those of `arguments` and `record`, with the rank.
+pub fn compile<A>(
+    superstep: &'static Superstep,
+    windows: &[ElementType],
+    ranks: u32,
+    arguments: impl FnMut(usize) -> Result<A>,
+    tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
+    record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
+) -> Result<Compiled> {
+    let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
+    Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
+}
+
+/// The patterns of all ranks of a superstep, epoch by epoch.
+///
+/// `tell` gives the arguments as far as they tell which ranks are alike; `record` evaluates the superstep, and makes its
+/// arguments once more where it takes them by value.
+///
+/// # Errors
+/// Those of `arguments` and `record`; `RMA_SYNC` where ranks fence differently.
+pub(crate) fn describe<A>(
+    superstep: &Superstep,
+    windows: &[ElementType],
+    ranks: u32,
+    arguments: impl FnMut(usize) -> Result<A>,
+    tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
+    record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
+) -> Result<Vec<Patterns>> {
+    let arguments = RefCell::new(arguments);
+    let make = |rank: u32| (arguments.borrow_mut())(rank as usize);
+    let epochs = |rank: u32, given: &A| -> Result<(Vec<RecordedEpoch>, bool)> {
+        let recording = Recording::new(rank, ranks);
+        let again = || {
+            recording.observe();
+            make(rank)
+        };
+        evaluate(superstep, || record(&recording, given, &again))?;
+        let (mut epochs, observed) = recording.finish(windows.len(), superstep.fences)?;
+        prefer(superstep, &mut epochs);
+        Ok((epochs, observed))
+    };
+    if ranks == 0 {
+        return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
+    }
+    let first = epochs(0, &make(0)?).map_err(|error| error.on_rank(0).in_superstep(superstep.name))?.0;
+    let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
+    let mut all = Vec::new();
+    for (number, RecordedEpoch { windows: fenced, .. }) in first.iter().enumerate() {
+        let bundle = |rank| Ok(Bundle { arguments: make(rank)?, tell: &tell });
+        let one = |rank: u32, bundle: &Bundle<'_, A>| -> Result<(Pattern, bool)> {
+            let (mut mine, observed) = epochs(rank, &bundle.arguments)?;
+            let alike = mine.len() == first.len() && mine[number].windows == *fenced;
+            if !alike {
+                let message =
+                    "ranks do not fence alike: fences may depend on what is the same on all ranks only";
+                return Err(Error::new(Class::RmaSync, message));
+            }
+            Ok((mine.swap_remove(number).pattern, observed))
+        };
+        let patterns = patterns(superstep.name, table.clone(), ranks, bundle, one)
+            .map_err(|error| error.in_superstep(superstep.name))?;
+        all.push(patterns);
+    }
+    Ok(all)
+}
+
+/// Operations without a mode of their own prefer that of the superstep, if it has one.
+pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
+    let Some(mode) = superstep.mode else { return };
+    let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());
+    operations.filter(|operation| operation.mode == Mode::Auto).for_each(|operation| operation.mode = mode);
+}

@@ -1,0 +1,431 @@
+//! Binding: a program's words become this rank's peers, buffers and parts, once.
+
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use crate::supersteps::execute::offers::{Offer, offers};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementType, Op};
+use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
+use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Schedule};
+use fencepost_planner::plan::Digest;
+use fencepost_planner::verify::Verified;
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Bytes, Frame as Arrival, Transport, Until};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// A program, bound.
+pub(crate) struct Executable {
+    pub(super) schedule: Arc<Verified<Schedule>>,
+    pub(super) rank: usize,
+    /// What instructions refer to by number.
+    pub(super) buffers: Vec<Bound>,
+    pub(super) steps: Vec<Step>,
+    /// Where payloads may be put as they come.
+    pub(super) offers: Vec<Offer>,
+    /// The open data frame of each rank.
+    pub(super) open: Vec<Option<Arrival>>,
+    /// Ranks that may touch this rank's windows in this run and have not said that they are done.
+    pub(super) exposed: Vec<usize>,
+    /// Whether this program touches memory of others.
+    pub(super) touches: bool,
+    pub(super) runs: u64,
+    /// Of the schedule.
+    digest: Digest,
+    /// The digest's word by the world's key.
+    pub(super) keyed: u64,
+    /// For each operation, where its own elements begin in `locals`.
+    pub(super) starts: Vec<usize>,
+    /// Own buffers of operations: slices given, and elements that gets brought.
+    pub(super) locals: Vec<u8>,
+}
+
+/// A send buffer: its copies side by side, and the frame that each was last sent in.
+pub(super) struct Bound {
+    pub(super) peer: usize,
+    pub(super) bytes: usize,
+    pub(super) copies: usize,
+    pub(super) memory: Bytes,
+    pub(super) last: Vec<Option<u64>>,
+}
+
+/// An instruction with its peers and parts resolved.
+pub(super) enum Step {
+    Expose(usize),
+    Reclaim(usize),
+    Pack {
+        from: Where,
+        count: usize,
+        size: usize,
+        buffer: usize,
+        at: usize,
+    },
+    Combine {
+        from: Where,
+        into: Datatype,
+        op: Op,
+        element: ElementType,
+        buffer: usize,
+        at: usize,
+    },
+    Send {
+        buffer: usize,
+        at: usize,
+        bytes: usize,
+    },
+    /// The same, from where it lies: bytes of this rank's part of a window.
+    Lend {
+        window: usize,
+        first: usize,
+        buffer: usize,
+        bytes: usize,
+    },
+    Await(usize, Frame),
+    Copy {
+        from: Where,
+        to: Where,
+        op: Option<Op>,
+        element: ElementType,
+    },
+    Unpack {
+        peer: usize,
+        at: usize,
+        to: Where,
+        op: Option<Op>,
+        element: ElementType,
+    },
+    Release(usize),
+    Done(usize),
+}
+
+/// A part, resolved.
+pub(super) enum Where {
+    /// Elements of a rank's window.
+    Window(usize, usize, Datatype),
+    /// Bytes of this rank's `locals`.
+    Local { start: usize, bytes: usize },
+}
+
+impl Executable {
+    /// Bind `rank`'s program of `schedule`.
+    ///
+    /// # Errors
+    /// `PLAN` where the schedule is for another number of ranks.
+    pub(crate) fn bind(schedule: Arc<Verified<Schedule>>, world: &WorldCore) -> Result<Self> {
+        let rank = world.rank;
+        if schedule.class_of.len() != world.size {
+            return Err(Error::new(
+                Class::Plan,
+                format!(
+                    "the plan is for {} ranks and this world has {}: compile it for {} ranks",
+                    schedule.class_of.len(),
+                    world.size,
+                    world.size
+                ),
+            )
+            .on_rank(rank as u32));
+        }
+        let program = &schedule.classes[schedule.class_of[rank]];
+        let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
+        let (starts, locals) = resolve.locals()?;
+        let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
+        let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
+        let steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
+        let offers = offers(rank, &steps, far);
+        let touches = steps.iter().any(|step| match step {
+            Step::Copy { from, to, .. } => {
+                [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
+            }
+            _ => false,
+        });
+        let exposed = Vec::with_capacity(steps.iter().filter(|step| matches!(step, Step::Expose(_))).count());
+        let digest = schedule.digest();
+        let quarters = digest
+            .0
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let keyed = quarters.fold(world.key.word(0), |word, bits| world.key.with(word, u64::from(bits)));
+        Ok(Self {
+            rank,
+            buffers,
+            steps,
+            offers,
+            open: (0..world.size).map(|_| None).collect(),
+            exposed,
+            touches,
+            runs: 0,
+            digest,
+            keyed,
+            starts,
+            locals,
+            schedule,
+        })
+    }
+
+    /// Run the program of another schedule for the same calls from here on, which nobody has verified.
+    #[cfg(test)]
+    pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
+        let program = &schedule.classes[schedule.class_of[self.rank]];
+        assert_eq!(program.pattern, *self.pattern(), "other calls");
+        let resolve = Resolve { rank: self.rank, ranks: world.size as u32, schedule, program };
+        (self.buffers, self.steps) = (resolve.buffers(world)?, resolve.steps(&self.starts)?);
+        self.offers = Vec::new();
+        Ok(())
+    }
+
+    /// What the rank's calls ask for.
+    pub(crate) fn pattern(&self) -> &Pattern {
+        &self.program().pattern
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.schedule.classes[self.schedule.class_of[self.rank]]
+    }
+
+    pub(crate) fn schedule(&self) -> &Verified<Schedule> {
+        &self.schedule
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The own buffer of an operation.
+    pub(crate) fn local_mut(&mut self, operation: OperationId, bytes: usize) -> &mut [u8] {
+        let start = self.starts[operation.index()];
+        &mut self.locals[start..start + bytes]
+    }
+
+    /// Whether these windows are what the program needs.
+    pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
+        let program = self.program();
+        if windows.len() != self.schedule.windows.len() {
+            let message = format!(
+                "the plan is for {} windows, and {} are given",
+                self.schedule.windows.len(),
+                windows.len()
+            );
+            return Err(call.error(world, Class::Win, message));
+        }
+        for (i, window) in windows.iter().enumerate() {
+            let id = WindowId::new(i);
+            let error = |class, message: String| Err(call.error(world, class, message));
+            if window.key.world != world.id {
+                return error(Class::Win, format!("window {i} is of another world"));
+            }
+            if windows[..i].iter().any(|other| other.key == window.key) {
+                return error(Class::Win, "a window is given twice".into());
+            }
+            if window.element != self.schedule.windows[id] {
+                return error(
+                    Class::Type,
+                    format!(
+                        "window {i} has elements of {}, and the plan is for {}",
+                        window.element, self.schedule.windows[id]
+                    ),
+                );
+            }
+            let len = window.peers[world.rank].len;
+            if len < program.least_len[id] {
+                return error(
+                    Class::Size,
+                    format!(
+                        "window {i} has {len} elements on this rank, and the plan needs at least {}",
+                        program.least_len[id]
+                    ),
+                );
+            }
+            if window.closed.get() && self.touches_window(id) {
+                let message = format!(
+                    "NOSUCCEED was asserted at the last fence of window {i}: no operation may follow it before the next one"
+                );
+                return error(Class::Assert, message);
+            }
+            if window.is_pending() {
+                return error(
+                    Class::RmaSync,
+                    format!(
+                        "operations wait for the fence of window {i}: fence it before the superstep begins"
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether any rank's program has an operation on this window, or a section of it.
+    #[cold]
+    fn touches_window(&self, id: WindowId) -> bool {
+        let programs = self.schedule.classes.values();
+        programs.flat_map(|program| program.pattern.operations.values()).any(|operation| {
+            let section = matches!(&operation.local, Local::Section { window, .. } if *window == id);
+            operation.window == id || section
+        })
+    }
+
+    /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.
+    pub(crate) fn into_kept(self) -> impl Iterator<Item = (Bytes, Until)> {
+        self.buffers.into_iter().filter_map(|bound| {
+            let frame = bound.last.into_iter().flatten().max()?;
+            Some((bound.memory, Until::Released { to: bound.peer, frame }))
+        })
+    }
+}
+
+/// A run of elements that is all of a frame needs no packing where the frame is copied as it is posted, which is where
+/// its peer does not reach this rank's memory: it is sent from where it lies. Packing and sending are one step then.
+fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
+    let mut all: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let lent = match (all.last(), &step) {
+            (
+                Some(Step::Pack {
+                    from: Where::Window(_, window, datatype),
+                    count,
+                    size,
+                    buffer,
+                    at: packed,
+                }),
+                Step::Send { buffer: sent, at, bytes },
+            ) if buffer == sent && packed == at && count * size == *bytes && copied(*buffer) => {
+                let run = datatype.as_run().and_then(|run| usize::try_from(run.start).ok());
+                run.map(|first| Step::Lend {
+                    window: *window,
+                    first: first * size,
+                    buffer: *buffer,
+                    bytes: *bytes,
+                })
+            }
+            _ => None,
+        };
+        match lent {
+            Some(lent) => *all.last_mut().expect("a step that packs") = lent,
+            None => all.push(step),
+        }
+    }
+    all
+}
+
+/// Turns a program's words into places.
+struct Resolve<'a> {
+    rank: usize,
+    ranks: u32,
+    schedule: &'a Schedule,
+    program: &'a Program,
+}
+
+impl Resolve<'_> {
+    fn peer(&self, delta: Delta) -> Result<usize> {
+        let peer = delta.from(Rank::new(self.rank), self.ranks);
+        peer.map(Id::index).ok_or_else(|| {
+            Error::new(Class::Intern, format!("a program names rank {} {delta}, which is none", self.rank))
+        })
+    }
+
+    /// Where each operation's own elements begin, and room for all of them.
+    fn locals(&self) -> Result<(Vec<usize>, Vec<u8>)> {
+        let mut at = 0usize;
+        let starts = self.program.pattern.operations.values().map(|operation| {
+            let start = at;
+            if operation.local == Local::Buffer {
+                let size = self.schedule.windows[operation.window].size as usize;
+                let bytes = operation.remote.size().checked_mul(size);
+                at = bytes
+                    .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
+                    .filter(|&end| isize::try_from(end).is_ok())
+                    .ok_or_else(|| Error::new(Class::NoMem, "the calls bring more than any memory holds"))?;
+            }
+            Ok(start)
+        });
+        let starts = starts.collect::<Result<_>>()?;
+        let mut locals = Vec::new();
+        if locals.try_reserve_exact(at).is_err() {
+            let message = format!("there is no memory for the {at} bytes that the calls of this plan bring");
+            return Err(Error::new(Class::NoMem, message));
+        }
+        locals.resize(at, 0);
+        Ok((starts, locals))
+    }
+
+    fn buffers(&self, world: &WorldCore) -> Result<Vec<Bound>> {
+        let place = world.endpoint.borrow().memory();
+        let bound = |buffer: &Buffer| {
+            let (peer, bytes, copies) =
+                (self.peer(buffer.peer)?, buffer.bytes as usize, buffer.copies as usize);
+            let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
+            let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
+            let memory = memory.map_err(|why| {
+                let what = format!("this plan needs {copies} times {bytes} bytes for rank {peer}");
+                Error::new(Class::NoMem, format!("there is no memory for its buffers: {what}: {why}"))
+            })?;
+            let bytes = bytes.next_multiple_of(16);
+            Ok(Bound { peer, bytes, copies, memory, last: vec![None; copies] })
+        };
+        self.program.buffers.values().map(bound).collect()
+    }
+
+    fn steps(&self, starts: &[usize]) -> Result<Vec<Step>> {
+        self.program.instructions.iter().map(|instruction| self.step(instruction, starts)).collect()
+    }
+
+    fn part(&self, part: &Part, starts: &[usize]) -> Result<Where> {
+        Ok(match part {
+            Part::Window { owner, window, datatype } => {
+                Where::Window(self.peer(*owner)?, window.index(), datatype.clone())
+            }
+            Part::Operation { operation, first, count } => {
+                let asked = &self.program.pattern.operations[*operation];
+                let size = self.schedule.windows[asked.window].size as usize;
+                Where::Local { start: starts[operation.index()] + first * size, bytes: count * size }
+            }
+        })
+    }
+
+    fn step(&self, instruction: &Instruction, starts: &[usize]) -> Result<Step> {
+        Ok(match instruction {
+            Instruction::Expose { peer } => Step::Expose(self.peer(*peer)?),
+            Instruction::Reclaim { buffer } => Step::Reclaim(buffer.index()),
+            Instruction::Pack { from, element, buffer, at } => Step::Pack {
+                count: from.len(),
+                from: self.part(from, starts)?,
+                size: *element as usize,
+                buffer: buffer.index(),
+                at: *at as usize,
+            },
+            Instruction::Combine { from, into, op, element, buffer, at } => Step::Combine {
+                from: self.part(from, starts)?,
+                into: into.clone(),
+                op: *op,
+                element: *element,
+                buffer: buffer.index(),
+                at: *at as usize,
+            },
+            Instruction::Send { buffer, at, bytes, .. } => {
+                Step::Send { buffer: buffer.index(), at: *at as usize, bytes: *bytes as usize }
+            }
+            Instruction::Await { peer, frame } => Step::Await(self.peer(*peer)?, *frame),
+            Instruction::Copy { from, to, op, element } => Step::Copy {
+                from: self.part(from, starts)?,
+                to: self.part(to, starts)?,
+                op: *op,
+                element: *element,
+            },
+            Instruction::Unpack { peer, at, to, op, element } => Step::Unpack {
+                peer: self.peer(*peer)?,
+                at: *at as usize,
+                to: self.part(to, starts)?,
+                op: *op,
+                element: *element,
+            },
+            Instruction::Release { peer } => Step::Release(self.peer(*peer)?),
+            Instruction::Done { peer } => Step::Done(self.peer(*peer)?),
+        })
+    }
+}
+
+/// Whether an operation has a buffer of its own that the caller fills.
+pub(crate) fn takes_slice(kind: Kind, local: &Local) -> bool {
+    *local == Local::Buffer && kind != Kind::Get
+}

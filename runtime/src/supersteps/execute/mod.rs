@@ -1,0 +1,394 @@
+//! [`Executable`]: one rank's program of a verified schedule, bound to its place in a world, and the loop that runs it.
+//!
+//! The loop decides nothing and allocates nothing: peers, buffers and parts were resolved when the program was bound.
+//! What makes it sound to touch others' memory is in the schedule and was shown by the verifier (W1 to W4); what no
+//! schedule can know is handled here: a rank that is in another superstep, failed or gone.
+//!
+//! Every frame carries the word of the superstep and the rest of its hash, and every await compares both (W1). A run that fails ends the world,
+//! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
+
+mod bind;
+mod offers;
+
+pub(crate) use bind::{Executable, takes_slice};
+
+use crate::collect::limits::earlier;
+use crate::kernel;
+use crate::kernel::waits::{Wait, without};
+use crate::protocol::call::hash;
+use crate::protocol::exchange::untouched_by;
+use crate::protocol::frames::{header, kind};
+use crate::protocol::stall::{Awaited, Watch, elsewhere};
+use crate::protocol::unwind::AbortOnUnwind;
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use bind::{Step, Where};
+use fencepost_planner::Result;
+use fencepost_planner::element::{ElementType, Op};
+use fencepost_planner::ir::schedule::Frame;
+use fencepost_planner::{Class, Error, State};
+use fencepost_transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
+use offers::Offer;
+
+/// A run that can't go on.
+enum Stop {
+    Lost(Lost),
+    /// From this rank came something else than the program awaits.
+    Other(usize),
+}
+
+impl From<Lost> for Stop {
+    fn from(lost: Lost) -> Self {
+        Stop::Lost(lost)
+    }
+}
+
+impl Executable {
+    /// Run the program once. `windows` were checked.
+    pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let guard = AbortOnUnwind("a prepared superstep");
+        let hash = world.key.with(hash(world, call, windows), self.keyed);
+        world.ran.set(world.ran.get().rotate_left(7) ^ hash);
+        let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        world.board.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
+        endpoint.announce(word);
+        let result = if self.touches && !endpoint.touching(true) {
+            Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
+        } else {
+            let offers = std::mem::take(&mut self.offers);
+            let offered = Offered { endpoint: &mut *endpoint, offers: &offers };
+            let result = self.steps(world, offered.endpoint, (windows, call), (word, rest), &offers);
+            drop(offered);
+            self.offers = offers;
+            result
+        };
+        if self.touches {
+            endpoint.touching(false);
+        }
+        self.runs += 1;
+        let result = match result {
+            Ok(()) => {
+                world.note_run(windows, call, &self.schedule);
+                Ok(())
+            }
+            Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
+        };
+        guard.over();
+        result
+    }
+
+    fn steps(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        (windows, call): (&[&WindowCore], &Call),
+        (word, rest): (u64, u32),
+        offers: &[Offer],
+    ) -> Result<(), Stop> {
+        let head = |kind: u32| header(word, kind, rest);
+        self.exposed.clear();
+        let mut offered = 0;
+        for at in 0..self.steps.len() {
+            while let Some(Offer { peer, ahead, window, bytes, .. }) =
+                offers.get(offered).filter(|offer| offer.before == at)
+            {
+                // SAFETY: as many bytes lie there, as for unpacking. Neither this program touches them before it unpacks
+                // this frame, nor anybody else, as it exposes nothing; and they are there until the offer is withdrawn,
+                // which it is before this run is over.
+                unsafe {
+                    let to = windows[*window].region.base().add(bytes.start);
+                    endpoint.offer(*peer, *ahead, head(kind::PAYLOAD), to, bytes.len());
+                }
+                offered += 1;
+            }
+            match &self.steps[at] {
+                Step::Expose(peer) => {
+                    self.exposed.push(*peer);
+                    note(world, endpoint, *peer, head(kind::ENTRY))?;
+                }
+                Step::Reclaim(buffer) => {
+                    let bound = &self.buffers[*buffer];
+                    if let Some(frame) = bound.last[(self.runs % bound.copies as u64) as usize] {
+                        let peer = bound.peer;
+                        let awaited = Awaited::One("releases of a buffer");
+                        let watch = || Watch::new(world, call, windows, peer, awaited);
+                        wait_for(endpoint, word, peer, watch, |endpoint| {
+                            if endpoint.released(peer) > frame {
+                                Ok(Some(()))
+                            } else {
+                                endpoint.lost(peer).map_or(Ok(None), Err)
+                            }
+                        })?;
+                    }
+                }
+                Step::Pack { from, count, size, buffer, at } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
+                    let to = bound.memory.at(copy + at, count * size);
+                    match from {
+                        // SAFETY: the verifier has shown that the datatype needs no more than `least_len` elements,
+                        // which the window has, and that nobody writes them before this step (W2); the buffer is this
+                        // rank's and was released by its last reader (W4).
+                        Where::Window(_, window, datatype) => unsafe {
+                            kernel::pack(windows[*window].region.base(), datatype, *size, to)
+                        },
+                        Where::Local { start, .. } => {
+                            let bytes = &self.locals[*start..*start + count * size];
+                            // SAFETY: `to` is room for as many bytes, of another allocation.
+                            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+                        }
+                    }
+                }
+                Step::Combine { from, into, op, element, buffer, at } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
+                    let to = bound.memory.at(copy + at, bound.bytes - at);
+                    match from {
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
+                        // buffer in this run, and that the operator takes the element.
+                        Where::Window(_, window, datatype) => unsafe {
+                            let from = windows[*window].region.base();
+                            kernel::combine_copy(*op, *element, from, datatype, to, into)
+                        },
+                        Where::Local { start, .. } => {
+                            let from = self.locals[*start..].as_ptr();
+                            // SAFETY: the part is in `locals`, of another allocation; the rest as above.
+                            unsafe { kernel::combine(*op, *element, to, into, from) };
+                        }
+                    }
+                }
+                Step::Send { buffer, at, bytes } => {
+                    let bound = &mut self.buffers[*buffer];
+                    let copy = (self.runs % bound.copies as u64) as usize;
+                    let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
+                    // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
+                    // the peer that it sent after releasing, comes before it is packed again, as the verifier has
+                    // shown (W4); when the executable is dropped the endpoint keeps the memory until then.
+                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
+                    bound.last[copy] = Some(world.posted(bound.peer));
+                    world.count_sent(*bytes, 0);
+                }
+                Step::Lend { window, first, buffer, bytes } => {
+                    let bound = &mut self.buffers[*buffer];
+                    // SAFETY: as for packing; and the payload is copied as it is posted.
+                    let payload = unsafe { windows[*window].region.base().add(*first) };
+                    // SAFETY: as many elements lie there.
+                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
+                    let copy = (self.runs % bound.copies as u64) as usize;
+                    bound.last[copy] = Some(world.posted(bound.peer));
+                    world.count_sent(*bytes, 0);
+                }
+                Step::Await(peer, frame) => {
+                    let steps = &self.steps;
+                    let counts = || (awaits(&steps[..at]), awaits(steps));
+                    let watch = || Watch::new(world, call, windows, *peer, Awaited::Frames(&counts));
+                    let arrival =
+                        wait_for(endpoint, word, *peer, watch, |endpoint| world.poll(endpoint, *peer))?;
+                    let (said, word_kept) = (arrival.header, !without(Wait::Word));
+                    let is = |kind| if word_kept { said == head(kind) } else { said.kind == kind };
+                    let good = match frame {
+                        Frame::Entry => is(kind::ENTRY),
+                        Frame::Done => is(kind::DONE),
+                        Frame::Data { bytes } => is(kind::PAYLOAD) && arrival.len as u64 == *bytes,
+                    };
+                    if !good {
+                        return Err(Stop::Other(*peer));
+                    }
+                    match frame {
+                        Frame::Data { .. } => self.open[*peer] = Some(arrival),
+                        Frame::Entry => endpoint.release(*peer),
+                        Frame::Done => {
+                            endpoint.release(*peer);
+                            self.exposed.retain(|other| other != peer);
+                        }
+                    }
+                }
+                // SAFETY: as the verifier has shown: both parts lie in their windows, the owner has exposed itself and
+                // waits until this rank is done (W1, W3), every read of what is written is over (W2).
+                Step::Copy { from, to, op, element } => unsafe {
+                    copy(&mut self.locals, windows, from, to, *op, *element)
+                },
+                Step::Unpack { peer, at, to, op, element } => {
+                    let Some(arrival) = self.open[*peer] else { return Err(Stop::Other(*peer)) };
+                    // SAFETY: the frame is open and as long as the await said, which the verifier has compared with
+                    // what is unpacked from it; the rest as above.
+                    unsafe { unpack(&mut self.locals, windows, arrival.payload.add(*at), to, *op, *element) };
+                }
+                Step::Release(peer) => {
+                    self.open[*peer] = None;
+                    endpoint.release(*peer);
+                }
+                Step::Done(peer) => note(world, endpoint, *peer, head(kind::DONE))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The run can't go on: end the world, and wait until nobody touches this rank's windows.
+    fn fail(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        windows: &[&WindowCore],
+        call: &Call,
+        stop: Stop,
+    ) -> Error {
+        let own = call.describe(windows);
+        let error = match stop {
+            Stop::Lost(lost) => {
+                endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+                world.lost(&lost, call)
+            }
+            Stop::Other(peer) => {
+                let theirs = elsewhere(world, endpoint, windows, call, peer);
+                let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
+                world.board.end(Class::RmaSync);
+                endpoint.end(Cause { rank: peer, what: what.clone() });
+                world.ended(&what);
+                call.error(world, Class::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))
+                    .ending_world()
+            }
+        };
+        for peer in self.exposed.drain(..) {
+            untouched_by(world, endpoint, windows, call, peer);
+        }
+        error.leaving(State::Mixed)
+    }
+
+    /// Give up this superstep before it moved anything, because of `error`, and with it the world.
+    pub(crate) fn abandon(&mut self, world: &WorldCore, error: &Error) {
+        let what = format!("rank {} left a prepared superstep: {error}", self.rank);
+        world.endpoint.borrow_mut().end(Cause { rank: self.rank, what: what.clone() });
+        world.ended(&what);
+    }
+}
+
+/// Takes back what was offered, however a run ends.
+struct Offered<'e> {
+    endpoint: &'e mut Endpoint,
+    offers: &'e [Offer],
+}
+
+impl Drop for Offered<'_> {
+    fn drop(&mut self) {
+        self.offers.iter().for_each(|offer| self.endpoint.withdraw(offer.peer));
+    }
+}
+
+/// Wait for something of `peer`, and notice when it is elsewhere and will not send it.
+fn wait_for<'w, R>(
+    endpoint: &mut Endpoint,
+    word: u64,
+    peer: usize,
+    watch: impl FnOnce() -> Watch<'w>,
+    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
+) -> Result<R, Stop> {
+    if let Some(found) = look(endpoint)? {
+        return Ok(found);
+    }
+    let (mut pause, mut watch) = (Pause::new(), watch());
+    loop {
+        let lasts = pause.lasts();
+        if lasts {
+            watch.woke(endpoint);
+        }
+        // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
+        let at = endpoint.announced(peer);
+        let elsewhere = at != word && !earlier(at, word);
+        if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
+            return Ok(found);
+        }
+        if elsewhere && endpoint.drained(peer) && !without(Wait::Word) {
+            return Err(Stop::Other(peer));
+        }
+        if lasts {
+            watch.missed(endpoint);
+        }
+        endpoint.idle(&mut pause);
+    }
+}
+
+/// How many frames these steps await.
+fn awaits(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| matches!(step, Step::Await(..))).count()
+}
+
+/// Post a frame without a payload.
+fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, head: Header) -> Result<(), Lost> {
+    // SAFETY: there is no payload.
+    unsafe { endpoint.post(peer, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
+    world.posted(peer);
+    Ok(())
+}
+
+/// The first byte of an owner's part of a window.
+fn base(windows: &[&WindowCore], owner: usize, window: usize) -> *mut u8 {
+    windows[window].peers[owner].base
+}
+
+/// # Safety
+/// Both parts lie in memory that may be touched now; the destination is not read by others.
+unsafe fn copy(
+    locals: &mut [u8],
+    windows: &[&WindowCore],
+    from: &Where,
+    to: &Where,
+    op: Option<Op>,
+    element: ElementType,
+) {
+    let size = element.size as usize;
+    match (from, to) {
+        (Where::Window(a, w, source), Where::Window(b, v, target)) => {
+            let (from, to) = (base(windows, *a, *w), base(windows, *b, *v));
+            match op {
+                // SAFETY: the caller's.
+                None => unsafe { kernel::copy(from, source, to, target, size) },
+                // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.
+                Some(op) => unsafe { kernel::combine_copy(op, element, from, source, to, target) },
+            }
+        }
+        (Where::Local { start, .. }, to) => {
+            let from = locals[*start..].as_ptr();
+            // SAFETY: the caller's; the part is in `locals`.
+            unsafe { unpack(locals, windows, from, to, op, element) };
+        }
+        (Where::Window(owner, window, source), Where::Local { start, bytes }) => {
+            let to = &mut locals[*start..*start + *bytes];
+            // SAFETY: the caller's.
+            unsafe { kernel::pack(base(windows, *owner, *window), source, size, to.as_mut_ptr()) };
+        }
+    }
+}
+
+/// # Safety
+/// `from` has as many elements as `to`; the rest as [`copy`].
+unsafe fn unpack(
+    locals: &mut [u8],
+    windows: &[&WindowCore],
+    from: *const u8,
+    to: &Where,
+    op: Option<Op>,
+    element: ElementType,
+) {
+    let size = element.size as usize;
+    match to {
+        Where::Window(owner, window, datatype) => {
+            let base = base(windows, *owner, *window);
+            let stays =
+                |start: i64| base.wrapping_offset(start as isize * size as isize).cast_const() == from;
+            match op {
+                None if datatype.as_run().is_some_and(|run| stays(run.start)) => {} // it was offered this place
+                // SAFETY: the caller's.
+                None => unsafe { kernel::unpack(from, base, datatype, size) },
+                // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.
+                Some(op) => unsafe { kernel::combine(op, element, base, datatype, from) },
+            }
+        }
+        // SAFETY: the part is in `locals`: its length was laid out for the operation.
+        Where::Local { start, bytes } => unsafe {
+            std::ptr::copy(from, locals[*start..*start + *bytes].as_mut_ptr(), *bytes)
+        },
+    }
+}

@@ -1,0 +1,153 @@
+//! [`Matched`]: a body whose calls are matched with the plans of its epochs, one by one.
+//!
+//! A window's calls are those of the next epoch that a fence of it ends, as they were when the pattern was recorded. A
+//! fence in the body runs the plan of its epoch; a body without one has its only fence at its end.
+
+use crate::state::call::Call;
+use crate::state::supersteps::{Planned, Plans};
+use crate::state::window::WindowCore;
+use crate::state::windows::Held;
+use crate::state::world::WorldCore;
+use crate::supersteps::prepared::Ready;
+use fencepost_planner::ids::{Id, WindowId};
+use fencepost_planner::{Class, Error, Result};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The plans of a prepared superstep, and how far its body is.
+pub(crate) struct Matched {
+    /// Each with the windows that its fence is of.
+    epochs: Vec<(Rc<Ready>, Vec<WindowId>)>,
+    /// The epoch that the next fence ends.
+    next: Cell<usize>,
+}
+
+impl Matched {
+    pub(crate) fn of(epochs: Vec<(Rc<Ready>, Vec<WindowId>)>) -> Self {
+        Self { epochs, next: Cell::new(0) }
+    }
+
+    /// The plans.
+    pub(crate) fn epochs(&self) -> impl Iterator<Item = &Rc<Ready>> {
+        self.epochs.iter().map(|(ready, _)| ready)
+    }
+
+    /// Begin again with the first epoch.
+    pub(crate) fn rewind(&self) {
+        self.next.set(0);
+    }
+
+    /// Calls on `window` are matched with the next epoch of it from here on.
+    fn turn(&self, window: &WindowCore, id: WindowId) {
+        let next = self.epochs.iter().skip(self.next.get()).find(|(_, fenced)| fenced.contains(&id));
+        *window.matching.borrow_mut() = next.map(|(ready, _)| (ready.clone() as Rc<dyn Planned>, id));
+    }
+
+    /// Calls are matched no more.
+    fn leave(&self, entered: &Held) {
+        for window in entered.iter().flatten() {
+            window.world.matched.borrow_mut().retain(|(key, _)| *key != window.key);
+            *window.matching.borrow_mut() = None;
+            window.allow(!window.closed.get());
+        }
+    }
+}
+
+impl Plans for Matched {
+    /// The body begins: its calls on `windows` are matched.
+    fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.epochs().try_for_each(|ready| ready.begin(windows, call))?;
+        for (i, window) in windows.iter().enumerate() {
+            window.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
+            window.allow(false);
+            self.turn(window, WindowId::new(i));
+        }
+        Ok(())
+    }
+
+    /// The fence of an epoch: its plan is run, if all its calls were made.
+    fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
+        let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
+            let message =
+                format!("the plan has {} epochs, and this fence ends another one", self.epochs.len());
+            return Err(call.error(world, Class::Plan, message));
+        };
+        let place = |window: &WindowCore| {
+            let mut all = entered.iter().flatten();
+            all.position(|entered| entered.key == window.key).map(WindowId::new)
+        };
+        let as_planned = |window: &&WindowCore| place(window).is_some_and(|id| planned.contains(&id));
+        if fenced.len() != planned.len() || !fenced.iter().all(as_planned) {
+            let given: Vec<_> = fenced.iter().map(|window| place(window)).collect();
+            let message = format!("this fence is of windows {given:?}, and in the plan of {planned:?}");
+            return Err(call.error(world, Class::Plan, message));
+        }
+        with(entered, |windows| ready.end(windows, call))?;
+        self.next.set(self.next.get() + 1);
+        for window in fenced {
+            window.closed.set(false);
+            if let Some(id) = place(window) {
+                self.turn(window, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The body has ended. `entered` are the windows that it began with; it may have moved others into their places.
+    fn end(
+        &self,
+        windows: &[&WindowCore],
+        entered: &Held,
+        fences: bool,
+        call: &Call,
+        result: Result<()>,
+    ) -> Result<()> {
+        let Some(Some(first)) = entered.first() else { return result };
+        let world = &*first.world;
+        let ended = result.and_then(|()| {
+            let same =
+                windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key));
+            if !same {
+                let message = "the body moved other windows into the places of those that it began with";
+                return Err(call.error(world, Class::Win, message));
+            }
+            if !fences {
+                return self.fence(world, windows, entered, call);
+            }
+            if self.next.get() == self.epochs.len() {
+                return Ok(());
+            }
+            let (made, planned) = (self.next.get(), self.epochs.len());
+            let message = format!("the body made {made} fences, and the plan has {planned} epochs");
+            Err(call.error(world, Class::Plan, message))
+        });
+        match &ended {
+            Ok(()) => self.leave(entered),
+            Err(error) => self.abandon(entered, error),
+        }
+        ended
+    }
+
+    /// The body has not come to its last fence, because of `error`: the world ends, unless it has.
+    fn abandon(&self, entered: &Held, error: &Error) {
+        self.leave(entered);
+        if let Some((ready, _)) = self.epochs.get(self.next.get()) {
+            ready.abandon(error);
+        }
+    }
+}
+
+/// `windows` without their places.
+pub(super) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
+    let mut held = windows.iter().flatten();
+    let Some(first) = held.next() else {
+        return Err(Error::new(Class::Intern, "a superstep without windows"));
+    };
+    let mut all = [&**first; 6];
+    let mut count = 1;
+    for (place, window) in all[1..].iter_mut().zip(held) {
+        *place = window;
+        count += 1;
+    }
+    act(&all[..count])
+}

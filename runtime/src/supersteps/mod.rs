@@ -1,0 +1,11 @@
+//! Supersteps: how a rank enters one, how its pattern is recorded, compiled, prepared and executed.
+
+pub(crate) mod claim;
+pub(crate) mod compiled;
+pub(crate) mod enter;
+pub(crate) mod execute;
+pub(crate) mod matched;
+pub(crate) mod prepare;
+pub(crate) mod prepared;
+pub(crate) mod recorder;
+pub(crate) mod uniform;

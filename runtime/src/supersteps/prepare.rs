@@ -1,0 +1,369 @@
+//! Supersteps prepared in a world: all ranks describe one, bring its schedules or load them, and agree.
+
+use crate::protocol::call::handler_of;
+use crate::state::call::Call;
+use crate::state::supersteps::RecordedEpoch;
+use crate::state::supersteps::Superstep;
+use crate::state::windows::Windows;
+use crate::state::world::{World, WorldCore};
+use crate::supersteps::claim::evaluate;
+use crate::supersteps::compiled::{explained, prefer, schedule};
+use crate::supersteps::matched::Matched;
+use crate::supersteps::prepared::{self, Ready};
+use crate::supersteps::recorder::Recording;
+use fencepost_planner::conflicts::{Conflict, conflicts};
+use fencepost_planner::element::ElementType;
+use fencepost_planner::ids::{ClassId, WindowId};
+use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
+use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
+use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::table::Table;
+use fencepost_planner::{Class, Error, Result, Verified};
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A prepared superstep: the plan of each of its epochs.
+pub struct Prepared {
+    superstep: &'static Superstep,
+    world: Rc<WorldCore>,
+    epochs: Rc<Matched>,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").field("superstep", &self.superstep.name).finish_non_exhaustive()
+    }
+}
+
+/// A superstep that is entered next is bound to its plan.
+#[must_use = "it is bound while this lives"]
+pub struct Bound(Rc<WorldCore>);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // It was entered, or never was.
+        self.0.supersteps.bound.take();
+    }
+}
+
+impl Prepared {
+    /// Of each epoch the windows that are fenced and the plan, until one is an error.
+    fn of(
+        superstep: &'static Superstep,
+        world: &Rc<WorldCore>,
+        epochs: impl Iterator<Item = (Vec<WindowId>, Result<Ready>)>,
+    ) -> Result<Self> {
+        let epochs = epochs.map(|(windows, ready)| Ok((Rc::new(ready?), windows)));
+        let epochs = Rc::new(Matched::of(epochs.collect::<Result<_>>()?));
+        Ok(Self { superstep, world: world.clone(), epochs })
+    }
+
+    /// Replay a superstep that is nothing but operations between sections.
+    ///
+    /// # Errors
+    /// Those of windows that do not suit the plan, and those of a fence.
+    #[track_caller]
+    pub fn run<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
+        let call = call(self.superstep);
+        self.world.calls.begin();
+        windows.with(|windows| {
+            if self.superstep.opens {
+                windows.iter().for_each(|window| window.open());
+            }
+            let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
+            handler_of(&self.world, windows).tell(ran)
+        })
+    }
+
+    /// Let the superstep that is entered next be this one.
+    ///
+    /// # Errors
+    /// `PLAN` for a window of another world.
+    pub fn bind<'w>(&mut self, windows: impl Windows<'w>) -> Result<Bound> {
+        let world = self.world.clone();
+        let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
+        if !here {
+            return world.handler.tell(Err(Error::new(
+                Class::Win,
+                "the superstep was prepared in another world than these windows are of",
+            )));
+        }
+        self.epochs.rewind();
+        *world.supersteps.bound.borrow_mut() = Some(self.epochs.clone());
+        Ok(Bound(world))
+    }
+
+    /// As [`Compiled::conflicts`](crate::Compiled::conflicts).
+    pub fn conflicts(&self) -> Vec<Conflict> {
+        self.schedules(|schedule| conflicts(&prepared::patterns_of(schedule))).concat()
+    }
+
+    /// As [`Compiled::explain`](crate::Compiled::explain).
+    pub fn explain(&self) -> String {
+        self.schedules(|schedule| explained(schedule, &prepared::patterns_of(schedule))).concat()
+    }
+
+    /// The schedules, one for each epoch.
+    pub fn schedules<R>(&self, mut f: impl FnMut(&Verified<Schedule>) -> R) -> Vec<R> {
+        self.epochs.epochs().filter_map(|ready| ready.schedule(&mut f)).collect()
+    }
+}
+
+#[track_caller]
+fn call(superstep: &'static Superstep) -> Call {
+    Call::named(superstep.hash(), superstep.name)
+}
+
+/// This rank's own patterns, one for each epoch, with the windows that are fenced.
+fn own(
+    superstep: &'static Superstep,
+    world: &WorldCore,
+    windows: &[ElementType],
+    replays: bool,
+    record: impl FnOnce(&Recording) -> Result<()>,
+) -> Result<Vec<RecordedEpoch>> {
+    let recording = Recording::new(world.rank as u32, world.size as u32);
+    evaluate(superstep, || record(&recording))?;
+    let (mut epochs, _) = recording.finish(windows.len(), superstep.fences)?;
+    prefer(superstep, &mut epochs);
+    let buffer = epochs
+        .iter()
+        .flat_map(|epoch| epoch.pattern.operations.values())
+        .find(|operation| operation.local == Local::Buffer);
+    match buffer {
+        Some(operation) if replays => {
+            let message = format!(
+                "the call at {} puts values, which a plan alone does not have: write its source as a reference (`&values`), so that `run` takes the arguments and runs the body",
+                operation.site
+            );
+            Err(Error::new(Class::Plan, message))
+        }
+        _ => Ok(epochs),
+    }
+}
+
+/// What `name::prepare` does.
+///
+/// # Errors
+/// Those of any rank's calls; `PLAN` where ranks do not agree.
+#[track_caller]
+pub fn prepare(
+    superstep: &'static Superstep,
+    world: &World,
+    windows: &[ElementType],
+    replays: bool,
+    record: impl FnOnce(&Recording) -> Result<()>,
+) -> Result<Prepared> {
+    let world = world.core();
+    let call = world.ordered(&call(superstep));
+    world.calls.enter();
+    let own = own(superstep, world, windows, replays, record);
+    world.calls.leave();
+    world.handler.tell(agree_on(superstep, world, windows, own, &call))
+}
+
+/// All ranks tell their own patterns, and plan them.
+fn agree_on(
+    superstep: &'static Superstep,
+    world: &Rc<WorldCore>,
+    windows: &[ElementType],
+    own: Result<Vec<RecordedEpoch>>,
+    call: &Call,
+) -> Result<Prepared> {
+    let message =
+        own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
+    let all = world.meet(call, |_| match &message {
+        Ok(bytes) => [&[1], &bytes[..]].concat(),
+        Err(text) => [&[0], text.as_bytes()].concat(),
+    })?;
+    let own = own.map_err(|error| error.in_superstep(superstep.name))?;
+    let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
+    let mut patterns: Vec<Interned> = own.iter().map(|_| Interned::default()).collect();
+    for (rank, bytes) in all.iter().enumerate() {
+        let theirs = match bytes.split_first() {
+            Some((1, bytes)) => from_bytes(bytes, &table),
+            Some((_, text)) => Err(format!("rank {rank} cannot prepare: {}", String::from_utf8_lossy(text))),
+            None => Err(format!("rank {rank} described nothing")),
+        };
+        let theirs = theirs.and_then(|theirs| {
+            let alike = theirs.len() == own.len();
+            if alike {
+                Ok(theirs)
+            } else {
+                Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len()))
+            }
+        });
+        let theirs = theirs.map_err(|text| call.error(world, Class::Plan, text))?;
+        patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
+    }
+    let (machine, placement) = (Machine::default(), prepared::placement(world));
+    let options = prepared::options(world);
+    let epochs = patterns.into_iter().map(|interned| {
+        let mut patterns = interned.into_patterns(superstep.name, table.clone());
+        patterns.order = world.order.get();
+        let schedule = schedule(&patterns, placement, &machine, &options);
+        prepared::agree(world, schedule.map(Arc::new), call)
+    });
+    Prepared::of(superstep, world, own.into_iter().map(|epoch| epoch.windows).zip(epochs))
+}
+
+/// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
+///
+/// # Errors
+/// `PLAN` where they do not suit this world, or ranks bring different ones.
+#[track_caller]
+pub fn adopt(
+    superstep: &'static Superstep,
+    world: &World,
+    schedules: impl IntoIterator<Item = Arc<Verified<Schedule>>>,
+) -> Result<Prepared> {
+    let (world, call) = (world.core(), call(superstep));
+    world.calls.begin();
+    let epochs = schedules.into_iter().map(|schedule| {
+        let windows = schedule.windows.iter().map(|(window, _)| window).collect();
+        (windows, prepared::agree(world, Ok(schedule), &call))
+    });
+    Prepared::of(superstep, world, epochs)
+}
+
+/// What `name::load` does.
+///
+/// # Errors
+/// Those of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is none, or is another's.
+#[track_caller]
+pub fn load(
+    superstep: &'static Superstep,
+    world: &World,
+    path: &Path,
+    windows: &[ElementType],
+    replays: bool,
+    record: impl FnOnce(&Recording) -> Result<()>,
+) -> Result<Prepared> {
+    let world = world.core();
+    let call = call(superstep);
+    world.calls.enter();
+    let own = own(superstep, world, windows, replays, record);
+    world.calls.leave();
+    world.handler.tell(read(superstep, world, path, own, &call))
+}
+
+/// All ranks read a file, and compare it with their own patterns.
+fn read(
+    superstep: &'static Superstep,
+    world: &Rc<WorldCore>,
+    path: &Path,
+    own: Result<Vec<RecordedEpoch>>,
+    call: &Call,
+) -> Result<Prepared> {
+    // All ranks take part as often as the superstep has epochs, whatever one of them finds: first they agree on that.
+    let word = match &own {
+        Ok(own) => (own.len() as u64).to_le_bytes(),
+        Err(_) => u64::MAX.to_le_bytes(),
+    };
+    let all = world.meet(call, |_| word.to_vec())?;
+    let own = own.map_err(|error| error.in_superstep(superstep.name))?;
+    if let Some(rank) = all.iter().position(|theirs| theirs[..] != word) {
+        let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
+        return Err(call.error(world, Class::Plan, message));
+    }
+    // The first error is all ranks', and the end of it.
+    let plans = match plans_of(path, own.len()) {
+        Ok(plans) => plans.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(error)],
+    };
+    let epochs = own.into_iter().zip(plans);
+    let epochs =
+        epochs.map(|(own, plan)| (own.windows, prepared::load(world, path, plan, &own.pattern, call)));
+    Prepared::of(superstep, world, epochs)
+}
+
+/// The plans in a file, one for each of so many epochs.
+fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
+    let plans = plan::load_all(path)?;
+    if plans.len() == epochs {
+        return Ok(plans);
+    }
+    let (path, planned) = (path.display(), plans.len());
+    let message = format!(
+        "{path} has the plans of {planned} epochs, and this superstep has {epochs}: compile it again"
+    );
+    Err(Error::new(Class::Plan, message))
+}
+
+/// A rank's own patterns as others read them: each as the plan of one class without a program.
+fn to_bytes(
+    superstep: &Superstep,
+    world: &WorldCore,
+    windows: &[ElementType],
+    own: &[RecordedEpoch],
+) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    for RecordedEpoch { pattern, .. } in own {
+        let program = Program {
+            pattern: pattern.clone(),
+            routes: pattern.operations.values().map(|_| None).collect(),
+            least_len: windows.iter().map(|_| 0).collect(),
+            buffers: Table::new(),
+            instructions: Vec::new(),
+        };
+        let schedule = Schedule {
+            name: superstep.name.to_owned(),
+            windows: windows.iter().copied().collect(),
+            shape: vec![world.size as u32],
+            classes: [program].into_iter().collect(),
+            class_of: vec![ClassId(0); world.size],
+            order: Order::Canonical,
+            placement: Placement::Apart,
+        };
+        let plan = plan::to_bytes(&schedule).map_err(|error| error.to_string())?;
+        bytes.extend_from_slice(&(plan.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&plan);
+    }
+    Ok(bytes)
+}
+
+fn from_bytes(mut bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Result<Vec<Pattern>, String> {
+    let mut patterns = Vec::new();
+    while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
+        let len = usize::try_from(u64::from_le_bytes(*len)).ok().filter(|len| *len <= rest.len());
+        let (plan, rest) = rest.split_at(len.ok_or("a description that ends too soon")?);
+        let schedule = plan::from_bytes(plan).map_err(|error| error.to_string())?.schedule;
+        if schedule.windows != *windows {
+            return Err("another rank's windows have other elements".into());
+        }
+        patterns.extend(schedule.classes.into_values().map(|program| program.pattern));
+        bytes = rest;
+    }
+    Ok(patterns)
+}
+
+/// Patterns of all ranks, equal ones kept once.
+#[derive(Default)]
+struct Interned {
+    ids: HashMap<Pattern, ClassId>,
+    classes: Table<ClassId, Pattern>,
+    class_of: Vec<ClassId>,
+}
+
+impl Interned {
+    fn push(&mut self, pattern: Pattern) {
+        let id = match self.ids.get(&pattern) {
+            Some(id) => *id,
+            None => {
+                let id = self.classes.push(pattern.clone());
+                self.ids.insert(pattern, id);
+                id
+            }
+        };
+        self.class_of.push(id);
+    }
+
+    fn into_patterns(self, name: &str, windows: Table<WindowId, ElementType>) -> Patterns {
+        let Self { classes, class_of, .. } = self;
+        let shape = vec![class_of.len() as u32];
+        Patterns { name: name.to_owned(), windows, shape, classes, class_of, order: Order::Canonical }
+    }
+}

@@ -1,0 +1,355 @@
+//! Prepared supersteps: a verified schedule, voted on once by all ranks, and replayed.
+
+use crate::collect::pending::Into as Landing;
+use crate::state::call::Call;
+use crate::state::supersteps::{Asked, Planned};
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use crate::supersteps::execute::{Executable, takes_slice};
+use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns};
+use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::table::Table;
+use fencepost_planner::verify::{Verified, verify};
+use fencepost_planner::{Class, Error, Options, Result};
+use fencepost_transport::Transport;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A superstep whose schedule all ranks have agreed on.
+pub(crate) struct Ready {
+    world: Rc<WorldCore>,
+    executable: RefCell<Option<Executable>>,
+    /// Calls that the body has made in this run.
+    calls: Cell<usize>,
+    /// Where gets with buffers of their own land in this run.
+    landings: RefCell<Vec<(OperationId, Landing, usize)>>,
+}
+
+/// The patterns that a schedule's programs say they are for: each once, though several programs may be for it.
+pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
+    let mut classes: Table<ClassId, Pattern> = Table::new();
+    let mut known: HashMap<&Pattern, ClassId> = HashMap::new();
+    let pattern_of: Table<ClassId, ClassId> = schedule
+        .classes
+        .values()
+        .map(|program| {
+            let new = || classes.push(program.pattern.clone());
+            *known.entry(&program.pattern).or_insert_with(new)
+        })
+        .collect();
+    Patterns {
+        name: schedule.name.clone(),
+        windows: schedule.windows.clone(),
+        shape: schedule.shape.clone(),
+        classes,
+        class_of: schedule.class_of.iter().map(|&class| pattern_of[class]).collect(),
+        order: schedule.order,
+    }
+}
+
+/// Verify a plan that was read from `path`, and compare it with this rank's own pattern. Every rank calls it.
+///
+/// # Errors
+/// That of a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
+/// another pattern: then the first operation that differs is named, with its line. Where one rank finds an error, all return one.
+pub(crate) fn load(
+    world: &Rc<WorldCore>,
+    path: &Path,
+    plan: Result<Plan>,
+    own: &Pattern,
+    call: &Call,
+) -> Result<Ready> {
+    let read = plan.and_then(|Plan { schedule, .. }| {
+        if schedule.class_of.len() != world.size {
+            return Err(Error::new(
+                Class::Plan,
+                format!("{} is for {} ranks and this world has {}: compile it for as many", path.display(), schedule.class_of.len(), world.size),
+            ));
+        }
+        let planned = &schedule.classes[schedule.class_of[world.rank]].pattern;
+        if let Some(difference) = plan::difference(own, planned) {
+            return Err(Error::new(
+                Class::Plan,
+                format!("{} is not the plan of this superstep with these arguments: {difference}; compile it again", path.display()),
+            ));
+        }
+        let patterns = patterns_of(&schedule);
+        verify(&patterns, schedule).map_err(|error| {
+            let class = if error.is_bound() { Class::NoMem } else { Class::Plan };
+            Error::new(class, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
+        })
+    });
+    agree(world, read.map(Arc::new), call)
+}
+
+/// All ranks bring a schedule or an error; all go on with the same one, or none does.
+pub(crate) fn agree(
+    world: &Rc<WorldCore>,
+    mine: Result<Arc<Verified<Schedule>>>,
+    call: &Call,
+) -> Result<Ready> {
+    let mine = mine.and_then(|schedule| {
+        suits(schedule.placement, world)?;
+        if schedule.order == Order::Relaxed && world.order.get() == Order::Canonical {
+            let message = "the plan does not keep the order of operations, and this world does: call `World::set_order(Order::Relaxed)` first, or compile it in canonical order";
+            return Err(Error::new(Class::Plan, message));
+        }
+        Executable::bind(schedule, world)
+    });
+    let word = match &mine {
+        Ok(executable) => [&[1], &executable.digest().0[..]].concat(),
+        Err(error) => [&[0], error.to_string().as_bytes()].concat(),
+    };
+    let all = world.meet(call, |_| word.clone())?;
+    let executable = mine.map_err(|error| error.on_rank(world.rank as u32))?;
+    for (rank, other) in all.iter().enumerate() {
+        match other.split_first() {
+            Some((1, digest)) if *digest == executable.digest().0 => {}
+            Some((1, _)) => {
+                return Err(call.error(
+                    world,
+                    Class::Plan,
+                    format!("rank {rank} has another plan than this rank: give all ranks one file, or prepare with one set of arguments"),
+                ));
+            }
+            Some((_, text)) => {
+                let text = String::from_utf8_lossy(text);
+                return Err(call.error(world, Class::Plan, format!("rank {rank} refused the plan: {text}")));
+            }
+            None => return Err(call.error(world, Class::Intern, format!("rank {rank} cast an empty vote"))),
+        }
+    }
+    Ok(Ready::of(world, executable))
+}
+
+/// Where this world's ranks share memory.
+pub(crate) fn placement(world: &WorldCore) -> Placement {
+    world.placement
+}
+
+/// What is left to the world when it plans.
+pub(crate) fn options(world: &WorldCore) -> Options {
+    if world.plans.get() {
+        Options { mode: world.mode.get(), ..Options::default() }
+    } else {
+        Options { mode: Mode::Aggressive, coalesce: false, ..Options::default() }
+    }
+}
+
+/// Whether what a schedule takes to share memory does so here.
+fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
+    let endpoint = world.endpoint.borrow();
+    let missing = (0..world.size).find(|&peer| {
+        peer != world.rank && placement.share(world.rank as u32, peer as u32) && !endpoint.reaches(peer)
+    });
+    match missing {
+        None => Ok(()),
+        Some(peer) => Err(Error::new(
+            Class::Plan,
+            format!(
+                "the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement",
+                world.rank
+            ),
+        )),
+    }
+}
+
+impl Ready {
+    fn of(world: &Rc<WorldCore>, executable: Executable) -> Self {
+        Self {
+            world: world.clone(),
+            executable: RefCell::new(Some(executable)),
+            calls: Cell::new(0),
+            landings: RefCell::default(),
+        }
+    }
+
+    /// A schedule that every rank makes by itself of the same patterns: it needs no vote, since its digest is in each word.
+    pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
+        Ok(Self::of(world, Executable::bind(schedule, world)?))
+    }
+
+    /// Free its buffers: every rank has entered a later call, so nobody reads them any more, unless the world has ended.
+    pub(crate) fn retire(&self) {
+        if self.world.alive().is_ok() {
+            self.executable.borrow_mut().take();
+        }
+    }
+
+    /// The schedule.
+    pub(crate) fn schedule<R>(&self, f: impl FnOnce(&Verified<Schedule>) -> R) -> Option<R> {
+        self.executable.borrow().as_ref().map(|executable| f(executable.schedule()))
+    }
+
+    /// Run the programs of another schedule for the same calls from here on, which nobody has verified.
+    #[cfg(test)]
+    pub(crate) fn damage(&self, schedule: &Schedule) -> Result<()> {
+        self.executable
+            .borrow_mut()
+            .as_mut()
+            .map_or(Ok(()), |executable| executable.damage(schedule, &self.world))
+    }
+
+    /// Replay: for a superstep that is nothing but operations between sections.
+    pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.alive()?;
+        let executable = &mut *self.executable.borrow_mut();
+        let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        if let Err(error) = executable.check(windows, call, &self.world) {
+            if error.class() == Class::Assert {
+                return Err(error); // all ranks have asserted it
+            }
+            // The others may be in the run already.
+            executable.abandon(&self.world, &error);
+            return Err(error.ending_world());
+        }
+        executable.run(&self.world, windows, call)?;
+        windows.iter().for_each(|window| window.open());
+        Ok(())
+    }
+
+    /// A body begins whose calls on `windows` will be matched.
+    pub(crate) fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.alive()?;
+        let executable = self.executable.borrow();
+        executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(windows, call, &self.world)?;
+        self.calls.set(0);
+        self.landings.borrow_mut().clear();
+        Ok(())
+    }
+
+    /// The body has not come to this plan's fence, and the others wait there: the world ends, unless it has.
+    pub(crate) fn abandon(&self, error: &Error) {
+        if let Some(executable) = self.executable.borrow_mut().as_mut()
+            && self.world.alive().is_ok()
+        {
+            executable.abandon(&self.world, error);
+        }
+    }
+
+    /// The fence of the calls: all of them were made, and the plan is run.
+    ///
+    /// # Errors
+    /// `PLAN` where one is missing; else as a run.
+    pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let executable = &mut *self.executable.borrow_mut();
+        let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        executable.check(windows, call, &self.world)?;
+        let asked = executable.pattern().operations.len();
+        if self.calls.get() != asked {
+            let next = &executable.pattern().operations[OperationId::new(self.calls.get())];
+            return Err(call.error(
+                &self.world,
+                Class::Plan,
+                format!(
+                    "the body made {} calls, and the plan has {asked}: the next one planned is the {} at {}",
+                    self.calls.get(),
+                    name(next.kind),
+                    next.site
+                ),
+            ));
+        }
+        executable.run(&self.world, windows, call)?;
+        for (operation, landing, bytes) in self.landings.borrow_mut().drain(..) {
+            let landed = executable.local_mut(operation, bytes);
+            match landing {
+                Landing::Ticket(slot) => slot.fill(landed),
+                // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
+                Landing::Borrowed(to) => unsafe {
+                    std::ptr::copy_nonoverlapping(landed.as_ptr(), to, landed.len())
+                },
+                Landing::Section(..) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Planned for Ready {
+    /// Match one call of the body with the plan.
+    ///
+    /// # Errors
+    /// `PLAN` at the first call that is not the planned one.
+    fn call(
+        &self,
+        window: (&WindowCore, WindowId),
+        asked: Asked<'_>,
+        site: &'static std::panic::Location<'static>,
+    ) -> Result<()> {
+        let (window, id) = window;
+        let ordinal = self.calls.get();
+        let executable = &mut *self.executable.borrow_mut();
+        let Some(executable) = executable.as_mut() else {
+            return Err(window.error(Class::RmaSync, "no plan is bound".into(), site));
+        };
+        let me = Rank::new(self.world.rank);
+        let target = asked.target.map(|target| Delta::between(me, Rank::new(target)));
+        let planned = executable.pattern().operations.get(OperationId::new(ordinal));
+        let same = planned.is_some_and(|planned| {
+            planned.kind == asked.kind
+                && planned.window == id
+                && planned.target == target
+                && planned.remote == asked.remote
+                && planned.local == asked.local
+        });
+        if !same {
+            let planned = planned.map_or("the plan has no more".to_string(), |planned| {
+                format!("the plan has the {} of {} at {}", name(planned.kind), planned.remote, planned.site)
+            });
+            return Err(window.error(
+                Class::Plan,
+                format!(
+                    "call {ordinal} of the body is a {} of {}, but {planned}: compile the plan again",
+                    name(asked.kind),
+                    asked.remote
+                ),
+                site,
+            ));
+        }
+        let number = OperationId::new(ordinal);
+        if takes_slice(asked.kind, &asked.local) {
+            executable.local_mut(number, asked.slice.len()).copy_from_slice(asked.slice);
+        } else if let Some(landing) = asked.landing {
+            let bytes = asked.remote.size() * window.element.size as usize;
+            if let Landing::Ticket(slot) = &landing
+                && !slot.reserve(bytes)
+            {
+                let message = format!("there is no memory for the {bytes} bytes of this ticket");
+                return Err(window.error(Class::NoMem, message, site));
+            }
+            self.landings.borrow_mut().push((number, landing, bytes));
+        }
+        self.calls.set(ordinal + 1);
+        Ok(())
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        if let Some(executable) = self.executable.get_mut().take() {
+            let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
+                return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
+            };
+            for (memory, until) in executable.into_kept() {
+                endpoint.keep(vec![memory], until);
+            }
+        }
+    }
+}
+
+fn running(world: &WorldCore, call: &Call) -> Error {
+    call.error(world, Class::RmaSync, "this prepared superstep is running already")
+}
+
+fn name(kind: Kind) -> String {
+    match kind {
+        Kind::Put => "put".into(),
+        Kind::Get => "get".into(),
+        Kind::Accumulate(op) => format!("accumulate({op})"),
+    }
+}

@@ -1,0 +1,274 @@
+//! W1 to W6 taken out of the fence of dynamic epochs, by a switch that only tests of this package have, and run over the
+//! links of `sim`, seed after seed: one of them shows it, by wrong bits or by an error, and with the same seeds the whole
+//! protocol does what it should.
+//!
+//! # What there is to take away
+//!
+//! Over [`Reach::Messages`], operations travel in frames before the letter and each rank applies them itself. Of the waits
+//! remain: W1, words are compared, of letters and frames; W2, a rank answers gets before it applies anything, its own
+//! operations on itself too; W3, it leaves when its own gets have come; W4, letters are kept in two places in turn (what is posted is
+//! copied, so outboxes need no wait); W5, nobody publishes before having all letters of the exchange before; W6, every fence
+//! is complete. Over [`Reach::Memory`] the fence is that of `local`, with the delays of `sim`: gets read the target's window,
+//! and operations are taken from the origin's outbox, so W1 to W4 are about those too. A fence without a wait races there
+//! on purpose, on plain elements and on records in room that both sets have had from their first epoch on.
+
+use crate::api::run::ranks;
+use crate::kernel::waits::{Wait, take_away};
+use crate::state::transport_kind::TransportKind;
+use crate::state::window::Window;
+use crate::state::world::World;
+use crate::testing::support::{Dice, Reach, shown, stored};
+use fencepost_planner::{Class, Result};
+use fencepost_transport::{Leave, Pause, SimEnd, Transport, sim};
+use std::thread;
+
+const RANKS: usize = 3;
+const LEN: usize = 16;
+const EPOCHS: usize = 24;
+/// Epochs before anything is taken away: outboxes have their room then.
+const WHOLE: usize = 4;
+
+/// What rank `rank` puts to the right in epoch `epoch`.
+fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
+    stored(rank, epoch, at) + 500
+}
+
+/// One epoch, and what is wrong after it: each rank gets three elements from the left, puts to the first two of those and
+/// three others to the right, and puts to the third of its own.
+fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<String>> {
+    let (me, left, right) = (u.rank(), (u.rank() + RANKS - 1) % RANKS, (u.rank() + 1) % RANKS);
+    dice.linger();
+    (0..LEN).for_each(|at| u[at] = stored(me, epoch, at));
+    for at in [0, 1, 8, 9, 10] {
+        u.put([sent(me, epoch, at)]).to(right, at)?;
+    }
+    u.put([sent(me, epoch, 2)]).to(me, 2)?;
+    u.get(12..15).from(left, 0..3)?;
+    dice.linger();
+    u.fence()?;
+    let expected: Vec<u64> = (0..LEN)
+        .map(|at| match at {
+            0 | 1 | 8..=10 => sent(left, epoch, at),
+            2 => sent(me, epoch, at),
+            12..=14 => stored(left, epoch, at - 12),
+            _ => stored(me, epoch, at),
+        })
+        .collect();
+    let wrong = u[..] != expected[..];
+    Ok(wrong.then(|| format!("epoch {epoch}, rank {me}: {:?} is not {expected:?}", &u[..])))
+}
+
+/// Run `program` on every rank; the first thing that a rank says is wrong, or that the world ends with.
+fn on_each(
+    transport: TransportKind,
+    program: impl Fn(&World) -> Result<Option<String>> + Sync,
+) -> Result<(), String> {
+    let said: Vec<Option<String>> =
+        ranks(RANKS).transport(transport).run(program).map_err(|error| error.to_string())?;
+    said.into_iter().flatten().next().map_or(Ok(()), Err)
+}
+
+/// Epochs one after another, the first few with all waits.
+fn epochs(transport: TransportKind, wait: Option<Wait>, seed: u64) -> Result<(), String> {
+    on_each(transport, |world| {
+        let mut dice = Dice::new(seed, world.rank());
+        let mut u = world.window::<u64>(LEN)?;
+        let mut wrong = None;
+        for number in 0..EPOCHS {
+            take_away(wait.filter(|_| number >= WHOLE));
+            // What is wrong once is not looked at again: ranks go on together, so that nobody reads of one who has left.
+            wrong = wrong.or(epoch(&mut u, number, &mut dice)?);
+        }
+        take_away(None);
+        world.barrier()?;
+        Ok(wrong)
+    })
+}
+
+#[track_caller]
+fn caught(reach: Reach, wait: Wait) -> String {
+    let run = |wait, seed| epochs(reach.transport(seed), wait, seed);
+    shown(|seed| run(None, seed), |seed| run(Some(wait), seed))
+}
+
+#[test]
+fn fences_do_what_they_should() {
+    for seed in 0..100 {
+        for reach in [Reach::Messages, Reach::Memory] {
+            assert_eq!(epochs(reach.transport(seed), None, seed), Ok(()), "{reach:?}, seed {seed}");
+        }
+    }
+}
+
+/// Three ranks fence two windows, one of them the other way round; all are told of both, and nothing is applied.
+fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
+    on_each(reach.transport(seed), |world| {
+        let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
+        let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u64>(LEN)?);
+        u.fill(1);
+        v.fill(2);
+        if me == 1 {
+            std::mem::swap(&mut u, &mut v);
+        }
+        take_away(wait);
+        u.put([3]).to((me + 1) % RANKS, 0)?;
+        dice.linger();
+        let told = u.fence();
+        take_away(None);
+        let untouched = u.iter().all(|&cell| cell == u[LEN - 1]) && v.iter().all(|&cell| cell == v[LEN - 1]);
+        let named = |text: &str| text.contains("of window 0") && text.contains("of window 1");
+        match told {
+            Err(error) if error.class() == Class::RmaSync && named(error.message()) && untouched => {}
+            told => return Ok(Some(format!("rank {me}: {told:?}, {:?}, {:?}", &u[..2], &v[..2]))),
+        }
+        // And the world goes on.
+        if me == 1 {
+            std::mem::swap(&mut u, &mut v);
+        }
+        u.put([4]).to((me + 1) % RANKS, 0)?;
+        u.fence()?;
+        Ok((u[0] != 4).then(|| format!("rank {me}: {:?} after it", &u[..2])))
+    })
+}
+
+#[test]
+fn w1_a_letter_of_another_epoch_is_not_taken_for_one_of_this() {
+    for reach in [Reach::Messages, Reach::Memory] {
+        shown(|seed| one_swaps(reach, None, seed), |seed| one_swaps(reach, Some(Wait::Word), seed));
+    }
+}
+
+#[test]
+fn w1_memory_is_not_read_before_its_rank_entered() {
+    let wrong = caught(Reach::Memory, Wait::Entry);
+    assert!(wrong.contains("is not"), "{wrong}");
+}
+
+#[test]
+fn w2_elements_are_not_written_before_they_were_read() {
+    for reach in [Reach::Messages, Reach::Memory] {
+        let wrong = caught(reach, Wait::ReadsFirst);
+        assert!(wrong.contains("is not"), "{reach:?}: {wrong}");
+    }
+}
+
+#[test]
+fn w3_a_rank_does_not_leave_before_all_have_read_from_it() {
+    let wrong = caught(Reach::Memory, Wait::Leaving);
+    assert!(wrong.contains("is not"), "{wrong}");
+}
+
+#[test]
+fn w3_a_rank_does_not_leave_before_its_gets_have_come() {
+    caught(Reach::Messages, Wait::Landing);
+}
+
+#[test]
+fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
+    let wrong = caught(Reach::Memory, Wait::Reuse);
+    assert!(wrong.contains("is not"), "{wrong}");
+}
+
+/// Exchanges of letters and nothing else: what a rank reads is of the exchange that it published last.
+fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
+    let mut config = Reach::Messages.config(seed);
+    config.altered.one_letter = one_letter;
+    let exchange = |end: &mut SimEnd, dice: &mut Dice, number: u64| {
+        end.publish(number).map_err(|lost| lost.to_string())?;
+        dice.linger();
+        for from in 0..RANKS {
+            let mut pause = Pause::new();
+            let word = loop {
+                match end.read(from).map_err(|lost| lost.to_string())? {
+                    Some(letter) => break letter.word,
+                    None => end.idle(&mut pause),
+                }
+            };
+            if word != number {
+                return Err(format!("the letter of exchange {word} is read in exchange {number}"));
+            }
+        }
+        Ok(())
+    };
+    let rank = |mut end: SimEnd| {
+        let mut dice = Dice::new(seed, end.rank());
+        let result = (1..=EPOCHS as u64).try_for_each(|number| exchange(&mut end, &mut dice, number));
+        end.leave(Leave::Finished);
+        result
+    };
+    let results: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            sim(RANKS, config).into_iter().map(|end| scope.spawn(move || rank(end))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    // What was read wrongly says more than that its reader left.
+    let read = results.iter().find(|result| result.as_ref().is_err_and(|text| text.contains("is read in")));
+    read.cloned().unwrap_or_else(|| results.into_iter().collect())
+}
+
+#[test]
+fn w4_a_letter_does_not_take_the_place_of_one_that_may_not_have_been_read() {
+    let wrong = shown(|seed| exchanges(false, seed), |seed| exchanges(true, seed));
+    assert!(wrong.contains("is read in"), "{wrong}");
+}
+
+/// Nothing but fences; a rank that does not wait for letters is told so by those that it overtakes.
+fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
+    let mut config = reach.config(seed);
+    config.altered.unread = wait.is_some();
+    on_each(TransportKind::Sim(config), |world| {
+        let mut dice = Dice::new(seed, world.rank());
+        let mut u = world.window::<u64>(LEN)?;
+        take_away(wait.filter(|_| world.rank() == 0));
+        for _ in 0..EPOCHS {
+            if world.rank() > 0 {
+                dice.linger();
+            }
+            u.fence()?;
+        }
+        take_away(None);
+        Ok(None)
+    })
+}
+
+#[test]
+fn w5_nobody_is_more_than_one_superstep_ahead() {
+    for reach in [Reach::Messages, Reach::Memory] {
+        let wrong = shown(|seed| bare(reach, None, seed), |seed| bare(reach, Some(Wait::Skew), seed));
+        let told = ["a letter too early", " ahead, in "].iter().any(|text| wrong.contains(text));
+        assert!(told, "{reach:?}: {wrong}");
+    }
+}
+
+/// Every rank but the first has nothing for every other fence, which one "in which nothing happens" might leave out.
+fn now_and_then(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
+    on_each(reach.transport(seed), |world| {
+        let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
+        let mut u = world.window::<u64>(LEN)?;
+        let mut wrong = None;
+        take_away(wait);
+        for number in 0..EPOCHS {
+            (0..LEN).for_each(|at| u[at] = stored(me, number, at));
+            if me == 0 || number % 2 == 0 {
+                u.put([sent(me, number, 0)]).to((me + 1) % RANKS, 0)?;
+            }
+            dice.linger();
+            u.fence()?;
+            let origin = (me + RANKS - 1) % RANKS;
+            let put = origin == 0 || number % 2 == 0;
+            let expected = if put { sent(origin, number, 0) } else { stored(me, number, 0) };
+            if u[0] != expected {
+                wrong.get_or_insert_with(|| format!("epoch {number}, rank {me}: {} is not {expected}", u[0]));
+            }
+        }
+        Ok(wrong)
+    })
+}
+
+#[test]
+fn w6_no_fence_is_left_to_the_one_before() {
+    for reach in [Reach::Messages, Reach::Memory] {
+        let run = |wait, seed| now_and_then(reach, wait, seed);
+        shown(|seed| run(None, seed), |seed| run(Some(Wait::Composition), seed));
+    }
+}

@@ -1,0 +1,94 @@
+//! What fuzzers call: functions of bytes that may be any, each of which must come back, without a panic, without touching
+//! memory that it was not given, and without taking much of it. `fuzz/` calls them by libFuzzer, this package's
+//! tests with bytes that were changed in every small way; nothing else has them.
+
+use crate::fence::remote;
+use crate::state::registry::{Registry, new_world};
+use crate::state::transport_kind::TransportKind;
+use crate::state::window::Window;
+use crate::state::world::World;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_transport::SimConfig;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Elements of each window.
+const LEN: usize = 24;
+
+/// Bytes on both sides of a window's memory.
+const GUARD: usize = 4096;
+
+/// What the bytes around a window hold.
+const FILL: u8 = 0xa5;
+
+/// What the frames are for: a world of one rank and its windows.
+struct Target {
+    words: Window<u64>,
+    bytes: Window<u8>,
+    wide: Window<[u32; 3]>,
+    _world: World,
+}
+
+impl Target {
+    fn new() -> Option<Self> {
+        let kind = TransportKind::Sim(SimConfig { max_delay: 0, ..SimConfig::default() });
+        let end = kind.ends(1).ok()?.pop()?;
+        let world = World::new((new_world(), 1), end, Arc::new(Registry::default()), kind, Mode::Auto);
+        let (words, bytes, wide) =
+            (world.window(LEN).ok()?, world.window(LEN).ok()?, world.window(LEN).ok()?);
+        Some(Self { words, bytes, wide, _world: world })
+    }
+}
+
+thread_local! {
+    static TARGET: RefCell<Option<Target>> = RefCell::new(Target::new());
+}
+
+/// Operations of dynamic epochs, as they come from another rank. The first byte says for which window, then each frame
+/// is one that left early or one that ends an epoch, by the lowest bit of a byte, and two bytes of length, before its bytes.
+///
+/// Gives how many of them are believed.
+pub fn operations(data: &[u8]) -> usize {
+    TARGET.with_borrow_mut(|target| {
+        let Some(target) = target else { return 0 };
+        let Some((&which, frames)) = data.split_first() else { return 0 };
+        let window = match which % 3 {
+            0 => &**target.words.core(),
+            1 => &**target.bytes.core(),
+            _ => &**target.wide.core(),
+        };
+        let size = window.element.size as usize;
+        let mut room = vec![u128::from_ne_bytes([FILL; 16]); (2 * GUARD + LEN * size).div_ceil(16)];
+        let room: &mut [u8] = bytemuck::cast_slice_mut(&mut room);
+        remote::forget_all(window);
+        let mut believed = 0;
+        for_each_frame(frames, |early, frame| {
+            let taken = remote::trial(window, early, frame, &mut room[GUARD..GUARD + LEN * size]);
+            let guard = room[..GUARD].iter().chain(&room[GUARD + LEN * size..]);
+            assert!(guard.copied().all(|byte| byte == FILL), "a byte outside the window was written");
+            believed += usize::from(taken.is_some());
+            assert!(taken.is_none_or(|kept| kept <= LEN * size * 256 + (16 << 20) + 64 * data.len()));
+        });
+        believed
+    })
+}
+
+fn for_each_frame(mut bytes: &[u8], mut take: impl FnMut(bool, &[u8])) {
+    while let Some((&[kind, low, high], rest)) = bytes.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([low, high])).min(rest.len());
+        take(kind & 1 == 1, &rest[..len]);
+        bytes = &rest[len..];
+    }
+}
+
+/// Frames as [`operations`] reads them.
+#[cfg(test)]
+pub(crate) fn input<'a>(which: u8, frames: impl IntoIterator<Item = (bool, &'a [u8])>) -> Vec<u8> {
+    let mut bytes = vec![which];
+    for (early, frame) in frames {
+        bytes.push(u8::from(early));
+        bytes.extend((frame.len() as u16).to_le_bytes());
+        bytes.extend(frame);
+    }
+    bytes
+}

@@ -1,0 +1,269 @@
+//! Frames of real dynamic epochs, recorded, and changed in every small way: what they say is believed only where it makes
+//! sense. Never a panic, never a byte outside the windows, never memory without bound, and no rank waits for ever: every
+//! rank gets an error that names the one whose frame it was.
+
+use crate::api::run::ranks;
+use crate::protocol::frames::kind;
+use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
+use crate::testing::fuzzing::{input, operations};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Class, Error, Result};
+use fencepost_transport::{Header, SimConfig, Tamper};
+use std::sync::{Arc, Mutex};
+
+const RANKS: usize = 3;
+const LEN: usize = 24;
+
+/// The frames that are looked at: those of this rank to that one.
+const WAY: [usize; 2] = [0, 1];
+
+/// Epochs with all kinds of operations, described, described again, and leaving early, over several windows.
+fn program(world: &World) -> Result<()> {
+    let me = world.rank();
+    let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN)?);
+    let mut w = world.window::<[u32; 3]>(LEN)?;
+    u.fill(me as u64 + 1);
+    v.fill(me as u8 + 1);
+    for step in 0..4 {
+        let mode = [Mode::Aggregated, Mode::Aggregated, Mode::Aggressive, Mode::Pipelined][step];
+        u.set_mode(mode);
+        v.set_mode(mode);
+        w.set_mode(mode);
+        for to in (0..RANKS).filter(|&to| to != me) {
+            u.put([7]).to(to, 3)?;
+            u.accumulate([2, 3], Op::Sum).to(to, 4..6)?;
+            u.accumulate([1], Op::Max).to(to, 3)?;
+            u.put(&[1, 2, 3][..]).to(to, Datatype::run(0..1).repeat(3).every(5))?;
+            v.put([9, 8]).to(to, 1..3)?;
+            v.accumulate([1; 4], Op::Bxor).to(to, Datatype::run(0..2).repeat(2).every(9))?;
+            w.put([[5; 3]]).to(to, 2)?;
+            u.put(u.section(8..10)).to(to, 20..22)?;
+            u.get(10..13).from(to, 0..3)?;
+            v.get(Datatype::run(10..12).repeat(2).every(4))
+                .from(to, Datatype::run(0..1).repeat(4).every(0))?;
+        }
+        let ticket = w.fetch((me + 1) % RANKS, 1..3)?;
+        world.fence((&mut u, &mut v, &mut w))?;
+        drop(ticket);
+    }
+    world.barrier()
+}
+
+/// What each rank ends with when this happens to its frames.
+fn ends(
+    tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
+) -> Vec<Option<Error>> {
+    let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
+    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(tamper))), ..SimConfig::default() };
+    let whole = ranks(RANKS).transport(TransportKind::Sim(config)).run::<(), ()>(|world| {
+        let result = program(world);
+        if let Err(error) = &result {
+            *ends[world.rank()].lock().unwrap() = Some(Error::new(error.class(), error.to_string()));
+        }
+        result
+    });
+    if let Err(error) = whole {
+        assert_ne!(error.class(), Class::Other, "a rank panicked: {error}");
+    }
+    ends.into_iter().map(|end| end.into_inner().unwrap()).collect()
+}
+
+fn recorded() -> Vec<(Header, Vec<u8>)> {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&all);
+    let ends = ends(move |way, header, payload| {
+        if way == WAY {
+            into.lock().unwrap().push((*header, payload.clone()));
+        }
+    });
+    assert!(ends.iter().all(Option::is_none), "{ends:?}");
+    std::mem::take(&mut all.lock().unwrap())
+}
+
+/// The `nth` frame on the way is changed: all ranks go through, or all are told of the one that sent it. Gives the latter.
+fn told(nth: usize, what: &str, change: impl Fn(&mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> bool {
+    let seen = Mutex::new(0);
+    let ends = ends(move |way, header, payload| {
+        if way == WAY {
+            let mut seen = seen.lock().unwrap();
+            if *seen == nth {
+                change(header, payload);
+            }
+            *seen += 1;
+        }
+    });
+    // What asks for other elements than its sender meant is answered, and the answer is found to be wrong.
+    let named = |end: &Option<Error>| {
+        let text = end.as_ref().map_or("", |error| error.message());
+        text.contains("rank 0") || text.contains("because of rank 1: it sent an answer that is not one")
+    };
+    let none = ends.iter().all(Option::is_none);
+    assert!(none || ends.iter().all(named), "frame {nth}, {what}: {ends:?}");
+    !none
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// Change a few bytes, or leave out, double or move some.
+    fn change(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..1 + self.below(4) {
+            let len = bytes.len();
+            if len == 0 {
+                return;
+            }
+            let (at, n) = (self.below(len), 1 + self.below(9));
+            let end = len.min(at + n);
+            match self.below(8) {
+                0 => bytes[at] = self.below(256) as u8,
+                1 => bytes[at..end].fill(0),
+                2 => bytes[at..end].fill(0xff),
+                3 => bytes[at] = bytes[at].wrapping_add(1),
+                4 => drop(bytes.drain(at..end)),
+                5 => {
+                    let again = bytes[at..end].to_vec();
+                    bytes.splice(at..at, again);
+                }
+                6 => bytes.swap(at, len - 1),
+                _ => bytes[at] ^= 1 << self.below(8),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless() {
+    let frames = recorded();
+    let kinds: Vec<u32> = frames.iter().map(|(header, _)| header.kind).collect();
+    for kind in [kind::SETUP, kind::DATA, kind::REPLY, kind::EARLY] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    let (mut dice, mut errors) = (Dice(1), 0);
+    for (nth, (_, payload)) in frames.iter().enumerate() {
+        for bit in 0..64 {
+            errors += usize::from(told(nth, "a bit of its word", move |header, _| header.word ^= 1 << bit));
+        }
+        for bit in 0..32 {
+            errors += usize::from(told(nth, "a bit of its kind", move |header, _| header.kind ^= 1 << bit));
+            if bit % 4 == 0 {
+                errors +=
+                    usize::from(told(nth, "a bit of its window", move |header, _| header.extra ^= 1 << bit));
+            }
+        }
+        for other in 1..12 {
+            errors += usize::from(told(nth, "its kind", move |header, _| header.kind = other));
+        }
+        for _ in 0..12 {
+            let (bit, len) = (dice.below(payload.len().max(1) * 8), dice.below(payload.len().max(1)));
+            let flip = move |_: &mut Header, payload: &mut Vec<u8>| {
+                payload.iter_mut().skip(bit / 8).take(1).for_each(|byte| *byte ^= 1 << (bit % 8));
+            };
+            errors += usize::from(told(nth, "a bit", flip));
+            if !payload.is_empty() {
+                assert!(
+                    told(nth, "cut", move |_, payload| payload.truncate(len)),
+                    "frame {nth} cut to {len}"
+                );
+            }
+            let seed = dice.below(1 << 30) as u64;
+            errors += usize::from(told(nth, "bytes", move |_, payload| Dice(seed).change(payload)));
+        }
+    }
+    assert!(errors > frames.len() * 50, "{errors} errors of {} frames", frames.len());
+}
+
+/// The frames of one window in the order in which they came, and which of them left early.
+fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> {
+    let operations = frames
+        .iter()
+        .filter(|(header, _)| header.extra == window && [kind::DATA, kind::EARLY].contains(&header.kind));
+    operations.map(|(header, payload)| (header.kind == kind::EARLY, payload.clone())).collect()
+}
+
+#[test]
+fn changed_operations_are_refused_or_stay_in_their_window() {
+    let recorded = recorded();
+    let mut dice = Dice(2);
+    for which in 0..3 {
+        let frames = of_window(&recorded, u32::from(which));
+        let feed = |last: usize, changed: &[u8]| {
+            let whole = frames[..last].iter().map(|(early, bytes)| (*early, &bytes[..]));
+            // What comes after a changed one is read too, as if nothing had been noticed.
+            let rest = frames[last + 1..].iter().map(|(early, bytes)| (*early, &bytes[..]));
+            operations(&input(which, whole.chain([(frames[last].0, changed)]).chain(rest)))
+        };
+        assert!(frames.len() >= 4, "{}", frames.len());
+        for (last, (_, bytes)) in frames.iter().enumerate() {
+            assert_eq!(feed(last, bytes), frames.len(), "window {which}, frame {last}");
+            let mut changed = bytes.clone();
+            for bit in 0..bytes.len() * 8 {
+                changed[bit / 8] ^= 1 << (bit % 8);
+                feed(last, &changed);
+                changed[bit / 8] ^= 1 << (bit % 8);
+            }
+            for len in 0..bytes.len() {
+                assert!(feed(last, &bytes[..len]) < frames.len(), "cut to {len}");
+            }
+            for _ in 0..1000 {
+                let mut changed = bytes.clone();
+                dice.change(&mut changed);
+                feed(last, &changed);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_than_is_answered_is_refused_on_both_sides() {
+    // A few bytes that ask for one element this often.
+    let request = |count: usize| {
+        let often = Datatype::run(0..1).repeat(count).every(0);
+        let mut description =
+            [&0u32.to_le_bytes()[..], &0u32.to_le_bytes(), &1u32.to_le_bytes(), &[0; 4]].concat();
+        description.extend(u64::MAX.to_le_bytes()); // more than one element
+        often.encode(&mut description);
+        let mut frame = vec![0; 24];
+        frame[8..16].copy_from_slice(&(description.len() as u64).to_le_bytes());
+        frame.extend(description);
+        frame
+    };
+    let most = 16 << 20;
+    for (count, believed) in [(most / 8, 1), (most / 8 + 1, 0), (1 << 40, 0), (1 << 59, 0)] {
+        assert_eq!(operations(&input(0, [(false, &request(count)[..])])), believed, "{count} elements");
+    }
+    let _: Vec<()> = ranks(2)
+        .transport(TransportKind::Sim(SimConfig::default()))
+        .run(|world| {
+            let mut u = world.window::<u64>(LEN)?;
+            let often = Datatype::run(0..1).repeat(most / 8 + 1).every(0);
+            if world.rank() == 0 {
+                u.get(&often).from(1, &often)?;
+            }
+            let class = u.fence().expect_err("more than is answered").class();
+            assert_eq!(class, [Class::Size, Class::RmaSync][world.rank()]);
+            // One's own elements do not travel.
+            u.get(&often).from(world.rank(), &often)?;
+            u.fence()
+        })
+        .unwrap();
+}
+
+#[test]
+fn any_bytes_are_read_by_what_fuzzers_call() {
+    let mut dice = Dice(3);
+    for _ in 0..10_000 {
+        let len = dice.below(120);
+        let bytes: Vec<u8> =
+            (0..len).map(|_| [dice.below(256) as u8, dice.below(3) as u8][dice.below(2)]).collect();
+        operations(&bytes);
+        fencepost_transport::decode(&bytes);
+    }
+}

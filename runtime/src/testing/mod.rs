@@ -1,0 +1,12 @@
+//! What tests and fuzzers do to this package from within: waits taken away, frames changed on their way.
+
+#[cfg(test)]
+mod fences;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+#[cfg(test)]
+mod garbled;
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,462 @@
+//! W1 to W6 taken out of compiled schedules, which the real executor then runs over the links of `sim`, seed after seed:
+//! one of them shows it, by wrong bits or by an error, and with the same seeds the whole schedule does what the reference
+//! does. What is taken out is taken out of the bound program, after its schedule was verified and agreed on: there is no way
+//! past the verifier but in this package's own tests.
+//!
+//! # What there is to take away
+//!
+//! Where ranks only exchange messages, each touches its own windows only, and a payload is copied as it is posted. Of the
+//! waits remain:
+//! - W1: a frame is taken for this epoch only if its word says so. That nothing is touched before the owner enters needs
+//!   no wait, since the owner unpacks;
+//! - W2: packs before unpacks;
+//! - W3: what goes into a rank is unpacked, and released, before it leaves. That readers have finished needs no wait: they
+//!   read a copy;
+//! - W4: a frame is read before it is released, since the next one may be kept in its place. Send buffers need no wait;
+//! - W5: `Reclaim`, without which a chain runs ahead without bound, and never shows wrong bits;
+//! - W6: a program leaves none of its frames to the next one.
+//!
+//! The rest is about memory that others touch: [`Reach::Memory`] has the same links carry entries, dones and the words of
+//! frames, while payloads and windows are read and written in place by threads of one process, as on `local`, but with
+//! the delays of `sim`. Schedules without a wait race there on purpose, on plain elements that are never moved or freed.
+
+use crate::api::run::ranks;
+use crate::kernel::waits::{Wait, take_away};
+use crate::state::call::Call;
+use crate::supersteps::prepared::agree;
+use crate::testing::support::{Dice, Reach, shown, stored};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementType, Scalar};
+use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Schedule};
+use fencepost_planner::reference::{self, Epoch};
+use fencepost_planner::table::Table;
+use fencepost_planner::{Class, Machine, Options, Verified, compile, verify};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const LEN: usize = 8;
+const RUNS: usize = 30;
+
+fn operation(kind: Kind, by: i64, remote: Range<usize>, local: Range<usize>, window: usize) -> Operation {
+    Operation {
+        kind,
+        window: WindowId(0),
+        target: Some(Delta(by)),
+        remote: Datatype::run(remote),
+        local: Local::Section { window: WindowId::new(window), datatype: Datatype::run(local) },
+        mode: Mode::Auto,
+        site: Site { file: "program.rs".into(), line: 7, column: 1 },
+    }
+}
+
+fn put(by: i64, remote: Range<usize>, local: Range<usize>) -> Vec<Operation> {
+    vec![operation(Kind::Put, by, remote, local, 0)]
+}
+
+fn epoch(windows: usize, ranks: Vec<Vec<Operation>>) -> Patterns {
+    let pattern = |operations: Vec<Operation>| Pattern {
+        operations: operations.into_iter().collect::<Table<OperationId, _>>(),
+    };
+    Patterns {
+        name: "waits".into(),
+        windows: (0..windows).map(|_| ElementType::scalar(Scalar::U64)).collect(),
+        shape: vec![ranks.len() as u32],
+        class_of: (0..ranks.len()).map(Id::new).collect(),
+        classes: ranks.into_iter().map(pattern).collect(),
+        order: Order::Canonical,
+    }
+}
+
+/// A superstep, compiled, and what is run instead, if anything.
+struct Superstep {
+    patterns: Patterns,
+    schedule: Arc<Verified<Schedule>>,
+    damaged: Option<Schedule>,
+}
+
+impl Superstep {
+    fn new(patterns: Patterns, reach: Reach) -> Self {
+        let (placement, mode) = match reach {
+            Reach::Messages => (Placement::Apart, Mode::Aggregated),
+            Reach::Memory => (Placement::Together, Mode::Direct),
+        };
+        Self::with(patterns, placement, mode)
+    }
+
+    fn with(patterns: Patterns, placement: Placement, mode: Mode) -> Self {
+        let options = Options { mode, ..Options::default() };
+        let schedule = compile(&patterns, placement, &Machine::default(), &options).unwrap();
+        Self { patterns, schedule: Arc::new(schedule), damaged: None }
+    }
+
+    /// Its schedule after `damage`, which the verifier refuses as `name`.
+    fn damaged(&self, name: &str, damage: impl Fn(usize, &mut Vec<Instruction>)) -> Self {
+        let mut schedule = self.schedule.get().clone();
+        for (rank, class) in schedule.class_of.clone().into_iter().enumerate() {
+            if schedule.class_of[..rank].contains(&class) {
+                continue; // ranks of one class are damaged together, as its lowest
+            }
+            damage(rank, &mut schedule.classes[class].instructions);
+        }
+        assert!(schedule != *self.schedule.get(), "nothing was taken away");
+        let refused = verify(&self.patterns, schedule.clone()).map(|_| ()).unwrap_err();
+        assert_eq!(refused.name(), name, "{refused}");
+        Self { patterns: self.patterns.clone(), schedule: self.schedule.clone(), damaged: Some(schedule) }
+    }
+
+    /// Without these instructions.
+    fn without(&self, name: &str, which: impl Fn(usize, &Instruction) -> bool) -> Self {
+        self.damaged(name, |rank, code| code.retain(|instruction| !which(rank, instruction)))
+    }
+}
+
+fn call() -> Call {
+    Call::named(1, "waits")
+}
+
+/// Run the supersteps in turn, thirty times, with all that a seed decides, and compare what each rank has as it leaves
+/// each of them with what the reference leaves. Gives how far a rank got ahead of the next one.
+fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, String> {
+    let size = supersteps[0].patterns.class_of.len();
+    let done: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
+    let left: Vec<(Vec<Vec<u64>>, usize)> = ranks(size)
+        .transport(reach.transport(seed))
+        .run(|world| {
+            let (rank, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
+            let mut u = world.window::<u64>(LEN)?;
+            let mut ready = Vec::new();
+            for superstep in supersteps {
+                let one = agree(world.core(), Ok(superstep.schedule.clone()), &call())?;
+                superstep.damaged.iter().try_for_each(|damaged| one.damage(damaged))?;
+                ready.push(one);
+            }
+            let (mut left, mut lead) = (Vec::new(), 0);
+            for run in 0..RUNS {
+                dice.linger();
+                (0..LEN).for_each(|at| u[at] = stored(rank, run, at));
+                dice.linger();
+                ready[run % ready.len()].replay(&[&**u.core()], &call())?;
+                left.push(u.to_vec());
+                done[rank].store(run + 1, Ordering::SeqCst);
+                let next = done.get(rank + 1).map_or(run, |next| next.load(Ordering::SeqCst));
+                lead = lead.max((run + 1).saturating_sub(next));
+            }
+            world.barrier()?;
+            Ok((left, lead))
+        })
+        .map_err(|error| error.to_string())?;
+    for run in 0..RUNS {
+        let patterns = &supersteps[run % supersteps.len()].patterns;
+        let bytes = |rank| (0..LEN).flat_map(|at| stored(rank, run, at).to_ne_bytes()).collect::<Vec<u8>>();
+        let mut world = reference::World {
+            element: patterns.windows.clone(),
+            memory: (0..size).map(|rank| [bytes(rank)].into_iter().collect()).collect(),
+        };
+        let epoch = Epoch {
+            patterns: patterns.class_of.iter().map(|class| patterns.classes[*class].clone()).collect(),
+            sources: vec![reference::Buffers::new(); size],
+        };
+        reference::run(&mut world, &epoch).unwrap();
+        for (rank, (left, _)) in left.iter().enumerate() {
+            let expected: Vec<u64> = world.memory[rank][WindowId(0)]
+                .chunks_exact(8)
+                .map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap()))
+                .collect();
+            if left[run] != expected {
+                return Err(format!("run {run}, rank {rank}: {:?} is not {expected:?}", left[run]));
+            }
+        }
+    }
+    Ok(left.iter().map(|(_, lead)| *lead).max().unwrap_or(0))
+}
+
+/// `damaged` is shown to be so by a seed with which, as with all before it, `good` goes well.
+#[track_caller]
+fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
+    shown(|seed| run(&[good], reach, seed).map(drop), |seed| run(&[damaged], reach, seed).map(drop))
+}
+
+fn entry(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Await { frame: Frame::Entry, .. })
+}
+
+fn done(instruction: &Instruction) -> bool {
+    matches!(instruction, Instruction::Await { frame: Frame::Done, .. })
+}
+
+fn takes(instruction: &Instruction) -> bool {
+    use Instruction::{Await, Release, Unpack};
+    matches!(instruction, Await { frame: Frame::Data { .. }, .. } | Unpack { .. } | Release { .. })
+}
+
+/// Rank 0 puts to rank 1.
+fn one_put() -> Patterns {
+    epoch(1, vec![put(1, 4..6, 0..2), vec![]])
+}
+
+/// Each rank of a chain puts to the next.
+fn chain() -> Patterns {
+    epoch(1, vec![put(1, 4..6, 0..2), put(1, 4..6, 0..2), put(1, 4..6, 0..2), vec![]])
+}
+
+/// Each of two ranks puts to the other.
+fn exchange() -> Patterns {
+    epoch(1, vec![put(1, 4..6, 0..2), put(-1, 4..6, 0..2)])
+}
+
+#[test]
+fn w1_memory_is_not_touched_before_its_rank_entered() {
+    let good = Superstep::new(one_put(), Reach::Memory);
+    caught(&good, &good.without("BeforeEntry", |_, i| entry(i)), Reach::Memory);
+    // Nor by both sides agreeing to say nothing.
+    let silent = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
+    caught(&good, &good.without("BeforeEntry", silent), Reach::Memory);
+}
+
+/// What each of three ranks has and is told when one of them has swapped its windows.
+fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
+    let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
+    let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
+    let superstep = Superstep::new(epoch(2, vec![of(0), of(1), of(2)]), reach);
+    type Told = (Option<(Class, String)>, Vec<u64>);
+    let told: Vec<Told> = ranks(3)
+        .transport(reach.transport(seed))
+        .run(|world| {
+            let mut dice = Dice::new(seed, world.rank());
+            let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u64>(LEN)?);
+            let ready = agree(world.core(), Ok(superstep.schedule.clone()), &call())?;
+            take_away(wait);
+            for _ in 0..3 {
+                dice.linger();
+                ready.replay(&[&**u.core(), &**v.core()], &call())?;
+            }
+            u.fill(7);
+            v.fill(8);
+            if world.rank() == 1 {
+                std::mem::swap(&mut u, &mut v);
+            }
+            dice.linger();
+            let result = ready.replay(&[&**u.core(), &**v.core()], &call());
+            let elements = u.iter().chain(v.iter()).copied().collect();
+            Ok((result.err().map(|error| (error.class(), error.to_string())), elements))
+        })
+        .map_err(|error| error.to_string())?;
+    for (rank, (error, elements)) in told.into_iter().enumerate() {
+        let Some((class, text)) = error else {
+            return Err(format!("rank {rank} is told nothing: {elements:?}"));
+        };
+        let both = text.contains("of window 0, 1") && text.contains("of window 1, 0");
+        if class != Class::RmaSync || !both {
+            return Err(format!("rank {rank}: {text}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
+    for reach in [Reach::Messages, Reach::Memory] {
+        let wrong =
+            shown(|seed| one_swaps(reach, None, seed), |seed| one_swaps(reach, Some(Wait::Word), seed));
+        assert!(wrong.contains("told nothing"), "{wrong}");
+    }
+}
+
+/// Rank 1 reads elements of rank 0 that rank 2 overwrites, both directly: sound, although the planner packs here.
+fn read_and_overwritten_directly() -> Superstep {
+    let get = vec![operation(Kind::Get, -1, 0..2, 4..6, 0)];
+    let patterns = epoch(1, vec![vec![], get, put(-2, 0..2, 0..2)]);
+    let packed = Superstep::new(patterns.clone(), Reach::Memory);
+    let mut schedule = packed.schedule.get().clone();
+    let part = |owner, elements| Part::Window {
+        owner: Delta(owner),
+        window: WindowId(0),
+        datatype: Datatype::run(elements),
+    };
+    let (op, element) = (None, ElementType::scalar(Scalar::U64));
+    let exposes = |by| {
+        let peer = Delta(by);
+        [Instruction::Expose { peer }, Instruction::Await { peer, frame: Frame::Done }]
+    };
+    let copies = |by, from, to| {
+        let peer = Delta(by);
+        vec![
+            Instruction::Await { peer, frame: Frame::Entry },
+            Instruction::Copy { from, to, op, element },
+            Instruction::Done { peer },
+        ]
+    };
+    let programs = [
+        [exposes(1), exposes(2)].concat(),
+        copies(-1, part(-1, 0..2), part(0, 4..6)),
+        copies(-2, part(0, 0..2), part(-2, 0..2)),
+    ];
+    for (rank, instructions) in programs.into_iter().enumerate() {
+        let program = &mut schedule.classes[schedule.class_of[rank]];
+        (program.buffers, program.instructions) = (Table::new(), instructions);
+    }
+    let schedule = Arc::new(verify(&patterns, schedule).unwrap());
+    Superstep { schedule, ..packed }
+}
+
+#[test]
+fn w2_elements_are_not_written_before_they_were_read() {
+    // Rank 1 sends elements that rank 0 puts to: packed after it has unpacked.
+    let good = Superstep::new(epoch(1, vec![put(1, 0..2, 0..2), put(-1, 4..6, 0..2)]), Reach::Messages);
+    let late = good.damaged("WrittenBeforeRead", |rank, code| {
+        let sends = |i: &Instruction| matches!(i, Instruction::Pack { .. } | Instruction::Send { .. });
+        code.sort_by_key(|i| rank == 1 && sends(i));
+    });
+    let wrong = caught(&good, &late, Reach::Messages);
+    assert!(wrong.contains("is not"), "{wrong}");
+
+    // Rank 1 reads elements of rank 0 directly, which rank 2 puts to: the done of the one is awaited after the other.
+    let good = read_and_overwritten_directly();
+    let late = good.damaged("RacingCopy", |rank, code| code.sort_by_key(|i| rank == 0 && done(i)));
+    let wrong = caught(&good, &late, Reach::Memory);
+    assert!(wrong.contains("is not"), "{wrong}");
+}
+
+#[test]
+fn w3_a_rank_does_not_leave_while_others_touch_its_windows() {
+    let good = Superstep::new(one_put(), Reach::Memory);
+    caught(&good, &good.without("LeftEarly", |_, i| done(i)), Reach::Memory);
+}
+
+#[test]
+fn w3_a_rank_does_not_leave_before_what_was_sent_to_it_is_applied_and_released() {
+    let good = Superstep::new(one_put(), Reach::Messages);
+    let wrong = caught(
+        &good,
+        &good.without("Dropped", |_, i| matches!(i, Instruction::Unpack { .. })),
+        Reach::Messages,
+    );
+    assert!(wrong.contains("is not"), "{wrong}");
+    let kept = good.without("LeftEarly", |_, i| matches!(i, Instruction::Release { .. }));
+    let wrong = caught(&good, &kept, Reach::Messages);
+    assert!(wrong.contains("RmaSync"), "{wrong}");
+}
+
+#[test]
+fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
+    // Payloads are read where they were packed, and the entry of each rank is its own frame.
+    let good = Superstep::with(exchange(), Placement::Together, Mode::Aggregated);
+    let mut one = good.schedule.get().clone();
+    for program in one.classes.values_mut() {
+        program.buffers.values_mut().for_each(|buffer| buffer.copies = 1);
+    }
+    assert_eq!(verify(&good.patterns, one.clone()).map(drop).unwrap_err().name(), "BufferReused");
+    let one = Superstep {
+        damaged: Some(one),
+        ..Superstep::with(exchange(), Placement::Together, Mode::Aggregated)
+    };
+    let wrong = caught(&good, &one, Reach::Memory);
+    assert!(wrong.contains("is not"), "{wrong}");
+}
+
+#[test]
+fn w4_a_frame_is_not_released_before_it_is_read() {
+    let good = Superstep::new(one_put(), Reach::Messages);
+    let early = good.damaged("NotOpen", |_, code| {
+        let unpack = |i: &Instruction| matches!(i, Instruction::Unpack { .. });
+        code.sort_by_key(unpack);
+    });
+    caught(&good, &early, Reach::Messages);
+}
+
+#[test]
+fn w5_a_shift_along_a_chain_does_not_run_ahead() {
+    let runs_ahead = |superstep: &Superstep| {
+        superstep.without("RunsAhead", |_, i| matches!(i, Instruction::Reclaim { .. }))
+    };
+    // By messages no bit can be wrong: what shows is that nothing bounds the lead.
+    let good = Superstep::new(chain(), Reach::Messages);
+    let copies = good.schedule.classes.values().flat_map(|program| program.buffers.values());
+    let copies = copies.map(|buffer| buffer.copies as usize).max().unwrap_or(0);
+    let bounded = |superstep: &Superstep, seed| match run(&[superstep], Reach::Messages, seed)? {
+        lead if lead <= copies + 1 => Ok(()),
+        lead => Err(format!("a lead of {lead} with {copies} copies")),
+    };
+    let ahead = runs_ahead(&good);
+    let wrong = shown(|seed| bounded(&good, seed), |seed| bounded(&ahead, seed));
+    assert!(wrong.contains("a lead"), "{wrong}");
+
+    let good = Superstep::with(chain(), Placement::Together, Mode::Aggregated);
+    let wrong = caught(&good, &runs_ahead(&good), Reach::Memory);
+    assert!(wrong.contains("is not"), "{wrong}");
+}
+
+#[test]
+fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
+    let good = Superstep::new(one_put(), Reach::Memory);
+    // "It entered the last one, so it will have entered this one."
+    let begin = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
+    // "Its next entry will tell that it is done."
+    let end = |_, i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
+    let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Memory);
+    for damaged in [good.without("BeforeEntry", begin), good.without("LeftEarly", end)] {
+        let in_turn = |one: &Superstep, seed| run(&[one, &other], Reach::Memory, seed).map(drop);
+        let wrong = shown(|seed| in_turn(&good, seed), |seed| in_turn(&damaged, seed));
+        assert!(wrong.contains("is not"), "{wrong}");
+    }
+}
+
+#[test]
+fn w6_no_frame_is_left_to_the_superstep_after() {
+    // "The next one awaits frames of the same rank anyway."
+    let good = Superstep::new(one_put(), Reach::Messages);
+    let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Messages);
+    let left = good.without("WrongCount", |_, i| takes(i));
+    let in_turn = |one: &Superstep, seed| run(&[one, &other], Reach::Messages, seed).map(drop);
+    let wrong = shown(|seed| in_turn(&good, seed), |seed| in_turn(&left, seed));
+    assert!(wrong.contains("RmaSync"), "{wrong}");
+}
+
+/// The whole of what is taken apart above, and more, over both kinds of links.
+#[test]
+fn whole_schedules_do_what_the_reference_does() {
+    let everywhere = || {
+        let each = |rank: i64| {
+            [-1, 1]
+                .into_iter()
+                .filter(|by| (0..3).contains(&(rank + by)))
+                .flat_map(|by| put(by, if by < 0 { 4..6 } else { 6..8 }, 0..2))
+                .chain((rank > 0).then(|| operation(Kind::Get, -1, 0..1, 2..3, 0)))
+                .collect()
+        };
+        epoch(1, vec![each(0), each(1), each(2)])
+    };
+    for seed in 0..30 {
+        for mode in Mode::ALL {
+            for (reach, placement) in
+                [(Reach::Messages, Placement::Apart), (Reach::Memory, Placement::Together)]
+            {
+                let all = [one_put(), exchange()].map(|patterns| Superstep::with(patterns, placement, mode));
+                assert_eq!(
+                    run(&[&all[0], &all[1]], reach, seed).map(drop),
+                    Ok(()),
+                    "{mode}, {reach:?}, seed {seed}"
+                );
+                let wide = Superstep::with(everywhere(), placement, mode);
+                assert_eq!(run(&[&wide], reach, seed).map(drop), Ok(()), "{mode}, {reach:?}, seed {seed}");
+            }
+        }
+    }
+}
+
+/// What the tests above take out is there: direct copies where memory is reached, packed ones where not.
+#[test]
+fn the_schedules_are_of_the_kind_that_is_said() {
+    let copies = |superstep: &Superstep| {
+        superstep.schedule.classes[ClassId(0)]
+            .instructions
+            .iter()
+            .any(|i| matches!(i, Instruction::Copy { .. }))
+    };
+    assert!(copies(&Superstep::new(one_put(), Reach::Memory)));
+    assert!(!copies(&Superstep::with(one_put(), Placement::Together, Mode::Aggregated)));
+    assert!(!copies(&Superstep::new(one_put(), Reach::Messages)));
+}

@@ -1,0 +1,72 @@
+//! What the tests of the waits share: links that a seed decides, ranks that linger, and the search for a seed.
+
+use crate::state::transport_kind::TransportKind;
+use fencepost_transport::SimConfig;
+
+/// How ranks reach each other over the links of `sim`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reach {
+    /// By messages only.
+    Messages,
+    /// Memory too: payloads, windows and outboxes lie with their owners, while all words travel over the links.
+    Memory,
+}
+
+impl Reach {
+    pub(super) fn config(self, seed: u64) -> SimConfig {
+        let mut config = SimConfig { seed, ..SimConfig::default() };
+        config.altered.reach = self == Reach::Memory;
+        config
+    }
+
+    pub(super) fn transport(self, seed: u64) -> TransportKind {
+        TransportKind::Sim(self.config(seed))
+    }
+}
+
+/// A generator of numbers that a seed decides.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64, rank: usize) -> Self {
+        let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (rank as u64 + 1) << 32);
+        dice.below(2);
+        dice
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % bound
+    }
+
+    /// Let others go first, mostly hardly, sometimes by far.
+    pub(super) fn linger(&mut self) {
+        let looks = if self.below(3) == 0 { self.below(200) } else { self.below(3) };
+        (0..looks).for_each(|_| std::thread::yield_now());
+    }
+}
+
+/// What rank `rank` stores to element `at` before it enters epoch `epoch`.
+pub(super) fn stored(rank: usize, epoch: usize, at: usize) -> u64 {
+    (epoch as u64 + 1) * 1_000_000 + rank as u64 * 1000 + at as u64
+}
+
+/// Seeds at most until one shows what is wrong.
+const SEEDS: u64 = 300;
+/// Seeds at least for which what is right is right.
+const GOOD: u64 = 20;
+
+/// Find the seed with which `damaged` goes wrong, where `good` goes right with that one and all before it. Gives what
+/// went wrong.
+#[track_caller]
+pub(super) fn shown(
+    good: impl Fn(u64) -> Result<(), String>,
+    damaged: impl Fn(u64) -> Result<(), String>,
+) -> String {
+    let wrong = (0..SEEDS).find_map(|seed| Some((seed, damaged(seed).err()?)));
+    let Some((seed, wrong)) = wrong else { panic!("no seed of {SEEDS} shows that a wait is missing") };
+    for seed in 0..GOOD.max(seed + 1) {
+        assert_eq!(good(seed), Ok(()), "seed {seed}, with all waits");
+    }
+    wrong
+}

@@ -1,0 +1,72 @@
+//! The floors of the runtime, and the cycles of files that there are.
+
+use crate::arrows::Arrows;
+use crate::root;
+use std::collections::BTreeSet;
+
+/// The folders of the runtime, the lowest first: a file uses its own floor and those below.
+const FLOORS: [&str; 9] =
+    ["kernel", "collect", "state", "protocol", "fence", "supersteps", "api", "testing", "lib.rs"];
+
+/// All crates.
+const CRATES: [&str; 7] = [
+    "src",
+    "macros/src",
+    "planner/src",
+    "runtime/src",
+    "runtime/transport/src",
+    "runtime/job/src",
+    "cli/src",
+];
+
+/// Files that use each other, and why they may.
+const CYCLES: [(&[&str], &str); 6] = [
+    (
+        &["state/supersteps.rs", "state/window.rs", "state/windows.rs", "state/world.rs"],
+        "a world has supersteps and windows, and each knows its world",
+    ),
+    (
+        &["execute/bind.rs", "execute/offers.rs"],
+        "what is bound offers places, and offers are part of what is bound",
+    ),
+    (
+        &["tcp/connect.rs", "tcp/core.rs", "tcp/fabric.rs", "tcp/poll.rs", "tcp/probes.rs"],
+        "one value under one lock, its methods by subject",
+    ),
+    (
+        &["stream/body.rs", "stream/codec.rs"],
+        "items have bodies, and bodies are set aside in the codec's steps",
+    ),
+    (
+        &["control.rs", "exit.rs"],
+        "a message says how a process ended, and an end can be written as a message",
+    ),
+    (
+        &["slice/exits.rs", "slice/keepers.rs", "slice/need.rs", "slice/state.rs"],
+        "a walk over expressions, which nest",
+    ),
+];
+
+#[test]
+fn files_of_the_runtime_use_their_own_floor_and_those_below() {
+    let arrows = Arrows::of(&root().join("runtime/src"));
+    assert!(arrows.uses.len() > 50, "{} files: is the runtime still read?", arrows.uses.len());
+    let upward = arrows.upward(&FLOORS);
+    assert!(upward.is_empty(), "{upward:#?}");
+}
+
+#[test]
+fn files_use_each_other_only_where_it_is_listed() {
+    let mut found = BTreeSet::new();
+    for folder in CRATES {
+        for cycle in Arrows::of(&root().join(folder)).cycles() {
+            let listed = CYCLES.iter().position(|(files, _)| {
+                cycle.iter().all(|file| files.iter().any(|listed| file.ends_with(listed)))
+            });
+            let Some(listed) = listed else { panic!("in {folder} these files use each other: {cycle:#?}") };
+            assert!(cycle.len() <= 5, "{cycle:#?}");
+            found.insert(listed);
+        }
+    }
+    assert_eq!(found.len(), CYCLES.len(), "a cycle that is listed is there no more: take it off the list");
+}
