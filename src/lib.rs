@@ -95,7 +95,7 @@ pub use fencepost_runtime::{call, scoped};
 
 /// What a program may set and read of transports: the simulated network, its faults, and counts of what was sent.
 pub mod transport {
-    pub use fencepost_runtime::{Count, Fault, Lose, Meter, Mishap, SimConfig};
+    pub use fencepost_runtime::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 }
 
 /// All that most programs name.

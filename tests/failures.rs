@@ -4,7 +4,7 @@
 mod ends;
 
 use ends::ends;
-use fencepost::transport::{Fault, Mishap, SimConfig};
+use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{Class, Error, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep};
 use std::sync::Mutex;
 
@@ -194,10 +194,10 @@ fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
 /// world has ended.
 #[test]
 fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
-    for mishap in [Mishap::Drop, Mishap::HalfOpen, Mishap::Crash] {
+    for kind in [FaultKind::Drop, FaultKind::HalfOpen, FaultKind::Crash] {
         let mut lost = 0;
         for point in 0.. {
-            let fault = Fault::new(1, point, mishap);
+            let fault = Fault::new(1, point, kind);
             let config = SimConfig { seed: point, fault: Some(fault.clone()), ..SimConfig::default() };
             let seen = Mutex::new(false);
             ends(&ranks(2).transport(TransportKind::Sim(config)), &[], |world| {
@@ -222,7 +222,7 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
                 break;
             }
         }
-        assert!(lost > 0, "{mishap:?}: nobody was lost while explaining");
+        assert!(lost > 0, "{kind:?}: nobody was lost while explaining");
     }
 }
 

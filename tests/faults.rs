@@ -5,7 +5,7 @@
 //! names a rank, and has left windows as they were, or says that they are mixed, and then each element is old or new.
 //! Nothing here goes by time: a rank is given up after so many looks.
 
-use fencepost::transport::{Fault, Mishap, SimConfig};
+use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{Error, Op, Result, State, TransportKind, Window, World, ranks, superstep};
 use std::sync::Mutex;
 
@@ -145,24 +145,24 @@ struct Counts {
     mixed: u64,
 }
 
-fn every_point(mishap: Mishap) -> Counts {
+fn every_point(kind: FaultKind) -> Counts {
     let mut counts = Counts::default();
     for (seed, rank) in (0..3).flat_map(|seed| (0..SIZE).map(move |rank| (seed, rank))) {
         let mut unnoticed = Vec::new();
         for point in 0.. {
-            let fault = Fault::new(rank, point, mishap);
+            let fault = Fault::new(rank, point, kind);
             let config = SimConfig {
                 seed: seed + 10 * point,
                 fault: Some(fault.clone()),
                 link_bytes: if seed == 0 { 1 << 16 } else { 500 },
                 ..SimConfig::default()
             };
-            let what = format!("{mishap:?} of item {point} of rank {rank}, seed {}", config.seed);
+            let what = format!("{kind:?} of item {point} of rank {rank}, seed {}", config.seed);
             let said = outcomes(config);
             if !fault.happened() {
                 assert!(said.iter().all(Option::is_none), "{what}: nothing happened, but {said:?}");
                 unnoticed.retain(|&at| at + TAIL < point);
-                let loud = mishap == Mishap::Delay;
+                let loud = kind == FaultKind::Delay;
                 assert!(loud || unnoticed.is_empty(), "{what}: nobody was told at {unnoticed:?}");
                 counts.points = counts.points.max(point);
                 break;
@@ -173,7 +173,7 @@ fn every_point(mishap: Mishap) -> Counts {
                 unnoticed.push(point);
                 continue;
             }
-            assert_ne!(mishap, Mishap::Delay, "{what}: late is not lost: {errors:?}");
+            assert_ne!(kind, FaultKind::Delay, "{what}: late is not lost: {errors:?}");
             counts.told += 1;
             counts.mixed += errors.iter().filter(|error| error.state == State::Mixed).count() as u64;
             assert!(errors.iter().all(|error| error.rank.is_some()), "{what}: {errors:?}");
@@ -191,10 +191,10 @@ fn every_point(mishap: Mishap) -> Counts {
 #[test]
 #[expect(clippy::print_stdout, reason = "says how many points and runs there were")]
 fn any_one_fault_at_any_point_ends_in_errors_that_name_a_rank_or_in_the_right_bits() {
-    for mishap in Mishap::ALL {
-        let counts = every_point(mishap);
-        println!("{mishap:?}: {counts:?}");
+    for kind in FaultKind::ALL {
+        let counts = every_point(kind);
+        println!("{kind:?}: {counts:?}");
         assert!(counts.points > 40, "the program says less than it should");
-        assert!(mishap == Mishap::Delay || counts.told * 4 > counts.runs * 3, "{mishap:?}: {counts:?}");
+        assert!(kind == FaultKind::Delay || counts.told * 4 > counts.runs * 3, "{kind:?}: {counts:?}");
     }
 }

@@ -23,7 +23,7 @@ pub use collect::operation::{
     self as call, Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection,
 };
 pub use collect::ticket::Ticket;
-pub use fencepost_transport::{Count, Fault, Lose, Meter, Mishap, SimConfig};
+pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 pub use kernel::element::{Element, ValueAt, element_type};
 pub use state::assertions::Assertions;
 pub use state::handler::ErrorHandler;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use fencepost_planner::Class;
 use fencepost_runtime::{Ranks, TransportKind, ranks};
-use fencepost_transport::{Endpoint, Transport, shm};
+use fencepost_transport::{Channels, Endpoint, shm};
 
 fn shared(size: usize) -> Ranks {
     ranks(size).transport(TransportKind::ShmThreads)
@@ -22,8 +22,7 @@ fn a_window_that_there_is_no_memory_for_is_refused_on_all_ranks_with_what_there_
                 assert_eq!(error.class(), Class::Size);
                 let message = error.message();
                 assert!(message.starts_with("rank 1 asked for "), "{message}");
-                let said =
-                    message.contains("asked for") && message.contains("of shared memory, and there is ");
+                let said = message.contains("of shared memory, and ") && message.contains(" is available (");
                 assert!(said, "{message}");
                 let mut u = world.window::<u64>(3)?;
                 u.put([7]).to((world.rank() + 1) % 3, 2)?;

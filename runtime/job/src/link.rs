@@ -1,7 +1,7 @@
 //! What a job's transports need of whoever starts it, and of each rank: [`Memory`] and [`Link`].
 
 use crate::description::{Description, Limits, Reach};
-use fencepost_transport::{Endpoint, Fabric, MixedEnd, Segment, Settings, ShmEnd, TcpEnd, listen};
+use fencepost_transport::{Endpoint, Fabric, HybridEnd, Segment, Settings, ShmEnd, TcpEnd, listen};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -30,7 +30,7 @@ impl Memory {
 
     /// One of its ranks has ended for good.
     pub(crate) fn strike(&self, rank: u32, how: &str) {
-        self.segment.strike((rank - self.ranks.start) as usize, how);
+        self.segment.mark_failed((rank - self.ranks.start) as usize, how);
     }
 }
 
@@ -87,7 +87,7 @@ impl Link {
     /// A rank has ended, as this says. In the memory it is written already, by whoever has started it.
     pub(crate) fn strike(&self, rank: u32, how: &str) {
         if let Some(fabric) = self.connections.as_ref().and_then(Connections::fabric) {
-            fabric.strike(rank as usize, how);
+            fabric.mark_failed(rank as usize, how);
         }
     }
 
@@ -106,7 +106,7 @@ impl Link {
         Ok(match &self.memory {
             Some(segment) => {
                 let hosts: Vec<u32> = job.host_of_each().collect();
-                Endpoint::Mixed(MixedEnd::of_job(segment, &fabric, &hosts, world, rank)?)
+                Endpoint::Hybrid(HybridEnd::of_job(segment, &fabric, &hosts, world, rank)?)
             }
             None => Endpoint::Tcp(TcpEnd::of_job(&fabric, world, rank, size)?),
         })
@@ -119,7 +119,7 @@ impl Link {
             let hosts: Vec<u32> = job.host_of_each().collect();
             let before = &hosts[..job.rank as usize];
             let seat = before.iter().filter(|&&host| host == hosts[job.rank as usize]).count();
-            segment.part(seat, why);
+            segment.record_exit(seat, why);
         }
         if let Some(fabric) = self.connections.as_ref().and_then(|connections| connections.begun.get()) {
             let last = lock(fabric).take();

@@ -7,7 +7,7 @@ use crate::description::{Description, HostRanks, Reach};
 use crate::environment::{RENDEZVOUS, SECRET, Told, told};
 use crate::group::until;
 use crate::settings::Settings;
-use fencepost_transport::auth::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, chance};
+use fencepost_transport::auth::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
@@ -159,7 +159,7 @@ impl Meeting {
             }
         };
         let io = |error: io::Error| there(&error);
-        let (mut opener, hello) = Opener::new(self.identity(), 0, chance().map_err(io)?);
+        let (mut opener, hello) = Opener::new(self.identity(), 0, random_bytes().map_err(io)?);
         stream.write_all(&hello).map_err(io)?;
         loop {
             let mut bytes = vec![0; opener.wants()];
@@ -219,7 +219,7 @@ fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nonblocking(false).ok()?;
     stream.set_write_timeout(Some(HANDSHAKE)).ok()?;
-    let mut taker = Taker::new(identity, chance().ok()?);
+    let mut taker = Taker::new(identity, random_bytes().ok()?);
     let rank = loop {
         let mut bytes = vec![0; taker.wants()];
         read_all(&mut stream, &mut bytes, deadline).ok()?;
@@ -229,9 +229,9 @@ fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
             Taking::Proven(rank) => break rank,
         }
     };
-    let verdict = if taker.unlike().is_some() { Verdict::Unlike } else { Verdict::Welcome };
+    let verdict = if taker.mismatch().is_some() { Verdict::Mismatch } else { Verdict::Welcome };
     stream.write_all(&taker.decide(verdict).0).ok()?;
-    if matches!(verdict, Verdict::Unlike) {
+    if matches!(verdict, Verdict::Mismatch) {
         return None;
     }
     let mut channel = Channel::over(stream.into());

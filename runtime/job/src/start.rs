@@ -13,7 +13,7 @@ use crate::group::{Event, Group, Program, Ready, until};
 use crate::link::Memory;
 use crate::relay::{Relay, say};
 use crate::signals::Signals;
-use fencepost_transport::auth::{Secret, chance};
+use fencepost_transport::auth::{Secret, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{
@@ -229,7 +229,7 @@ impl Running {
     }
 
     fn start(&mut self, start: &Start) {
-        let (secret, job) = match (Secret::new(), chance()) {
+        let (secret, job) = match (Secret::new(), random_bytes()) {
             (Ok(secret), Ok(job)) => (secret, job),
             (Err(error), _) | (_, Err(error)) => {
                 let why = format!("the system has no random numbers: {error}");

@@ -14,7 +14,7 @@ use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Transport, Until};
+use fencepost_transport::{Channels, Topology, Until};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -226,7 +226,7 @@ impl Description {
 mod tests {
     use crate::{TransportKind, ranks};
     use fencepost_planner::Result;
-    use fencepost_transport::{Cause, Transport};
+    use fencepost_transport::{Cause, Channels, Liveness};
 
     /// The others may have made the window, and then write into its memory that they have let go of it.
     #[test]

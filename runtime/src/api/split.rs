@@ -5,7 +5,7 @@ use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
 use crate::state::world::World;
 use fencepost_planner::{Class, Result};
-use fencepost_transport::{Number, Transport};
+use fencepost_transport::{CreateJoin, Number, Topology};
 use std::rc::Rc;
 
 impl World {
@@ -52,7 +52,7 @@ impl World {
         let host = core.endpoint.borrow().host(core.rank);
         let leads = members.first() == Some(&core.rank);
         if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
-            match core.endpoint.borrow_mut().found(&members) {
+            match core.endpoint.borrow_mut().create(&members) {
                 Ok(Some(Number { world, part })) => {
                     founded = [&[FOUNDED], &world.to_le_bytes()[..], &part.to_le_bytes()[..]].concat();
                 }
@@ -88,7 +88,7 @@ impl World {
         let (id, endpoint) = match (number(members[0])?, number(leader)?) {
             (Some(Number { world, .. }), Some(Number { part, .. })) => {
                 let number = Number { world, part };
-                ((new_world(), 1), core.endpoint.borrow_mut().enter(number, &members, index)?)
+                ((new_world(), 1), core.endpoint.borrow_mut().join(number, &members, index)?)
             }
             _ => {
                 let end = core.registry.take_end((core.id, attempt), core.rank);

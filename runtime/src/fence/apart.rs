@@ -11,7 +11,7 @@ use crate::fence::{CALL, Disagreement, Fence, INLINE, Letters, RUNS};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Cause, Lost, Transport};
+use fencepost_transport::{Cause, Liveness, Lost, Notify};
 
 /// How far others are from this rank.
 #[derive(Default)]

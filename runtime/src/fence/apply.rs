@@ -13,7 +13,7 @@ use crate::kernel::element::element_type;
 use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
 use fencepost_planner::element::Op;
-use fencepost_transport::{Record, Transport};
+use fencepost_transport::{Notify, Record, Topology};
 use std::cell::Cell;
 
 impl Fence<'_> {

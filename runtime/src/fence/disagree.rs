@@ -5,7 +5,7 @@ use crate::protocol::exchange::take_bytes;
 use crate::protocol::frames::kind;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Class, Error};
-use fencepost_transport::Transport;
+use fencepost_transport::{Notify, Topology};
 
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: tell each other what, and give the error.

@@ -9,7 +9,7 @@ use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
 use fencepost_planner::Result;
-use fencepost_transport::Transport;
+use fencepost_transport::Topology;
 
 impl Fence<'_> {
     /// Read what was asked for from M, and stage it; answer what others ask for.

@@ -51,7 +51,7 @@ use crate::state::calls;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Cause, Endpoint, Lost, Transport};
+use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
 use reads::Reads;
 use sources::prepare;
 
@@ -333,7 +333,7 @@ impl Fence<'_> {
                         flags |= CHANGED;
                     }
                 }
-                let letter = self.endpoint.letter(to);
+                let letter = self.endpoint.draft(to);
                 letter.count = frames;
                 letter.address = given + frames as usize;
             }
@@ -355,7 +355,7 @@ impl Fence<'_> {
                 self.lends = true;
             }
             let here = self.endpoint.shares(to) || self.in_letter(to);
-            let letter = self.endpoint.letter(to);
+            let letter = self.endpoint.draft(to);
             letter.flags = own;
             if failed || here {
                 letter.count = 0;

@@ -20,7 +20,7 @@ use crate::protocol::stall::{Awaited, Watch};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Class, Result, State};
-use fencepost_transport::{Cause, Loss, Lost, Transport};
+use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Topology};
 use std::cell::Cell;
 
 /// More comparisons than this are not worth it: it waits.

@@ -14,7 +14,7 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Endpoint, Transport};
+use fencepost_transport::{Endpoint, Topology};
 
 /// More gets than this an epoch are not listed one by one.
 const LISTED: usize = 64;

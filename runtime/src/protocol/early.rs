@@ -8,7 +8,7 @@ use crate::protocol::frames::kind;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Class;
-use fencepost_transport::{Cause, Endpoint, Frame, Header, Loss, Lost, Transport};
+use fencepost_transport::{Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost};
 
 /// The low half of the word of what leaves early: no other frame says this by one bit that fell over, so none of those that a
 /// rank waits for is staged instead.
@@ -20,11 +20,11 @@ pub(crate) fn header(number: u32, window: u32) -> Header {
 }
 
 impl WorldCore {
-    /// The oldest frame from `from` that was not released and is due now, as [`Transport::poll`] has it: what left
+    /// The oldest frame from `from` that was not released and is due now, as [`Channels::poll`] has it: what left
     /// early is staged on the way, or dropped where its window is no more.
     ///
     /// # Errors
-    /// As [`Transport::poll`].
+    /// As [`Channels::poll`].
     #[inline]
     pub(crate) fn poll(&self, endpoint: &mut Endpoint, from: usize) -> Result<Option<Frame>, Lost> {
         loop {

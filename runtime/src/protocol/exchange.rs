@@ -5,7 +5,7 @@ use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
-use fencepost_transport::{Endpoint, Frame, Header, Lost, Pause, Transport};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Topology};
 
 /// Look until there is something.
 #[inline]

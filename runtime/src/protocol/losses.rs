@@ -3,7 +3,7 @@
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Class, Error};
-use fencepost_transport::{Cause, Endpoint, Loss, Lost, Transport};
+use fencepost_transport::{Cause, Endpoint, Liveness, Loss, Lost};
 
 impl WorldCore {
     /// The world ends for this rank, since `lost` can't come any more.

@@ -58,7 +58,7 @@ impl TransportKind {
             }
             TransportKind::MixedThreads(hosts) => {
                 let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
-                fencepost_transport::mixed(&hosts)?.into_iter().map(Endpoint::Mixed).collect()
+                fencepost_transport::hybrid(&hosts)?.into_iter().map(Endpoint::Hybrid).collect()
             }
             // Their ends are made by each process for itself.
             TransportKind::Shm | TransportKind::Tcp => Vec::new(),

@@ -17,7 +17,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_transport::{Transport, Until};
+use fencepost_transport::{Channels, Until};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};

@@ -19,7 +19,7 @@ use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result, grid};
-use fencepost_transport::{Endpoint, Leave, Transport};
+use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Topology};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

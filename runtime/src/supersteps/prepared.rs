@@ -13,7 +13,7 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify};
 use fencepost_planner::{Class, Error, Options, Result};
-use fencepost_transport::Transport;
+use fencepost_transport::{Channels, Topology};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;

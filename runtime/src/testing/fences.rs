@@ -19,7 +19,7 @@ use crate::state::window::Window;
 use crate::state::world::World;
 use crate::testing::support::{Dice, Reach, shown, stored};
 use fencepost_planner::{Class, Result};
-use fencepost_transport::{Leave, Pause, SimEnd, Transport, sim};
+use fencepost_transport::{Leave, Liveness, Notify, Pause, SimEnd, Topology, sim};
 use std::thread;
 
 const RANKS: usize = 3;
@@ -172,7 +172,7 @@ fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
 /// Exchanges of letters and nothing else: what a rank reads is of the exchange that it published last.
 fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
     let mut config = Reach::Messages.config(seed);
-    config.altered.one_letter = one_letter;
+    config.altered.one_notification_set = one_letter;
     let exchange = |end: &mut SimEnd, dice: &mut Dice, number: u64| {
         end.publish(number).map_err(|lost| lost.to_string())?;
         dice.linger();
@@ -235,7 +235,7 @@ fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
 fn w5_nobody_is_more_than_one_superstep_ahead() {
     for reach in [Reach::Messages, Reach::Memory] {
         let wrong = shown(|seed| bare(reach, None, seed), |seed| bare(reach, Some(Wait::Skew), seed));
-        let told = ["a letter too early", " ahead, in "].iter().any(|text| wrong.contains(text));
+        let told = ["a notification too early", " ahead, in "].iter().any(|text| wrong.contains(text));
         assert!(told, "{reach:?}: {wrong}");
     }
 }

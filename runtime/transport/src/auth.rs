@@ -1,7 +1,7 @@
-//! How two ranks of a job know one another, before either believes a byte that the other sends.
+//! How two ranks of a job authenticate each other, before either trusts a byte that the other sends.
 //!
-//! A job has a secret of 256 bits that only its ranks were given. Who opens a connection and who takes it show each
-//! other that they have it:
+//! A job has a secret of 256 bits that only its ranks were given. The rank that opens a connection (the opener) and the
+//! rank that accepts it (the taker) prove to each other that they hold it:
 //!
 //! ```text
 //! opener                                                  taker
@@ -11,14 +11,14 @@
 //!                                ◀─  verdict  code, tag of (hello, answer, code)
 //! ```
 //!
-//! A tag is BLAKE3 keyed with what the secret, the message's role and nothing else give, over all that was said before:
-//! version, job, both ranks, who opened, and both nonces. So a tag of one connection, direction or message is none of
-//! another (no replay, no reflection). Tags are compared in constant time. All messages have a fixed length, so nothing
-//! is allocated by what a stranger claims; the facts (byte order, sizes and alignments) are compared last, between
-//! ranks that are known, so that unlike machines are refused with words.
+//! A tag is BLAKE3 under a key derived from the secret and the message's role only, over all messages sent before:
+//! version, job, both ranks, which one is the opener, and both nonces. So a tag of one connection, direction or message
+//! is not valid for another (no replay, no reflection). Tags are compared in constant time. All messages have a fixed
+//! length, so nothing is allocated by what a stranger claims; the facts (byte order, sizes and alignments) are compared
+//! last, between authenticated ranks, so that an incompatible machine is refused with a reason.
 //!
-//! Both sides are machines over bytes: they hold no socket, clock or source of chance. [`Seal`] is the optional tag of
-//! every record that follows.
+//! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`] is the optional tag
+//! of every record that follows.
 
 use std::{fmt, io};
 
@@ -27,20 +27,20 @@ use std::{fmt, io};
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// A new one, from the system's source of chance.
+    /// Creates a secret, from the system's random source.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system's random source failed.
     pub fn new() -> io::Result<Self> {
-        Ok(Self(chance()?))
+        Ok(Self(random_bytes()?))
     }
 
-    /// One that was handed over.
+    /// Returns the secret that was handed over.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// To be handed over, by descriptor only.
+    /// Returns the bytes, to be handed over by descriptor only.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -52,11 +52,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Bytes that nobody can foretell.
+/// Returns bytes from the system's random source, which nobody can predict.
 ///
 /// # Errors
-/// The system gives none.
-pub fn chance<const N: usize>() -> io::Result<[u8; N]> {
+/// The system's random source failed.
+pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(bytes)
@@ -65,22 +65,22 @@ pub fn chance<const N: usize>() -> io::Result<[u8; N]> {
 /// A nonce: a number used once.
 pub type Nonce = [u8; 32];
 
-/// What a rank says of itself, and knows of its job.
+/// What a rank states about itself, and knows of its job.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The job's secret.
     pub secret: Secret,
-    /// The job's name, which is no secret.
+    /// The job's name, which is not secret.
     pub job: [u8; 16],
     /// This rank.
     pub rank: u32,
-    /// How many ranks the job has.
+    /// The number of ranks of the job.
     pub size: u32,
     /// Whether every record that follows carries a tag.
     pub sealed: bool,
 }
 
-/// The version of all that travels, and of this package.
+/// The version of the protocol, and of this package.
 const VERSION: [u8; 4] = [
     1,
     number(env!("CARGO_PKG_VERSION_MAJOR")),
@@ -100,11 +100,11 @@ const fn number(text: &str) -> u8 {
 const MAGIC: &[u8; 8] = b"fencepst";
 const HELLO: usize = 8 + 4 + 8 + 16 + 4 + 4 + 4 + 32;
 const ANSWER: usize = 4 + 8 + 32 + 32;
-const SAID: usize = ANSWER - 32;
+const ANSWER_MESSAGE: usize = ANSWER - 32;
 const TAG: usize = 32;
 const VERDICT: usize = 4 + TAG;
 
-/// Byte order, sizes and alignments: what must be alike where elements travel as they lie.
+/// Byte order, sizes and alignments: must be equal where elements travel in their memory layout.
 fn facts(sealed: bool) -> [u8; 8] {
     [
         u16::from_ne_bytes([1, 2]) as u8,
@@ -118,11 +118,15 @@ fn facts(sealed: bool) -> [u8; 8] {
     ]
 }
 
-fn unlike(mine: ([u8; 4], [u8; 8]), theirs: ([u8; 4], [u8; 8])) -> Option<String> {
+fn mismatch(mine: ([u8; 4], [u8; 8]), theirs: ([u8; 4], [u8; 8])) -> Option<String> {
     let (version, facts) = theirs;
     if version != mine.0 {
         let say = |v: [u8; 4]| format!("{}.{}.{} (protocol {})", v[1], v[2], v[3], v[0]);
-        return Some(format!("it runs version {} and this rank {}", say(version), say(mine.0)));
+        return Some(format!(
+            "it runs version {} and this rank version {}: run the same program on all hosts",
+            say(version),
+            say(mine.0)
+        ));
     }
     let names = ["byte order", "pointer size", "alignment of u64", "alignment of u128", "alignment of f64"];
     let names = names.into_iter().chain(["size of char", "setting for tags on every record", "facts"]);
@@ -130,49 +134,57 @@ fn unlike(mine: ([u8; 4], [u8; 8]), theirs: ([u8; 4], [u8; 8])) -> Option<String
     differs.map(|(name, (mine, theirs))| format!("its {name} is {theirs} and this rank's {mine}"))
 }
 
-/// Why somebody was not let in.
+/// Why a handshake failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// It does not speak as a rank of this job would.
+pub enum HandshakeError {
+    /// The peer does not send what a rank of this job would.
     Stranger,
-    /// It speaks so, and does not have the secret.
+    /// The peer does, but does not hold the secret.
     Unproven,
-    /// It has the secret, and can't work with this rank.
-    Unlike(String),
-    /// It has the secret, and connects to this rank itself: the other connection is used.
+    /// The peer holds the secret, and is incompatible with this rank.
+    Mismatch(String),
+    /// The peer holds the secret, and has connected to this rank itself: the other connection is used.
     Crossed,
-    /// It has the secret, and takes this rank for dead.
+    /// The peer holds the secret, and has marked this rank failed.
     GivenUp,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Stranger => f.write_str("it is no rank of this job"),
-            Refusal::Unproven => f.write_str("it has not the secret of this job"),
-            Refusal::Unlike(how) => write!(f, "it can't work with this rank: {how}"),
-            Refusal::Crossed => f.write_str("both connected at once"),
-            Refusal::GivenUp => f.write_str("it has given this rank up before they were connected"),
+            HandshakeError::Stranger => {
+                f.write_str("authentication failed: the peer is not a rank of this job")
+            }
+            HandshakeError::Unproven => {
+                f.write_str("authentication failed: the peer does not hold this job's secret")
+            }
+            HandshakeError::Mismatch(how) => write!(f, "the peer is incompatible with this rank: {how}"),
+            HandshakeError::Crossed => {
+                f.write_str("both ranks connected at once: the other connection is used")
+            }
+            HandshakeError::GivenUp => {
+                f.write_str("the peer had marked this rank failed before they were connected")
+            }
         }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for HandshakeError {}
 
-/// What the taker decides about a proven opener.
+/// What the taker decides about an authenticated opener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The connection is used.
     Welcome,
-    /// The other one is.
+    /// The other connection is used.
     Crossed,
-    /// The two can't work together.
-    Unlike,
-    /// The opener was taken for dead before.
+    /// The two ranks are incompatible.
+    Mismatch,
+    /// The opener was marked failed before.
     GivenUp,
 }
 
-/// What a tag says: a key for each, so that none stands for another.
+/// What a tag authenticates: each role has its own key, so that no tag stands for another.
 #[derive(Clone, Copy)]
 enum Role {
     Answer,
@@ -195,15 +207,15 @@ fn key(secret: &Secret, role: Role) -> [u8; 32] {
     )
 }
 
-fn tag(secret: &Secret, role: Role, said: &[&[u8]]) -> blake3::Hash {
+fn tag(secret: &Secret, role: Role, messages: &[&[u8]]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_keyed(&key(secret, role));
-    for part in said {
+    for part in messages {
         hasher.update(part);
     }
     hasher.finalize()
 }
 
-/// Whether `bytes` are the tag; takes as long whatever they are.
+/// Returns whether `bytes` are the tag, in constant time.
 fn is(tag: blake3::Hash, bytes: &[u8]) -> bool {
     <[u8; 32]>::try_from(bytes).is_ok_and(|bytes| tag == blake3::Hash::from(bytes))
 }
@@ -219,18 +231,18 @@ impl Fields<'_> {
     }
 }
 
-/// What is known of a connection once both are proven.
+/// What is known of a connection whose sides are authenticated.
 #[derive(Debug)]
 pub struct Session {
-    /// Who is at the other end.
+    /// The peer.
     pub peer: u32,
-    /// The keys of what I send, and of what I get.
+    /// The keys of what this rank sends, and of what it receives.
     keys: [[u8; 32]; 2],
 }
 
 impl Session {
-    fn new(secret: &Secret, said: &[u8], peer: u32, opener: bool) -> Self {
-        let key = |role| *tag(secret, role, &[said]).as_bytes();
+    fn new(secret: &Secret, transcript: &[u8], peer: u32, opener: bool) -> Self {
+        let key = |role| *tag(secret, role, &[transcript]).as_bytes();
         let mut keys = [key(Role::FromOpener), key(Role::FromTaker)];
         if !opener {
             keys.reverse();
@@ -238,7 +250,7 @@ impl Session {
         Self { peer, keys }
     }
 
-    /// The seals of what I send, and of what I get.
+    /// Returns the seals of what this rank sends, and of what it receives.
     pub fn seals(&self) -> [Seal; 2] {
         self.keys.map(|key| Seal { key, records: 0 })
     }
@@ -255,15 +267,15 @@ impl Seal {
     /// Bytes of a tag.
     pub const TAG: usize = 16;
 
-    /// The tag of the next record.
+    /// Returns the tag of the next record.
     pub fn tag(&mut self, record: &[u8]) -> [u8; Self::TAG] {
         let tag = self.next(record);
         std::array::from_fn(|i| tag.as_bytes()[i])
     }
 
-    /// Whether this is the tag of the next record; takes as long whatever it is.
+    /// Returns whether this is the tag of the next record, in constant time.
     pub fn is(&mut self, record: &[u8], tag: [u8; Self::TAG]) -> bool {
-        // Both halves of a comparison in constant time are this one's.
+        // Both operands of the comparison in constant time are computed here.
         let mut whole = *self.next(record).as_bytes();
         let right = blake3::Hash::from(whole);
         whole[..Self::TAG].copy_from_slice(&tag);
@@ -278,19 +290,19 @@ impl Seal {
     }
 }
 
-/// A message that is coming, of at most so many bytes.
+/// A message that is arriving, of at most `N` bytes.
 #[derive(Debug)]
-struct Coming<const N: usize> {
+struct PartialMessage<const N: usize> {
     bytes: [u8; N],
     have: usize,
 }
 
-impl<const N: usize> Coming<N> {
+impl<const N: usize> PartialMessage<N> {
     fn new() -> Self {
         Self { bytes: [0; N], have: 0 }
     }
 
-    /// Take in what belongs to a message of `whole` bytes; gives it once it is whole.
+    /// Takes in bytes of a message of `whole` bytes; returns the message once it is complete.
     fn take(&mut self, bytes: &[u8], whole: usize) -> Option<&[u8]> {
         let n = bytes.len().min(whole - self.have);
         self.bytes[self.have..self.have + n].copy_from_slice(&bytes[..n]);
@@ -308,27 +320,28 @@ impl<const N: usize> Coming<N> {
 pub struct Opener {
     me: Identity,
     peer: u32,
-    /// Hello, and what of the answer is not its tag.
-    said: Vec<u8>,
-    coming: Coming<ANSWER>,
+    /// Hello, and the answer without its tag.
+    transcript: Vec<u8>,
+    partial: PartialMessage<ANSWER>,
     answered: bool,
 }
 
-/// What comes of bytes that were taken in.
+/// The result of taking in bytes.
 #[derive(Debug)]
 pub enum Opening {
-    /// More must come.
+    /// More bytes must arrive.
     More,
-    /// Send this; more must come.
+    /// The caller sends this; more bytes must arrive.
     Say(Vec<u8>),
-    /// Both are proven.
+    /// Both sides are authenticated.
     Done(Session),
 }
 
 impl Opener {
-    /// Begin to open a connection to `peer`; gives what to send first. The nonce was never used before.
+    /// Begins to open a connection to `peer`; returns also what to send first. The nonce must never have been used
+    /// before.
     pub fn new(me: Identity, peer: u32, nonce: Nonce) -> (Self, Vec<u8>) {
-        let mut hello = Vec::with_capacity(HELLO + SAID);
+        let mut hello = Vec::with_capacity(HELLO + ANSWER_MESSAGE);
         hello.extend_from_slice(MAGIC);
         hello.extend_from_slice(&VERSION);
         hello.extend_from_slice(&facts(me.sealed));
@@ -337,97 +350,106 @@ impl Opener {
             hello.extend_from_slice(&number.to_le_bytes());
         }
         hello.extend_from_slice(&nonce);
-        let opener = Self { me, peer, said: hello.clone(), coming: Coming::new(), answered: false };
+        let opener =
+            Self { me, peer, transcript: hello.clone(), partial: PartialMessage::new(), answered: false };
         (opener, hello)
     }
 
-    /// How many bytes are missing of what comes next. What follows is not the handshake's.
+    /// Returns how many bytes are missing of the next message. Bytes after it do not belong to the handshake.
     pub fn wants(&self) -> usize {
-        (if self.answered { VERDICT } else { ANSWER }) - self.coming.have
+        (if self.answered { VERDICT } else { ANSWER }) - self.partial.have
     }
 
-    /// Take in at most as many bytes as [`wants`](Self::wants) says.
+    /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// The other side is not the one that was called, or has said no.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Opening, Refusal> {
+    /// The peer is not the rank that was called, or has refused.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Opening, HandshakeError> {
         let secret = &self.me.secret;
         if !self.answered {
-            let Some(answer) = self.coming.take(bytes, ANSWER) else { return Ok(Opening::More) };
-            let (said, proof) = answer.split_at(SAID);
-            if !is(tag(secret, Role::Answer, &[&self.said, said]), proof) {
-                return Err(Refusal::Unproven);
+            let Some(answer) = self.partial.take(bytes, ANSWER) else { return Ok(Opening::More) };
+            let (message, proof) = answer.split_at(ANSWER_MESSAGE);
+            if !is(tag(secret, Role::Answer, &[&self.transcript, message]), proof) {
+                return Err(HandshakeError::Unproven);
             }
-            self.said.extend_from_slice(said);
+            self.transcript.extend_from_slice(message);
             self.answered = true;
-            return Ok(Opening::Say(tag(secret, Role::Proof, &[&self.said]).as_bytes().to_vec()));
+            return Ok(Opening::Say(tag(secret, Role::Proof, &[&self.transcript]).as_bytes().to_vec()));
         }
-        let Some(verdict) = self.coming.take(bytes, VERDICT) else { return Ok(Opening::More) };
+        let Some(verdict) = self.partial.take(bytes, VERDICT) else { return Ok(Opening::More) };
         let (code, proof) = verdict.split_at(4);
-        if !is(tag(secret, Role::Verdict, &[&self.said, code]), proof) {
-            return Err(Refusal::Unproven);
+        if !is(tag(secret, Role::Verdict, &[&self.transcript, code]), proof) {
+            return Err(HandshakeError::Unproven);
         }
-        let mut fields = Fields(&self.said[HELLO..]);
+        let mut fields = Fields(&self.transcript[HELLO..]);
         let theirs = (fields.take(), fields.take());
         match code {
-            [0, ..] => Ok(Opening::Done(Session::new(secret, &self.said, self.peer, true))),
-            [1, ..] => Err(Refusal::Crossed),
-            [3, ..] => Err(Refusal::GivenUp),
-            _ => Err(Refusal::Unlike(
-                unlike((VERSION, facts(self.me.sealed)), theirs)
-                    .unwrap_or_else(|| "their jobs differ in size".into()),
+            [0, ..] => Ok(Opening::Done(Session::new(secret, &self.transcript, self.peer, true))),
+            [1, ..] => Err(HandshakeError::Crossed),
+            [3, ..] => Err(HandshakeError::GivenUp),
+            _ => Err(HandshakeError::Mismatch(
+                mismatch((VERSION, facts(self.me.sealed)), theirs)
+                    .unwrap_or_else(|| "their jobs have different numbers of ranks".into()),
             )),
         }
     }
 }
 
-/// The side that takes a connection.
+/// The side that accepts a connection.
 #[derive(Debug)]
 pub struct Taker {
     me: Identity,
     nonce: Nonce,
     peer: u32,
-    said: Vec<u8>,
-    coming: Coming<HELLO>,
+    transcript: Vec<u8>,
+    partial: PartialMessage<HELLO>,
     greeted: bool,
-    unlike: Option<String>,
+    mismatch: Option<String>,
 }
 
-/// What comes of bytes that were taken in.
+/// The result of taking in bytes.
 #[derive(Debug)]
 pub enum Taking {
-    /// More must come.
+    /// More bytes must arrive.
     More,
-    /// Send this; more must come.
+    /// The caller sends this; more bytes must arrive.
     Say(Vec<u8>),
-    /// This rank is proven: decide.
+    /// This rank is authenticated: the caller decides.
     Proven(u32),
 }
 
 impl Taker {
-    /// Begin to take a connection. The nonce was never used before.
+    /// Begins to accept a connection. The nonce must never have been used before.
     pub fn new(me: Identity, nonce: Nonce) -> Self {
-        Self { me, nonce, peer: 0, said: Vec::new(), coming: Coming::new(), greeted: false, unlike: None }
+        Self {
+            me,
+            nonce,
+            peer: 0,
+            transcript: Vec::new(),
+            partial: PartialMessage::new(),
+            greeted: false,
+            mismatch: None,
+        }
     }
 
-    /// How many bytes are missing of what comes next. What follows is not the handshake's.
+    /// Returns how many bytes are missing of the next message. Bytes after it do not belong to the handshake.
     pub fn wants(&self) -> usize {
-        (if self.greeted { TAG } else { HELLO }) - self.coming.have
+        (if self.greeted { TAG } else { HELLO }) - self.partial.have
     }
 
-    /// Take in at most as many bytes as [`wants`](Self::wants) says.
+    /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// The other side is not one to let in.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Taking, Refusal> {
+    /// The peer may not connect to this rank.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Taking, HandshakeError> {
         if self.greeted {
-            let Some(proof) = self.coming.take(bytes, TAG) else { return Ok(Taking::More) };
-            if !is(tag(&self.me.secret, Role::Proof, &[&self.said]), proof) {
-                return Err(Refusal::Unproven);
+            let Some(proof) = self.partial.take(bytes, TAG) else { return Ok(Taking::More) };
+            if !is(tag(&self.me.secret, Role::Proof, &[&self.transcript]), proof) {
+                return Err(HandshakeError::Unproven);
             }
             return Ok(Taking::Proven(self.peer));
         }
-        let Some(hello) = self.coming.take(bytes, HELLO) else { return Ok(Taking::More) };
+        let Some(hello) = self.partial.take(bytes, HELLO) else { return Ok(Taking::More) };
         let mut fields = Fields(hello);
         let magic: [u8; 8] = fields.take();
         let theirs: ([u8; 4], [u8; 8]) = (fields.take(), fields.take());
@@ -435,34 +457,38 @@ impl Taker {
         let [size, from, to] = std::array::from_fn(|_| u32::from_le_bytes(fields.take()));
         let me = &self.me;
         if magic != *MAGIC || job != me.job || to != me.rank || from == me.rank || from >= me.size {
-            return Err(Refusal::Stranger);
+            return Err(HandshakeError::Stranger);
         }
         let mine = (VERSION, facts(me.sealed));
-        self.unlike = unlike(mine, theirs).or_else(|| {
-            (size != me.size)
-                .then(|| format!("its job has {size} ranks and this one {}: give both one number", me.size))
+        self.mismatch = mismatch(mine, theirs).or_else(|| {
+            (size != me.size).then(|| {
+                format!(
+                    "its job has {size} ranks and this rank's job {}: start both with one number",
+                    me.size
+                )
+            })
         });
         self.peer = from;
-        self.said.extend_from_slice(hello);
-        self.said.extend_from_slice(&mine.0);
-        self.said.extend_from_slice(&mine.1);
-        self.said.extend_from_slice(&self.nonce);
+        self.transcript.extend_from_slice(hello);
+        self.transcript.extend_from_slice(&mine.0);
+        self.transcript.extend_from_slice(&mine.1);
+        self.transcript.extend_from_slice(&self.nonce);
         self.greeted = true;
-        let mut answer = self.said[HELLO..].to_vec();
-        answer.extend_from_slice(tag(&me.secret, Role::Answer, &[&self.said]).as_bytes());
+        let mut answer = self.transcript[HELLO..].to_vec();
+        answer.extend_from_slice(tag(&me.secret, Role::Answer, &[&self.transcript]).as_bytes());
         Ok(Taking::Say(answer))
     }
 
-    /// Why the proven rank can't work with this one, if so.
-    pub fn unlike(&self) -> Option<&str> {
-        self.unlike.as_deref()
+    /// Returns why the authenticated rank is incompatible with this one, if it is.
+    pub fn mismatch(&self) -> Option<&str> {
+        self.mismatch.as_deref()
     }
 
-    /// Tell the proven rank what was decided: gives what to send, and the session. Only a `Welcome` begins one.
+    /// Decides: returns what to send to the authenticated rank, and the session. Only `Welcome` begins a session.
     pub fn decide(&self, verdict: Verdict) -> (Vec<u8>, Session) {
         let code = [verdict as u8, 0, 0, 0];
-        let mut say = code.to_vec();
-        say.extend_from_slice(tag(&self.me.secret, Role::Verdict, &[&self.said, &code]).as_bytes());
-        (say, Session::new(&self.me.secret, &self.said, self.peer, false))
+        let mut reply = code.to_vec();
+        reply.extend_from_slice(tag(&self.me.secret, Role::Verdict, &[&self.transcript, &code]).as_bytes());
+        (reply, Session::new(&self.me.secret, &self.transcript, self.peer, false))
     }
 }

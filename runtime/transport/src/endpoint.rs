@@ -1,20 +1,20 @@
-//! [`Endpoint`]: whichever transport a world has, known by a tag instead of a type.
+//! [`Endpoint`]: an end of a world of any transport, distinguished by a tag instead of a type.
 
 use std::io;
 
 #[cfg(not(loom))]
-use crate::MixedEnd;
+use crate::HybridEnd;
 #[cfg(not(loom))]
 use crate::ShmEnd;
 #[cfg(not(loom))]
 use crate::TcpEnd;
 use crate::{
-    Bytes, Cause, Frame, Header, Leave, Letter, LocalEnd, Lost, Memory, Meter, Number, Pause, SimEnd,
-    Transport, Until,
+    Bytes, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Lost, Memory, Meter,
+    Notification, Notify, Number, Pause, SimEnd, Topology, Until,
 };
 
-/// One rank's end of a world of any transport. A call costs a branch that is always the same.
-#[allow(clippy::large_enum_variant, reason = "one of them a world, and it stays where it is")]
+/// One rank's end of a world of any transport. A call costs a branch that always goes the same way.
+#[allow(clippy::large_enum_variant, reason = "there is one for each world, and it is not moved")]
 pub enum Endpoint {
     /// Threads that reach one another's memory.
     Local(LocalEnd),
@@ -28,7 +28,7 @@ pub enum Endpoint {
     Tcp(TcpEnd),
     /// Ranks that share memory with those of their host, and exchange bytes over TCP with the others.
     #[cfg(not(loom))]
-    Mixed(MixedEnd),
+    Hybrid(HybridEnd),
 }
 
 macro_rules! each {
@@ -41,12 +41,12 @@ macro_rules! each {
             #[cfg(not(loom))]
             Endpoint::Tcp($name) => $call,
             #[cfg(not(loom))]
-            Endpoint::Mixed($name) => $call,
+            Endpoint::Hybrid($name) => $call,
         }
     };
 }
 
-impl Transport for Endpoint {
+impl Topology for Endpoint {
     #[inline]
     fn rank(&self) -> usize {
         each!(self, end => end.rank())
@@ -70,26 +70,12 @@ impl Transport for Endpoint {
     fn host(&self, peer: usize) -> usize {
         each!(self, end => end.host(peer))
     }
+}
 
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
-        each!(self, end => end.found(members))
-    }
-
-    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
-        each!(self, end => end.enter(number, members, index))
-    }
-
-    fn memory(&self) -> Memory {
-        each!(self, end => end.memory())
-    }
-
-    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        each!(self, end => end.keep(memory, until))
-    }
-
+impl Notify for Endpoint {
     #[inline]
-    fn letter(&mut self, to: usize) -> &mut Letter {
-        each!(self, end => end.letter(to))
+    fn draft(&mut self, to: usize) -> &mut Notification {
+        each!(self, end => end.draft(to))
     }
 
     #[inline]
@@ -98,7 +84,7 @@ impl Transport for Endpoint {
     }
 
     #[inline]
-    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
+    fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
         each!(self, end => end.read(from))
     }
 
@@ -111,7 +97,9 @@ impl Transport for Endpoint {
     fn settled(&mut self, from: usize) -> Result<bool, Lost> {
         each!(self, end => end.settled(from))
     }
+}
 
+impl Channels for Endpoint {
     #[inline]
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
         // SAFETY: the caller's promise is the same.
@@ -124,13 +112,13 @@ impl Transport for Endpoint {
     }
 
     #[inline]
-    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+    unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
         // SAFETY: the caller's promise is the same.
-        each!(self, end => unsafe { end.offer(from, ahead, header, to, len) });
+        each!(self, end => unsafe { end.prepost(from, ahead, header, to, len) });
     }
 
-    fn withdraw(&mut self, from: usize) {
-        each!(self, end => end.withdraw(from));
+    fn cancel(&mut self, from: usize) {
+        each!(self, end => end.cancel(from));
     }
 
     #[inline]
@@ -143,6 +131,28 @@ impl Transport for Endpoint {
         each!(self, end => end.released(to))
     }
 
+    fn memory(&self) -> Memory {
+        each!(self, end => end.memory())
+    }
+
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        each!(self, end => end.keep(memory, until))
+    }
+
+    fn drained(&mut self, from: usize) -> bool {
+        each!(self, end => end.drained(from))
+    }
+
+    fn nothing_in_flight(&mut self, from: usize) -> bool {
+        each!(self, end => end.nothing_in_flight(from))
+    }
+
+    fn meter(&self) -> &Meter {
+        each!(self, end => end.meter())
+    }
+}
+
+impl Liveness for Endpoint {
     #[inline]
     fn lost(&mut self, peer: usize) -> Option<Lost> {
         each!(self, end => end.lost(peer))
@@ -170,18 +180,6 @@ impl Transport for Endpoint {
         each!(self, end => end.announced(peer))
     }
 
-    fn drained(&mut self, from: usize) -> bool {
-        each!(self, end => end.drained(from))
-    }
-
-    fn quiet(&mut self, from: usize) -> bool {
-        each!(self, end => end.quiet(from))
-    }
-
-    fn waits(&self) -> Option<crate::deadlock::Waits> {
-        each!(self, end => end.waits())
-    }
-
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
         each!(self, end => end.touching(on))
@@ -191,7 +189,17 @@ impl Transport for Endpoint {
         each!(self, end => end.is_touching(peer))
     }
 
-    fn meter(&self) -> &Meter {
-        each!(self, end => end.meter())
+    fn waits(&self) -> Option<crate::deadlock::Waits> {
+        each!(self, end => end.waits())
+    }
+}
+
+impl CreateJoin for Endpoint {
+    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
+        each!(self, end => end.create(members))
+    }
+
+    fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        each!(self, end => end.join(number, members, index))
     }
 }

@@ -1,60 +1,60 @@
-//! Ranks of several hosts: those of one host share memory, and speak to all others over TCP.
+//! Ranks of several hosts: those of one host share memory, and communicate with all others over TCP.
 //!
-//! An end is two: one of a world of the ranks of its host in their segment, and one of the whole world over the fabric,
-//! which says nothing to those who are near. Each peer is spoken to by one of them only, so the order that the contract
-//! asks for, which is one of each pair of ranks, is kept by whichever it is. What remains to be done here:
+//! An end consists of two: one of a world of the ranks of its host in their segment, and one of the whole world over
+//! the fabric, which sends nothing to ranks of the same node. Each peer is reached by one of the two only, so the order
+//! that the contract requires, which is per pair of ranks, is kept by that end. This file does the rest:
 //!
-//! - The near world has ranks of its own, so who is lost there is named anew.
-//! - The end of the world is one for both: where one side learns of it, the other is told. The first cause that a host
+//! - The intra-node world numbers its ranks itself, so a rank that is lost there is renamed.
+//! - The whole world ends at once: where one side learns of the end, the other is told. The first cause that a host
 //!   learns of is the one that all of its ranks see.
-//! - A rank that waits sleeps where the near ones wake it. Meanwhile the fabric's thread looks after the sockets, and wakes
-//!   it there as well.
-//! - Waits of near ranks are read, and those of others asked for; a list of them may come home over a connection of near
-//!   ranks, which is opened for nothing else.
+//! - A waiting rank sleeps where the ranks of its node wake it. Meanwhile the fabric's thread serves the sockets, and
+//!   wakes the rank there as well.
+//! - Waits of ranks of the node are read, and those of other ranks asked for; a list of waits may return over a
+//!   connection between two ranks of one node, which is opened for nothing else.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
-use crate::auth::{Secret, chance};
+use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
-    Bytes, Cause, Endpoint, Fabric, Frame, Header, Leave, Letter, Loss, Lost, Memory, Meter, Number, Pause,
-    Segment, ShmEnd, TcpEnd, Transport, Until,
+    Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
+    Meter, Notification, Notify, Number, Pause, Segment, ShmEnd, TcpEnd, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
-pub struct MixedEnd {
+pub struct HybridEnd {
     rank: usize,
-    /// Where the ranks of this host are ranks of their own.
-    near: ShmEnd,
-    /// Where all ranks are.
-    far: TcpEnd,
-    seats: Seats,
+    /// The end of the world of this host's ranks, which numbers them itself.
+    intra_node: ShmEnd,
+    /// The end of the world of all ranks.
+    inter_node: TcpEnd,
+    host_map: HostMap,
     meter: Meter,
 }
 
-/// Who is where.
-struct Seats {
+/// The ranks of each host.
+struct HostMap {
     /// The host of each rank.
     hosts: Vec<u32>,
-    /// The near rank of each rank of this host.
-    near: Vec<Option<usize>>,
-    /// The rank of each near one.
+    /// The intra-node rank of each rank of this host.
+    intra_node: Vec<Option<usize>>,
+    /// The rank of each intra-node rank.
     ranks: Vec<usize>,
 }
 
-impl Seats {
+impl HostMap {
     fn new(hosts: Vec<u32>, rank: usize) -> Self {
         let ranks: Vec<usize> = (0..hosts.len()).filter(|&peer| hosts[peer] == hosts[rank]).collect();
-        let mut near = vec![None; hosts.len()];
-        ranks.iter().enumerate().for_each(|(seat, &rank)| near[rank] = Some(seat));
-        Self { hosts, near, ranks }
+        let mut intra_node = vec![None; hosts.len()];
+        ranks.iter().enumerate().for_each(|(host_rank, &rank)| intra_node[rank] = Some(host_rank));
+        Self { hosts, intra_node, ranks }
     }
 
-    /// What was lost, as the near world says, in words of the whole one.
+    /// Renames what the intra-node world lost to a rank of the whole world.
     fn named(&self, lost: Lost) -> Lost {
         match lost.how {
             Loss::Ended(_) => lost, // causes name ranks of the whole world
@@ -63,12 +63,12 @@ impl Seats {
     }
 }
 
-/// A world whose ranks are threads of this process, as if each were on the host that is given for it: for tests.
+/// Returns a world whose ranks are threads of this process, as if each were on the host given for it: for tests.
 ///
 /// # Errors
 /// As `shm` and `tcp`.
-pub fn mixed(hosts: &[u32]) -> io::Result<Vec<MixedEnd>> {
-    let (secret, job) = (Secret::new()?, chance()?);
+pub fn hybrid(hosts: &[u32]) -> io::Result<Vec<HybridEnd>> {
+    let (secret, job) = (Secret::new()?, random_bytes()?);
     let mut segments = BTreeMap::new();
     for host in hosts {
         let ranks = hosts.iter().filter(|&other| other == host).count();
@@ -82,14 +82,14 @@ pub fn mixed(hosts: &[u32]) -> io::Result<Vec<MixedEnd>> {
     let addresses = fabrics.iter().map(Fabric::address).collect::<io::Result<Vec<_>>>()?;
     let end = |(rank, mut fabric): (usize, Fabric)| {
         fabric.table(&addresses)?;
-        MixedEnd::of_job(&segments[&hosts[rank]], &fabric.into(), hosts, 0, rank)
+        HybridEnd::of_job(&segments[&hosts[rank]], &fabric.into(), hosts, 0, rank)
     };
     fabrics.into_iter().enumerate().map(end).collect()
 }
 
-impl MixedEnd {
-    /// The end of `rank` of world `world` of the job, whose ranks are on these `hosts`. Once for each world. The segment is
-    /// that of the rank's host, where ranks stand in the order that they have in the job.
+impl HybridEnd {
+    /// Returns the end of `rank` of world `world` of the job, whose ranks are on these `hosts`. Each rank takes each
+    /// world once. The segment is that of the rank's host, whose ranks are in the order that they have in the job.
     ///
     /// # Errors
     /// As `ShmEnd::of_job` and `TcpEnd::of_job`.
@@ -101,62 +101,65 @@ impl MixedEnd {
         rank: usize,
     ) -> io::Result<Self> {
         if rank >= hosts.len() {
-            return Err(io::Error::other(format!("rank {rank} of {} is on no host", hosts.len())));
+            return Err(io::Error::other(format!(
+                "rank {rank} has no host: the list of hosts has {} ranks",
+                hosts.len()
+            )));
         }
-        let seats = Seats::new(hosts.to_vec(), rank);
-        let seat = seats.near[rank].unwrap_or_default();
-        let near = ShmEnd::of_job(segment, world, seat, seats.ranks.len())?;
-        let waits = Table::of(segment.waits().clone(), hosts.len(), &seats.ranks);
-        fabric.beside(&seats.ranks, near.waker(), waits);
-        let far = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
-        Ok(Self::new(near, far, seats, rank))
+        let host_map = HostMap::new(hosts.to_vec(), rank);
+        let host_rank = host_map.intra_node[rank].unwrap_or_default();
+        let intra_node = ShmEnd::of_job(segment, world, host_rank, host_map.ranks.len())?;
+        let waits = Table::of(segment.waits().clone(), hosts.len(), &host_map.ranks);
+        fabric.set_intra_node(&host_map.ranks, intra_node.waker(), waits);
+        let inter_node = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
+        Ok(Self::new(intra_node, inter_node, host_map, rank))
     }
 
-    fn new(near: ShmEnd, far: TcpEnd, seats: Seats, rank: usize) -> Self {
-        Self { rank, near: near.called(rank), far, seats, meter: Meter::default() }
+    fn new(intra_node: ShmEnd, inter_node: TcpEnd, host_map: HostMap, rank: usize) -> Self {
+        Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, meter: Meter::default() }
     }
 
-    /// What the near world lost, in words of the whole one; its end is that of the whole one.
+    /// Renames what the intra-node world lost; its end is the end of the whole world.
     #[cold]
-    fn near_lost(seats: &Seats, far: &mut TcpEnd, lost: Lost) -> Lost {
-        let lost = seats.named(lost);
+    fn intra_node_lost(host_map: &HostMap, inter_node: &mut TcpEnd, lost: Lost) -> Lost {
+        let lost = host_map.named(lost);
         if let Loss::Ended(what) = &lost.how {
-            far.end(Cause { rank: lost.rank, what: what.clone() });
+            inter_node.end(Cause { rank: lost.rank, what: what.clone() });
         }
         lost
     }
 
-    /// What was lost far away; its end is that of those near by, if they know of no other.
+    /// Handles what was lost between nodes; its end is that of the intra-node world, if that has no other cause.
     #[cold]
-    fn far_lost(seats: &Seats, near: &mut ShmEnd, lost: Lost) -> Lost {
+    fn inter_node_lost(host_map: &HostMap, intra_node: &mut ShmEnd, lost: Lost) -> Lost {
         let Loss::Ended(what) = &lost.how else { return lost };
-        if !near.ended() {
-            near.end(Cause { rank: lost.rank, what: what.clone() });
+        if !intra_node.ended() {
+            intra_node.end(Cause { rank: lost.rank, what: what.clone() });
         }
-        Self::over(seats, near).unwrap_or(lost)
+        Self::over(host_map, intra_node).unwrap_or(lost)
     }
 
-    /// Why the world is over, if those near by know that it is.
+    /// Returns why the world is over, if the intra-node world knows that it is.
     #[inline]
-    fn over(seats: &Seats, near: &mut ShmEnd) -> Option<Lost> {
-        if !near.ended() {
+    fn over(host_map: &HostMap, intra_node: &mut ShmEnd) -> Option<Lost> {
+        if !intra_node.ended() {
             return None;
         }
-        let me = near.rank();
-        near.lost(me).map(|lost| seats.named(lost))
+        let me = intra_node.rank();
+        intra_node.lost(me).map(|lost| host_map.named(lost))
     }
 
-    /// Look at what has come from afar.
+    /// Polls what has arrived from other nodes.
     fn serve(&mut self) {
-        if let Some(cause) = self.far.serve()
-            && !self.near.ended()
+        if let Some(cause) = self.inter_node.serve()
+            && !self.intra_node.ended()
         {
-            self.near.end(cause);
+            self.intra_node.end(cause);
         }
     }
 }
 
-impl Transport for MixedEnd {
+impl Topology for HybridEnd {
     #[inline]
     fn rank(&self) -> usize {
         self.rank
@@ -164,12 +167,12 @@ impl Transport for MixedEnd {
 
     #[inline]
     fn size(&self) -> usize {
-        self.seats.hosts.len()
+        self.host_map.hosts.len()
     }
 
     #[inline]
     fn reaches(&self, peer: usize) -> bool {
-        self.seats.near[peer].is_some()
+        self.host_map.intra_node[peer].is_some()
     }
 
     #[inline]
@@ -178,108 +181,78 @@ impl Transport for MixedEnd {
     }
 
     fn host(&self, peer: usize) -> usize {
-        self.seats.hosts[peer] as usize
+        self.host_map.hosts[peer] as usize
     }
+}
 
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
-        let near: Vec<usize> = members.iter().filter_map(|&member| self.seats.near[member]).collect();
-        let (near, far) = (self.near.found(&near)?, self.far.found(members)?);
-        Ok(near.zip(far).map(|(near, far)| Number { world: far.world, part: near.part }))
-    }
-
-    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
-        let none = || io::Error::other("a world of ranks that this one does not have");
-        let hosts: Option<Vec<u32>> =
-            members.iter().map(|&member| self.seats.hosts.get(member).copied()).collect();
-        let seats = Seats::new(hosts.filter(|hosts| index < hosts.len()).ok_or_else(none)?, index);
-        let near: Vec<usize> =
-            seats.ranks.iter().filter_map(|&rank| self.seats.near[members[rank]]).collect();
-        let seat = seats.near[index].filter(|_| near.len() == seats.ranks.len()).ok_or_else(none)?;
-        let near = self.near.enter(number, &near, seat)?;
-        if seats.ranks.len() == members.len() {
-            return Ok(near); // there is nobody far away
-        }
-        let far = self.far.enter(number, members, index)?;
-        let (Endpoint::Shm(near), Endpoint::Tcp(far)) = (near, far) else { return Err(none()) };
-        Ok(Endpoint::Mixed(Self::new(near, far, seats, index)))
-    }
-
-    fn memory(&self) -> Memory {
-        self.near.memory()
-    }
-
-    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        let until = match until {
-            Until::Done(done) => Until::Done(done),
-            Until::Released { to, frame } => match self.seats.near[to] {
-                Some(to) => Until::Released { to, frame },
-                None => return, // what is posted to a rank of another host is copied
-            },
-        };
-        self.near.keep(memory, until);
-    }
-
+impl Notify for HybridEnd {
     #[inline]
-    fn letter(&mut self, to: usize) -> &mut Letter {
-        match self.seats.near[to] {
-            Some(seat) => self.near.letter(seat),
-            None => self.far.letter(to),
+    fn draft(&mut self, to: usize) -> &mut Notification {
+        match self.host_map.intra_node[to] {
+            Some(host_rank) => self.intra_node.draft(host_rank),
+            None => self.inter_node.draft(to),
         }
     }
 
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
-        let Self { near, far, seats, .. } = self;
-        near.publish(word).map_err(|lost| Self::near_lost(seats, far, lost))?;
-        far.publish(word).map_err(|lost| Self::far_lost(seats, near, lost))?;
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        intra_node.publish(word).map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
+        inter_node.publish(word).map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
         self.meter.exchanges += 1;
         Ok(())
     }
 
     #[inline]
-    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
-        let Self { near, far, seats, .. } = self;
-        match seats.near[from] {
-            Some(seat) => near.read(seat).map_err(|lost| Self::near_lost(seats, far, lost)),
-            None => match far.read(from) {
-                Ok(None) => Self::over(seats, near).map_or(Ok(None), Err),
-                Ok(letter) => Ok(letter),
-                Err(lost) => Err(Self::far_lost(seats, near, lost)),
+    fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        match host_map.intra_node[from] {
+            Some(host_rank) => {
+                intra_node.read(host_rank).map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))
+            }
+            None => match inter_node.read(from) {
+                Ok(None) => Self::over(host_map, intra_node).map_or(Ok(None), Err),
+                Ok(notification) => Ok(notification),
+                Err(lost) => Err(Self::inter_node_lost(host_map, intra_node, lost)),
             },
         }
     }
 
     fn settle(&mut self) -> Result<(), Lost> {
-        let Self { near, far, seats, .. } = self;
-        near.settle().map_err(|lost| Self::near_lost(seats, far, lost))?;
-        far.settle().map_err(|lost| Self::far_lost(seats, near, lost))?;
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        intra_node.settle().map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
+        inter_node.settle().map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
         self.meter.settles += 1;
         Ok(())
     }
 
     #[inline]
     fn settled(&mut self, from: usize) -> Result<bool, Lost> {
-        let Self { near, far, seats, .. } = self;
-        match seats.near[from] {
-            Some(seat) => near.settled(seat).map_err(|lost| Self::near_lost(seats, far, lost)),
-            None => match far.settled(from) {
-                Ok(false) => Self::over(seats, near).map_or(Ok(false), Err),
-                settled => settled.map_err(|lost| Self::far_lost(seats, near, lost)),
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        match host_map.intra_node[from] {
+            Some(host_rank) => intra_node
+                .settled(host_rank)
+                .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost)),
+            None => match inter_node.settled(from) {
+                Ok(false) => Self::over(host_map, intra_node).map_or(Ok(false), Err),
+                settled => settled.map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost)),
             },
         }
     }
+}
 
+impl Channels for HybridEnd {
     #[inline]
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
-        let Self { near, far, seats, .. } = self;
-        match seats.near[to] {
-            // SAFETY: the caller's promise is the same: what is not copied there lies in this end's memory.
-            Some(seat) => unsafe { near.post(seat, header, payload, len) }
-                .map_err(|lost| Self::near_lost(seats, far, lost))?,
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        match host_map.intra_node[to] {
+            // SAFETY: the caller's promise is the same: a payload that is not copied there is in this end's memory.
+            Some(host_rank) => unsafe { intra_node.post(host_rank, header, payload, len) }
+                .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?,
             None => {
-                Self::over(seats, near).map_or(Ok(()), Err)?;
+                Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
                 // SAFETY: as above; it is copied.
-                unsafe { far.post(to, header, payload, len) }
-                    .map_err(|lost| Self::far_lost(seats, near, lost))?;
+                unsafe { inter_node.post(to, header, payload, len) }
+                    .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
             }
         }
         self.meter.count(header, len);
@@ -288,117 +261,173 @@ impl Transport for MixedEnd {
 
     #[inline]
     fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
-        let Self { near, far, seats, .. } = self;
-        match seats.near[from] {
-            Some(seat) => near.poll(seat).map_err(|lost| Self::near_lost(seats, far, lost)),
-            None => match far.poll(from) {
-                Ok(None) => Self::over(seats, near).map_or(Ok(None), Err),
-                frame => frame.map_err(|lost| Self::far_lost(seats, near, lost)),
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        match host_map.intra_node[from] {
+            Some(host_rank) => {
+                intra_node.poll(host_rank).map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))
+            }
+            None => match inter_node.poll(from) {
+                Ok(None) => Self::over(host_map, intra_node).map_or(Ok(None), Err),
+                frame => frame.map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost)),
             },
         }
     }
 
-    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
-        if self.seats.near[from].is_none() {
+    unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+        if self.host_map.intra_node[from].is_none() {
             // SAFETY: the caller's promise is the same.
-            unsafe { self.far.offer(from, ahead, header, to, len) };
+            unsafe { self.inter_node.prepost(from, ahead, header, to, len) };
         }
     }
 
-    fn withdraw(&mut self, from: usize) {
-        self.far.withdraw(from);
+    fn cancel(&mut self, from: usize) {
+        self.inter_node.cancel(from);
     }
 
     #[inline]
     fn release(&mut self, from: usize) {
-        match self.seats.near[from] {
-            Some(seat) => self.near.release(seat),
-            None => self.far.release(from),
+        match self.host_map.intra_node[from] {
+            Some(host_rank) => self.intra_node.release(host_rank),
+            None => self.inter_node.release(from),
         }
         self.meter.releases += 1;
     }
 
     #[inline]
     fn released(&mut self, to: usize) -> u64 {
-        match self.seats.near[to] {
-            Some(seat) => self.near.released(seat),
-            None => self.far.released(to),
+        match self.host_map.intra_node[to] {
+            Some(host_rank) => self.intra_node.released(host_rank),
+            None => self.inter_node.released(to),
         }
     }
 
+    fn memory(&self) -> Memory {
+        self.intra_node.memory()
+    }
+
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        let until = match until {
+            Until::Done(done) => Until::Done(done),
+            Until::Released { to, frame } => match self.host_map.intra_node[to] {
+                Some(to) => Until::Released { to, frame },
+                None => return, // payloads for ranks of other hosts are copied
+            },
+        };
+        self.intra_node.keep(memory, until);
+    }
+
+    fn drained(&mut self, from: usize) -> bool {
+        self.host_map.intra_node[from].is_some() || self.inter_node.drained(from)
+    }
+
+    fn nothing_in_flight(&mut self, from: usize) -> bool {
+        match self.host_map.intra_node[from] {
+            Some(host_rank) => self.intra_node.nothing_in_flight(host_rank),
+            None => self.inter_node.nothing_in_flight(from),
+        }
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+impl Liveness for HybridEnd {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
-        let Self { near, far, seats, .. } = self;
-        match seats.near[peer] {
-            Some(seat) => near.lost(seat).map(|lost| Self::near_lost(seats, far, lost)),
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        match host_map.intra_node[peer] {
+            Some(host_rank) => {
+                intra_node.lost(host_rank).map(|lost| Self::intra_node_lost(host_map, inter_node, lost))
+            }
             None => {
-                let over = Self::over(seats, near);
-                over.or_else(|| far.lost(peer).map(|lost| Self::far_lost(seats, near, lost)))
+                let over = Self::over(host_map, intra_node);
+                over.or_else(|| {
+                    inter_node.lost(peer).map(|lost| Self::inter_node_lost(host_map, intra_node, lost))
+                })
             }
         }
     }
 
     fn idle(&mut self, pause: &mut Pause) {
-        if !self.near.sleeps_next(pause) {
-            if pause.rounds() {
+        if !self.intra_node.sleeps_next(pause) {
+            if pause.full_poll_due() {
                 self.serve();
             }
-            return self.near.idle(pause);
+            return self.intra_node.idle(pause);
         }
-        if self.far.hand_over() {
-            self.near.idle(pause);
-            self.far.wake();
+        if self.inter_node.hand_over() {
+            self.intra_node.idle(pause);
+            self.inter_node.wake();
         }
         self.serve();
     }
 
     fn leave(&mut self, how: Leave) {
-        self.near.leave(how.clone());
-        self.far.leave(how);
+        self.intra_node.leave(how.clone());
+        self.inter_node.leave(how);
     }
 
     fn end(&mut self, cause: Cause) {
-        self.near.end(cause.clone());
-        self.far.end(cause);
+        self.intra_node.end(cause.clone());
+        self.inter_node.end(cause);
     }
 
     #[inline]
     fn announce(&mut self, word: u64) {
-        self.near.announce(word);
-        self.far.announce(word);
+        self.intra_node.announce(word);
+        self.inter_node.announce(word);
     }
 
     fn announced(&self, peer: usize) -> u64 {
-        match self.seats.near[peer] {
-            Some(seat) => self.near.announced(seat),
-            None => self.far.announced(peer),
+        match self.host_map.intra_node[peer] {
+            Some(host_rank) => self.intra_node.announced(host_rank),
+            None => self.inter_node.announced(peer),
         }
-    }
-
-    fn drained(&mut self, from: usize) -> bool {
-        self.seats.near[from].is_some() || self.far.drained(from)
-    }
-
-    fn quiet(&mut self, from: usize) -> bool {
-        match self.seats.near[from] {
-            Some(seat) => self.near.quiet(seat),
-            None => self.far.quiet(from),
-        }
-    }
-
-    fn waits(&self) -> Option<Waits> {
-        self.far.waits()
     }
 
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
-        self.near.touching(on)
+        self.intra_node.touching(on)
     }
 
     fn is_touching(&self, peer: usize) -> bool {
-        self.seats.near[peer].is_some_and(|seat| self.near.is_touching(seat))
+        self.host_map.intra_node[peer].is_some_and(|host_rank| self.intra_node.is_touching(host_rank))
     }
 
-    fn meter(&self) -> &Meter {
-        &self.meter
+    fn waits(&self) -> Option<Waits> {
+        self.inter_node.waits()
+    }
+}
+
+impl CreateJoin for HybridEnd {
+    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
+        let intra_node: Vec<usize> =
+            members.iter().filter_map(|&member| self.host_map.intra_node[member]).collect();
+        let (intra_node, inter_node) =
+            (self.intra_node.create(&intra_node)?, self.inter_node.create(members)?);
+        Ok(intra_node
+            .zip(inter_node)
+            .map(|(intra_node, inter_node)| Number { world: inter_node.world, part: intra_node.part }))
+    }
+
+    fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        let none = || io::Error::other("every member of the new world must be a rank of this one");
+        let hosts: Option<Vec<u32>> =
+            members.iter().map(|&member| self.host_map.hosts.get(member).copied()).collect();
+        let host_map = HostMap::new(hosts.filter(|hosts| index < hosts.len()).ok_or_else(none)?, index);
+        let intra_node: Vec<usize> =
+            host_map.ranks.iter().filter_map(|&rank| self.host_map.intra_node[members[rank]]).collect();
+        let host_rank = host_map.intra_node[index]
+            .filter(|_| intra_node.len() == host_map.ranks.len())
+            .ok_or_else(none)?;
+        let intra_node = self.intra_node.join(number, &intra_node, host_rank)?;
+        if host_map.ranks.len() == members.len() {
+            return Ok(intra_node); // all members are on this host
+        }
+        let inter_node = self.inter_node.join(number, members, index)?;
+        let (Endpoint::Shm(intra_node), Endpoint::Tcp(inter_node)) = (intra_node, inter_node) else {
+            return Err(none());
+        };
+        Ok(Endpoint::Hybrid(Self::new(intra_node, inter_node, host_map, index)))
     }
 }

@@ -2,40 +2,40 @@
 
 use std::io;
 
-use crate::shared::end::{Common, Ground, SharedEnd};
-use crate::shared::members::Roll;
-use crate::shared::slice::{Heap, Kept, Places};
-use crate::shared::waker::Bells;
+use crate::shared::end::{Backend, SharedEnd, WorldTables};
+use crate::shared::members::Membership;
+use crate::shared::slice::{Heap, KeepAlive, Placement};
+use crate::shared::waker::Wakers;
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Bytes, Done, Endpoint, Memory, Number};
 
 /// One rank's end of a world of threads.
 pub type LocalEnd = SharedEnd<Threads>;
 
-/// The heap of one process, and what ranks that have gone leave on it.
+/// The heap of one process, and what ranks that have left keep alive on it.
 pub struct Threads {
     heap: Heap,
-    left: Arc<Mutex<Vec<(Done, Kept)>>>,
+    left: Arc<Mutex<Vec<(Done, KeepAlive)>>>,
 }
 
-/// A world of `size` threads: an end for each.
+/// Returns a world of `size` threads: one end for each.
 pub fn local(size: usize) -> Vec<LocalEnd> {
-    let common = Common::place(size, None, &mut Heap).expect("a heap has room");
-    let (bells, left) = (Bells::new(size), Arc::default());
-    let ground = || Threads { heap: Heap, left: Arc::clone(&left) };
-    (0..size).map(|rank| SharedEnd::new(rank, size, &common, bells.clone(), ground())).collect()
+    let tables = WorldTables::place(size, None, &mut Heap).expect("a heap has room");
+    let (wakers, left) = (Wakers::new(size), Arc::default());
+    let backend = || Threads { heap: Heap, left: Arc::clone(&left) };
+    (0..size).map(|rank| SharedEnd::new(rank, size, &tables, wakers.clone(), backend())).collect()
 }
 
-impl Ground for Threads {
+impl Backend for Threads {
     const SHARES: bool = true;
 
     #[inline]
-    fn places(&mut self) -> &mut impl Places {
+    fn placement(&mut self) -> &mut impl Placement {
         &mut self.heap
     }
 
     #[inline]
-    unsafe fn carry(
+    unsafe fn make_readable(
         &mut self,
         _: usize,
         _: u64,
@@ -56,16 +56,16 @@ impl Ground for Threads {
         left.push((done, Arc::new(memory)));
     }
 
-    fn leave_behind(&mut self, _: &Roll, kept: Vec<Kept>) {
+    fn retain_after_drop(&mut self, _: &Membership, kept: Vec<KeepAlive>) {
         let never = || -> Done { Box::new(|| false) };
         lock(&self.left).extend(kept.into_iter().map(|kept| (never(), kept)));
     }
 
-    fn found(&mut self, _: &[usize]) -> io::Result<Option<Number>> {
-        Ok(None) // whoever made the threads has the ends
+    fn create(&mut self, _: &[usize]) -> io::Result<Option<Number>> {
+        Ok(None) // the function that started the threads holds the ends
     }
 
-    fn enter(&mut self, _: Number, _: &[usize], _: usize) -> io::Result<Endpoint> {
+    fn join(&mut self, _: Number, _: &[usize], _: usize) -> io::Result<Endpoint> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

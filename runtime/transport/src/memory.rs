@@ -1,46 +1,46 @@
-//! [`Memory`]: where memory that other ranks are to reach is to be had, and [`Bytes`] of it.
+//! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
 
 #[cfg(not(loom))]
-use crate::shm::{Arena, Piece};
+use crate::shm::{Allocation, Arena};
 
-/// Where memory is to be had. The memory of a rank is reached by the others if it is from its transport's.
+/// An allocator. Other ranks reach the memory of a rank if its transport's allocator returned it.
 #[derive(Clone)]
-pub struct Memory(Place);
+pub struct Memory(Backing);
 
 #[derive(Clone)]
-enum Place {
+enum Backing {
     Heap,
     #[cfg(not(loom))]
     Arena(std::sync::Arc<Arena>),
 }
 
-/// Raw memory of one owner, which others may reach; given back when dropped.
+/// Raw memory of one owner, which other ranks may reach; freed when dropped.
 pub struct Bytes {
     first: NonNull<u8>,
     len: usize,
-    held: Held,
+    storage: Storage,
 }
 
-enum Held {
+enum Storage {
     Heap(Layout),
     Nothing,
     #[cfg(not(loom))]
-    Piece(#[expect(dead_code, reason = "what it does is to be dropped")] Piece),
+    Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
 }
 
-/// Whether nobody can read some memory any more.
+/// Returns true once nobody can read some memory any more.
 pub type Done = Box<dyn Fn() -> bool + Send>;
 
 /// When nobody can read some memory any more.
 pub enum Until {
-    /// Once this returns true.
+    /// Once this function returns true.
     Done(Done),
-    /// Once [`released(to)`](crate::Transport::released) counts the frame of this number, from 0: the last one posted to
-    /// that rank whose payload lies there.
+    /// Once [`released(to)`](crate::Channels::released) counts the frame of this number, from 0: the last frame posted
+    /// to that rank whose payload is in this memory.
     Released {
         /// The rank that reads the payload.
         to: usize,
@@ -49,34 +49,34 @@ pub enum Until {
     },
 }
 
-/// Memory is aligned to a cache line.
+/// The alignment of memory: a cache line.
 const ALIGN: usize = 64;
 
-// SAFETY: plain memory is bound to no thread; who touches it when is argued by who has it.
+// SAFETY: plain memory is bound to no thread; its owner argues which thread accesses it when.
 unsafe impl Send for Bytes {}
 // SAFETY: as above.
 unsafe impl Sync for Bytes {}
 
 impl Memory {
-    /// The heap of this process.
+    /// Returns the allocator over the heap of this process.
     pub fn heap() -> Self {
-        Self(Place::Heap)
+        Self(Backing::Heap)
     }
 
     #[cfg(not(loom))]
     pub(crate) fn arena(arena: std::sync::Arc<Arena>) -> Self {
-        Self(Place::Arena(arena))
+        Self(Backing::Arena(arena))
     }
 
-    /// `len` zeroed bytes, on a multiple of 64.
+    /// Returns `len` zeroed bytes, aligned to 64.
     ///
     /// # Errors
-    /// There are not so many: the error says how many there are, where that is known.
+    /// There is not enough memory: the error names the amount available, where it is known.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, true)
     }
 
-    /// `len` bytes that hold anything, on a multiple of 64.
+    /// Returns `len` bytes, which may be uninitialised, aligned to 64.
     ///
     /// # Errors
     /// As [`zeroed`](Self::zeroed).
@@ -86,60 +86,64 @@ impl Memory {
 
     fn bytes(&self, len: usize, zeroed: bool) -> io::Result<Bytes> {
         if len == 0 {
-            return Ok(Bytes { first: NonNull::<Nothing>::dangling().cast(), len, held: Held::Nothing });
+            return Ok(Bytes {
+                first: NonNull::<Nothing>::dangling().cast(),
+                len,
+                storage: Storage::Nothing,
+            });
         }
         match &self.0 {
-            Place::Heap => {
+            Backing::Heap => {
                 let none = || io::Error::from(io::ErrorKind::OutOfMemory);
                 let layout = Layout::from_size_align(len, ALIGN).map_err(|_| none())?;
-                // SAFETY: the layout has a size that is not zero.
+                // SAFETY: the layout's size is not zero.
                 let first = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
                 let first = NonNull::new(first).ok_or_else(none)?;
-                Ok(Bytes { first, len, held: Held::Heap(layout) })
+                Ok(Bytes { first, len, storage: Storage::Heap(layout) })
             }
             #[cfg(not(loom))]
-            Place::Arena(arena) => {
-                let piece = arena.piece(len as u64, zeroed)?;
-                let first = NonNull::new(piece.base()).ok_or(io::ErrorKind::OutOfMemory)?;
-                Ok(Bytes { first, len, held: Held::Piece(piece) })
+            Backing::Arena(arena) => {
+                let allocation = arena.allocate(len as u64, zeroed)?;
+                let first = NonNull::new(allocation.base()).ok_or(io::ErrorKind::OutOfMemory)?;
+                Ok(Bytes { first, len, storage: Storage::Allocation(allocation) })
             }
         }
     }
 }
 
-/// What an address of no bytes is aligned like.
+/// Has the alignment that the address of an empty allocation must have.
 #[repr(align(64))]
 struct Nothing;
 
 impl Bytes {
-    /// The first byte.
+    /// Returns the first byte.
     #[inline]
     pub fn base(&self) -> *mut u8 {
         self.first.as_ptr()
     }
 
-    /// The first of `len` bytes from `from` on.
+    /// Returns the first of `len` bytes from `from` on.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range exceeds the allocation.
     #[inline]
     pub fn at(&self, from: usize, len: usize) -> *mut u8 {
-        assert!(from <= self.len && len <= self.len - from, "bytes beyond the end");
+        assert!(from <= self.len && len <= self.len - from, "range exceeds the allocation");
         // SAFETY: within the allocation, or just behind it.
         unsafe { self.first.as_ptr().add(from) }
     }
 
-    /// Whether ranks that do not share values with the owner may reach them.
+    /// Returns whether ranks that share no values with the owner may reach these bytes.
     pub fn are_reached(&self) -> bool {
-        !matches!(self.held, Held::Heap(_) | Held::Nothing)
+        !matches!(self.storage, Storage::Heap(_) | Storage::Nothing)
     }
 
-    /// How many there are.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether the length is zero.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -147,8 +151,8 @@ impl Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        if let Held::Heap(layout) = self.held {
-            // SAFETY: allocated with this layout, and given back once.
+        if let Storage::Heap(layout) = self.storage {
+            // SAFETY: allocated with this layout, and freed once.
             unsafe { dealloc(self.first.as_ptr(), layout) };
         }
     }

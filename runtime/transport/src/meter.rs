@@ -1,38 +1,38 @@
-//! [`Meter`]: what a rank has sent, counted where it is handed over.
+//! [`Meter`]: what a rank has sent, counted when it is posted.
 
 use crate::Header;
 
-/// Frames and their payload.
+/// A number of frames and the size of their payloads.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Count {
-    /// How many frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Bytes of payload, headers not counted.
+    /// Bytes of payload, without headers.
     pub bytes: u64,
 }
 
-/// What one rank has sent since its world began. A test takes two and compares.
+/// What one rank has sent since its world was created. A test reads the meter twice and compares.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Meter {
     kinds: [Count; Meter::KINDS],
-    /// Exchanges of letters that were published.
+    /// Exchanges of notifications that this rank published.
     pub exchanges: u64,
-    /// Exchanges that were settled.
+    /// Exchanges that this rank settled.
     pub settles: u64,
-    /// Frames of others that were released.
+    /// Frames of other ranks that this rank released.
     pub releases: u64,
 }
 
 impl Meter {
-    /// Kinds that are counted apart; all higher ones count as the last.
+    /// Number of kinds that are counted separately; every higher kind counts as the last.
     pub const KINDS: usize = 16;
 
-    /// Frames of this kind.
+    /// Returns the count of frames of this kind.
     pub fn of(&self, kind: u32) -> Count {
         self.kinds[Self::row(kind)]
     }
 
-    /// Frames of every kind.
+    /// Returns the count of frames of every kind.
     pub fn total(&self) -> Count {
         self.kinds.iter().fold(Count::default(), |sum, one| Count {
             frames: sum.frames + one.frames,

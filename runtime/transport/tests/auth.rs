@@ -1,5 +1,6 @@
-//! Who is let in, and what becomes of who is not: strangers, replays, reflections, and bytes that no rank would send.
-//! Whatever comes, nothing panics, nothing is allocated for what is only claimed, and honest ranks go on.
+//! Authentication: which peers are accepted, and what happens to strangers, replays, reflections, and bytes that no
+//! rank would send. Whatever arrives, nothing panics, nothing is allocated for a size that is only claimed, and honest
+//! ranks continue.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -14,13 +15,14 @@ use std::thread;
 use std::time::Duration;
 
 use fencepost_transport::auth::{
-    Identity, Opener, Opening, Refusal, Secret, Session, Taker, Taking, Verdict,
+    HandshakeError, Identity, Opener, Opening, Secret, Session, Taker, Taking, Verdict,
 };
 use fencepost_transport::{
-    Fabric, Frame, Header, Leave, Loss, Lost, Pause, Settings, TcpEnd, Transport, fuzz, listen, tcp_with,
+    Channels, CreateJoin, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd,
+    Topology, fuzz, listen, tcp_with,
 };
 
-/// Counts what a thread has allocated, and the most of it at a time.
+/// Counts what a thread has allocated, and the maximum at a time.
 struct Counting;
 
 thread_local! {
@@ -29,14 +31,14 @@ thread_local! {
 }
 
 fn count(change: isize) {
-    // Where the thread is gone, nobody asks any more.
+    // Once the thread is gone, nobody reads the count.
     let _ = NOW.try_with(|now| {
         now.set(now.get() + change);
         let _ = MOST.try_with(|most| most.set(most.get().max(now.get())));
     });
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -54,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that `work` had allocated at a time, in bytes.
+/// Returns the most that `work` had allocated at a time, in bytes.
 fn most(work: impl FnOnce()) -> isize {
     let before = NOW.get();
     MOST.set(before);
@@ -62,7 +64,7 @@ fn most(work: impl FnOnce()) -> isize {
     MOST.get() - before
 }
 
-/// More than anything here is worth: steps of a payload, twice.
+/// More than any input here justifies: two steps of a payload.
 const WORTH: isize = 5 << 20;
 
 struct Random(u64);
@@ -81,7 +83,7 @@ impl Random {
     }
 }
 
-/// Change some of the bytes: flip, set, cut, repeat, insert.
+/// Changes some of the bytes: flips, sets, cuts, repeats, inserts.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(bytes.len());
@@ -107,19 +109,19 @@ fn identity(secret: u8, rank: u32) -> Identity {
     Identity { secret: Secret::from_bytes([secret; 32]), job: [9; 16], rank, size: 4, sealed: false }
 }
 
-fn say(taken: Result<Taking, Refusal>) -> Vec<u8> {
+fn say(taken: Result<Taking, HandshakeError>) -> Vec<u8> {
     match taken {
         Ok(Taking::Say(words)) => words,
         other => panic!("the taker did not answer: {other:?}"),
     }
 }
 
-/// Both sides of a handshake, and what each said.
+/// Runs a handshake; returns both sessions, and the messages.
 fn shake(
     opener: Identity,
     taker: Identity,
     verdict: Verdict,
-) -> Result<([Session; 2], [Vec<u8>; 4]), Refusal> {
+) -> Result<([Session; 2], [Vec<u8>; 4]), HandshakeError> {
     let to = taker.rank;
     let (mut opener, hello) = Opener::new(opener, to, [1; 32]);
     let mut taker = Taker::new(taker, [2; 32]);
@@ -149,13 +151,16 @@ fn ranks_of_one_job_know_one_another_and_have_the_same_seals_crosswise() {
 #[test]
 fn who_has_another_secret_job_or_rank_is_not_let_in() {
     let refused = |opener, taker| shake(opener, taker, Verdict::Welcome).unwrap_err();
-    assert_eq!(refused(identity(5, 3), identity(6, 1)), Refusal::Unproven);
-    assert_eq!(refused(Identity { job: [8; 16], ..identity(5, 3) }, identity(5, 1)), Refusal::Stranger);
-    assert_eq!(refused(identity(5, 4), identity(5, 1)), Refusal::Stranger, "there is no rank 4");
-    assert_eq!(refused(identity(5, 1), identity(5, 1)), Refusal::Stranger, "oneself");
+    assert_eq!(refused(identity(5, 3), identity(6, 1)), HandshakeError::Unproven);
+    assert_eq!(
+        refused(Identity { job: [8; 16], ..identity(5, 3) }, identity(5, 1)),
+        HandshakeError::Stranger
+    );
+    assert_eq!(refused(identity(5, 4), identity(5, 1)), HandshakeError::Stranger, "there is no rank 4");
+    assert_eq!(refused(identity(5, 1), identity(5, 1)), HandshakeError::Stranger, "oneself");
     let hello = Opener::new(identity(5, 3), 2, [1; 32]).1;
     assert!(
-        matches!(Taker::new(identity(5, 1), [2; 32]).take(&hello), Err(Refusal::Stranger)),
+        matches!(Taker::new(identity(5, 1), [2; 32]).take(&hello), Err(HandshakeError::Stranger)),
         "for another"
     );
 }
@@ -163,54 +168,54 @@ fn who_has_another_secret_job_or_rank_is_not_let_in() {
 #[test]
 fn ranks_that_can_not_work_together_say_why_once_they_know_one_another() {
     let sealed = Identity { sealed: true, ..identity(5, 3) };
-    let refusal = shake(sealed, identity(5, 1), Verdict::Unlike).unwrap_err();
+    let refusal = shake(sealed, identity(5, 1), Verdict::Mismatch).unwrap_err();
     assert!(refusal.to_string().contains("tags on every record"), "{refusal}");
     let hello = Opener::new(Identity { size: 9, ..identity(5, 3) }, 1, [1; 32]).1;
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     say(taker.take(&hello));
-    assert!(taker.unlike().unwrap().contains("9 ranks"), "{:?}", taker.unlike());
-    // A word of another byte order, of another version: bytes 12 and 8 of the hello.
+    assert!(taker.mismatch().unwrap().contains("9 ranks"), "{:?}", taker.mismatch());
+    // A hello of another byte order, and of another version: bytes 12 and 8.
     for (at, what) in [(12, "byte order"), (13, "pointer size"), (9, "version")] {
         let mut hello = Opener::new(identity(5, 3), 1, [1; 32]).1;
         hello[at] ^= 3;
         let mut taker = Taker::new(identity(5, 1), [2; 32]);
         say(taker.take(&hello));
-        assert!(taker.unlike().unwrap().contains(what), "{:?}", taker.unlike());
+        assert!(taker.mismatch().unwrap().contains(what), "{:?}", taker.mismatch());
     }
-    assert_eq!(shake(identity(5, 3), identity(5, 1), Verdict::Crossed).unwrap_err(), Refusal::Crossed);
+    assert_eq!(shake(identity(5, 3), identity(5, 1), Verdict::Crossed).unwrap_err(), HandshakeError::Crossed);
 }
 
 #[test]
 fn what_was_said_before_proves_nothing_later() {
     let (_, [hello, answer, proof, verdict]) =
         shake(identity(5, 3), identity(5, 1), Verdict::Welcome).unwrap();
-    // The opener's words again, to a taker with a fresh nonce.
+    // The opener's messages again, to a taker with a fresh nonce.
     let mut taker = Taker::new(identity(5, 1), [4; 32]);
     say(taker.take(&hello));
-    assert_eq!(taker.take(&proof).unwrap_err(), Refusal::Unproven);
-    // The taker's words again, to an opener with a fresh nonce.
+    assert_eq!(taker.take(&proof).unwrap_err(), HandshakeError::Unproven);
+    // The taker's messages again, to an opener with a fresh nonce.
     let (mut opener, _) = Opener::new(identity(5, 3), 1, [3; 32]);
-    assert_eq!(opener.take(&answer).unwrap_err(), Refusal::Unproven);
-    // One message for another.
+    assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
+    // One message in place of another.
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     say(taker.take(&hello));
-    assert_eq!(taker.take(&verdict[4..]).unwrap_err(), Refusal::Unproven);
+    assert_eq!(taker.take(&verdict[4..]).unwrap_err(), HandshakeError::Unproven);
     let mut taker = Taker::new(identity(5, 1), [2; 32]);
     let answer = say(taker.take(&hello));
-    assert_eq!(taker.take(&answer[answer.len() - 32..]).unwrap_err(), Refusal::Unproven);
+    assert_eq!(taker.take(&answer[answer.len() - 32..]).unwrap_err(), HandshakeError::Unproven);
 }
 
 #[test]
 fn a_mirror_proves_nothing() {
-    // The opener's own words come back.
+    // The opener's own messages are sent back.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
-    assert_eq!(opener.take(&hello[..opener.wants()]).unwrap_err(), Refusal::Unproven);
-    // Rank 3 opens to rank 1. A mirror says to rank 3 that rank 1 opens, and hands its answer back as rank 1's.
+    assert_eq!(opener.take(&hello[..opener.wants()]).unwrap_err(), HandshakeError::Unproven);
+    // Rank 3 opens to rank 1. A mirror tells rank 3 that rank 1 opens, and hands its answer back as rank 1's.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     let (_, forged) = Opener::new(identity(0, 1), 3, [1; 32]);
     let mut taker = Taker::new(identity(5, 3), [2; 32]);
     let answer = say(taker.take(&forged));
-    assert_eq!(opener.take(&answer).unwrap_err(), Refusal::Unproven);
+    assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
     // The same with rank 3's own hello, turned around.
     let mut turned = hello.clone();
     turned[40..44].copy_from_slice(&1u32.to_le_bytes());
@@ -218,7 +223,7 @@ fn a_mirror_proves_nothing() {
     let mut taker = Taker::new(identity(5, 3), [2; 32]);
     let answer = say(taker.take(&turned));
     let (mut opener, _) = Opener::new(identity(5, 3), 1, [1; 32]);
-    assert_eq!(opener.take(&answer).unwrap_err(), Refusal::Unproven);
+    assert_eq!(opener.take(&answer).unwrap_err(), HandshakeError::Unproven);
 }
 
 #[test]
@@ -270,7 +275,7 @@ fn mutated_handshakes_and_frames_are_refused_or_read_and_allocate_nothing_for_wh
         if n % 4 == 0 {
             let mut bytes = spoken[n / 4 % 2].clone();
             mutate(&mut bytes, &mut random);
-            // The first byte is the nonce, and what comes after the last message is not the handshake's.
+            // The first byte is the nonce, and bytes after the last message do not belong to the handshake.
             let whole = &spoken[n / 4 % 2];
             let changed = bytes.len() < whole.len() || bytes[..whole.len()] != whole[..];
             let changed = changed && bytes.first() == Some(&40);
@@ -331,7 +336,7 @@ fn poll(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
     }
 }
 
-/// Each of `peers` sends this one so many frames, and gets as many back.
+/// Each of `peers` sends this rank `frames` frames, and receives as many.
 fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     for word in 0..frames {
         for &to in peers {
@@ -345,7 +350,7 @@ fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     Ok(())
 }
 
-/// Fabrics of `ranks` ranks of a job of `size`; the other ranks are reached at `others`.
+/// Returns fabrics of `ranks` ranks of a job of `size`; the other ranks are reached at `others`.
 fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<TcpEnd>, Vec<SocketAddr>) {
     let secret = Secret::new().unwrap();
     let mut fabrics: Vec<Fabric> = (0..size - others.len())
@@ -359,7 +364,7 @@ fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<
     (secret, ends.collect(), table)
 }
 
-/// Open a connection as rank `rank` of a job of `size`; gives it once both sides are proven.
+/// Opens a connection as rank `rank` of a job of `size`; returns it once both sides are authenticated.
 fn open(at: SocketAddr, secret: &Secret, rank: u32, size: u32, to: u32) -> Option<TcpStream> {
     let me = Identity { secret: secret.clone(), job: [3; 16], rank, size, sealed: false };
     let (mut opener, hello) = Opener::new(me, to, [rank as u8; 32]);
@@ -389,28 +394,28 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
                 scope.spawn(move || {
                     let (mut random, mut held, mut let_in) = (Random(kind as u64), Vec::new(), 0);
                     let other = Secret::from_bytes([1; 32]);
-                    // At least some, however soon the honest ranks are through.
+                    // At least some, however soon the honest ranks finish.
                     for round in 0..500 {
                         if round > 20 && over.load(Ordering::Relaxed) {
                             break;
                         }
                         let at = table[round % table.len()];
                         match kind {
-                            // Says nothing, or half of something, and stays.
+                            // Sends nothing, or half of a message, and stays.
                             0 => {
                                 let Ok(mut stream) = TcpStream::connect(at) else { continue };
                                 let _ = stream.write_all(&b"fencepst..."[..random.below(11)]);
                                 held.push(stream);
                                 held.truncate(40);
                             }
-                            // Says anything.
+                            // Sends arbitrary bytes.
                             1 => {
                                 let Ok(mut stream) = TcpStream::connect(at) else { continue };
                                 let words: Vec<u8> = (0..4096).map(|_| random.next() as u8).collect();
                                 let _ = stream.write_all(&words);
                                 let_in += usize::from(matches!(stream.read(&mut [0; 8]), Ok(1..)));
                             }
-                            // Knows how, and not what.
+                            // Knows the protocol, and not the secret.
                             _ => {
                                 let to = (round % 3) as u32;
                                 let_in += usize::from(open(at, &other, (to + 1) % 3, 3, to).is_some());
@@ -444,7 +449,7 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
 
 #[test]
 fn a_recorded_connection_played_again_does_nothing() {
-    // A proxy stands for rank 1, and keeps what rank 0 said to it.
+    // A proxy stands in for rank 1, and records what rank 0 sent to it.
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, settings) = (Secret::new().unwrap(), Settings::default());
     let mut fabrics: Vec<Fabric> = (0..2)
@@ -470,7 +475,7 @@ fn a_recorded_connection_played_again_does_nothing() {
                 all.extend_from_slice(&bytes[..n]);
                 to.write_all(&bytes[..n]).unwrap();
             }
-            // Again, word for word, while the connection stands.
+            // The same bytes again, while the connection exists.
             let mut again = TcpStream::connect(real[1]).unwrap();
             let _ = again.write_all(&all);
             let mut answer = Vec::new();
@@ -510,7 +515,7 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                         let peer = 1 - end.rank();
                         talk(&mut end, &[peer], 20).unwrap();
                         talked.wait();
-                        // Some of it may be whole.
+                        // Some of it may be complete.
                         let lost = loop {
                             match poll(&mut end, 2) {
                                 Ok(_) => end.release(2),
@@ -522,14 +527,14 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                     })
                 })
                 .collect();
-            // Before they look for it, and so call it themselves.
+            // Before they poll for it, and so connect themselves.
             let mut streams: Vec<TcpStream> = (0..2)
                 .map(|to| open(table[to], &secret, 2, 3, to as u32).expect("it has the secret"))
                 .collect();
             talked.wait();
             for stream in &mut streams {
                 let mut bytes = Vec::new();
-                // For the world that there is, not the one that was recorded.
+                // For the current world, not the recorded one.
                 for item in &items[..1 + random.below(8)] {
                     let at = bytes.len() + 16;
                     bytes.extend_from_slice(item);
@@ -565,7 +570,7 @@ fn a_connection_that_ends_without_a_goodbye_is_a_death_and_names_the_rank() {
     assert_eq!(post(&mut end, 1, 0, &[]), Err(lost));
 }
 
-/// Fabrics of one job, which know of each other.
+/// Returns fabrics of one job, which know one another's addresses.
 fn fabrics(size: usize, settings: Settings) -> Vec<Fabric> {
     let secret = Secret::new().unwrap();
     let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap();
@@ -578,11 +583,11 @@ fn fabrics(size: usize, settings: Settings) -> Vec<Fabric> {
 #[test]
 fn a_rank_that_was_given_up_is_told_so_when_it_connects() {
     let mut fabrics = fabrics(2, Settings::default());
-    fabrics[0].strike(1, "as a test has it");
+    fabrics[0].mark_failed(1, "as a test has it");
     let mut end = TcpEnd::of_job(&Arc::new(fabrics.pop().unwrap()), 0, 1, 2).unwrap();
     let lost = poll(&mut end, 0).unwrap_err();
     assert_eq!(lost.rank, 0);
-    assert!(matches!(&lost.how, Loss::Died(how) if how.contains("given this rank up")), "{lost}");
+    assert!(matches!(&lost.how, Loss::Died(how) if how.contains("marked this rank failed")), "{lost}");
 }
 
 #[test]
@@ -590,7 +595,7 @@ fn of_those_that_have_died_the_first_is_named() {
     for order in [[1, 2], [2, 1]] {
         let fabric = Arc::new(fabrics(3, Settings::default()).remove(0));
         let mut end = TcpEnd::of_job(&fabric, 0, 0, 3).unwrap();
-        order.iter().for_each(|&rank| fabric.strike(rank, &format!("{rank} was killed")));
+        order.iter().for_each(|&rank| fabric.mark_failed(rank, &format!("{rank} was killed")));
         for waited in [1, 2] {
             let how = Loss::Died(format!("{} was killed", order[0]));
             assert_eq!(poll(&mut end, waited).unwrap_err(), Lost { rank: order[0], how });
@@ -608,16 +613,16 @@ fn a_rank_that_failed_and_did_not_come_says_of_what_whatever_it_exited_with() {
     before.leave(Leave::Failed("of what another did".into()));
     let mut end = TcpEnd::of_job(&stays, 0, 0, 3).unwrap();
     poll(&mut end, 1).unwrap();
-    drop((before, leaves)); // it says goodbye, and ends
-    stays.strike(1, "exited with code 1");
+    drop((before, leaves)); // it sends a goodbye, and ends
+    stays.mark_failed(1, "exited with code 1");
     let mut next = TcpEnd::of_job(&stays, 1, 0, 3).unwrap();
     let lost = poll(&mut next, 1).unwrap_err();
     assert!(
         matches!(&lost, Lost { rank: 1, how: Loss::Left(Leave::Failed(why)) } if why.ends_with(": of what another did")),
         "{lost}"
     );
-    // Where it is known who began, that one is named.
-    stays.strike(2, "was killed");
+    // Where the first rank to fail is known, that one is named.
+    stays.mark_failed(2, "was killed");
     assert_eq!(poll(&mut next, 1).unwrap_err(), Lost { rank: 2, how: Loss::Died("was killed".into()) });
 }
 
@@ -638,11 +643,11 @@ fn a_rank_that_parts_without_having_come_ended_as_its_starter_says_and_else_as_i
         words[0] = 10; // a goodbye
         stream.write_all(&words).unwrap();
         while words[0] != 11 {
-            stream.read_exact(&mut words).unwrap(); // until a farewell, so it was heard
+            stream.read_exact(&mut words).unwrap(); // until a farewell, so the goodbye was received
         }
         if told {
             assert_eq!(end.poll(1).map(|frame| frame.is_some()), Ok(false), "nobody has said how it ended");
-            fabric.strike(1, "exited with code 7");
+            fabric.mark_failed(1, "exited with code 7");
         }
         let how = match poll(&mut end, 1).unwrap_err() {
             Lost { rank: 1, how } => how,
@@ -676,9 +681,9 @@ fn who_claims_to_have_posted_more_than_it_did_is_not_waited_for_after_its_goodby
 fn what_is_released_after_leaving_harms_no_other_world() {
     let mut two = fencepost_transport::tcp(2).unwrap();
     let (mut b, mut a) = (two.pop().unwrap(), two.pop().unwrap());
-    let number = a.found(&[0, 1]).unwrap().unwrap();
-    let mut short = a.enter(number, &[0, 1], 0).unwrap();
-    let mut other = b.enter(number, &[0, 1], 1).unwrap();
+    let number = a.create(&[0, 1]).unwrap().unwrap();
+    let mut short = a.join(number, &[0, 1], 0).unwrap();
+    let mut other = b.join(number, &[0, 1], 1).unwrap();
     for word in 0..3 {
         // SAFETY: there is no payload.
         unsafe { short.post(1, header(word), std::ptr::dangling(), 0) }.unwrap();
@@ -688,7 +693,7 @@ fn what_is_released_after_leaving_harms_no_other_world() {
         if other.lost(0).is_none() && other.poll(0).unwrap().is_some() && other.lost(1).is_none() {
             other.leave(Leave::Finished);
         }
-        short.idle(&mut pause); // which leaving ends, too
+        short.idle(&mut pause); // leaving ends this sleep as well
     }
     assert!(short.lost(1).is_some());
     drop(short);
@@ -725,7 +730,7 @@ fn nobody_at_an_address_and_somebody_without_the_secret_are_deaths_of_that_rank(
     let empty = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (_, mut two, _) = ends(2, &[empty], Settings::default());
     let lost = poll(&mut two[0], 1).unwrap_err();
-    assert!(matches!(&lost.how, Loss::Died(how) if how.contains("no way to it")), "{lost}");
+    assert!(matches!(&lost.how, Loss::Died(how) if how.contains("cannot connect to it")), "{lost}");
     let impostor = TcpListener::bind("127.0.0.1:0").unwrap();
     let (_, mut two, _) = ends(2, &[impostor.local_addr().unwrap()], Settings::default());
     thread::scope(|scope| {
@@ -756,7 +761,7 @@ fn records_with_tags_carry_all_that_others_do_and_a_changed_one_ends_the_world()
         end.release(1);
         end.leave(Leave::Finished);
     });
-    // Who has the secret, and changes a record: it is a rank that sends what no rank would.
+    // A peer that has the secret, and changes a record: it is a rank that sends what no rank would.
     let changed = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, mut two, table) = self::ends(2, &[changed.local_addr().unwrap()], settings);
     let me = Identity { secret, job: [3; 16], rank: 1, size: 2, sealed: true };

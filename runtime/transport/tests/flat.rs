@@ -1,18 +1,20 @@
-//! Traffic whose reader keeps up needs no more memory the longer it lasts, and none at all from the allocator on threads.
-//! Alone in its file, since it counts what the whole process allocates.
+//! Traffic whose reader keeps up needs no more memory however long it lasts, and none at all from the allocator between
+//! threads. Alone in its file, since it counts what the whole process allocates.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
-use fencepost_transport::{Endpoint, Header, Leave, Pause, SimConfig, Transport, local, sim};
+use fencepost_transport::{
+    Channels, Endpoint, Header, Leave, Liveness, Notify, Pause, SimConfig, Topology, local, sim,
+};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +35,8 @@ static COUNTING: Counting = Counting;
 
 const AHEAD: u64 = 8;
 
-/// Each rank sends `frames` to the other, `AHEAD` of the release at most, and takes as many; a letter now and then.
+/// Each rank sends `frames` to the other, at most `AHEAD` of the release, and takes as many; and a notification now and
+/// then.
 fn traffic(end: &mut Endpoint, frames: u64) {
     static PAYLOAD: [u8; 24] = [7; 24];
     let peer = 1 - end.rank();
@@ -71,15 +74,15 @@ fn exchange(end: &mut Endpoint) {
     }
 }
 
-/// Allocations and growth in bytes over 100,000 frames each way, after a beginning of 1,000.
+/// Returns allocations and growth in bytes over 100,000 frames each way, after a start of 1,000.
 fn measure(ends: Vec<Endpoint>) -> (u64, i64) {
     let rank = |mut end: Endpoint| {
         traffic(&mut end, 1_000);
         let before = (ALLOCATIONS.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
-        exchange(&mut end); // nobody goes on before both have looked
+        exchange(&mut end); // no rank continues before both have read the counts
         traffic(&mut end, 100_000);
         let after = (ALLOCATIONS.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
-        exchange(&mut end); // nobody ends before both have looked
+        exchange(&mut end); // no rank ends before both have read the counts
         end.leave(Leave::Finished);
         (after.0 - before.0, after.1 - before.1)
     };

@@ -1,5 +1,5 @@
 //! The segment between real processes: the test starts itself again, once for each rank, and hands the memory file on.
-//! Which part a process plays, and as which rank, stands in its environment; what it finds wrong ends it with a panic.
+//! The environment of a process names its role and its rank; a failed check ends it with a panic.
 
 #![cfg(target_os = "linux")]
 
@@ -7,19 +7,20 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fencepost_transport::{
-    Endpoint, Frame, Header, Leave, Loss, Lost, Number, Pause, Segment, ShmEnd, Transport,
+    Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notify, Number, Pause,
+    Segment, ShmEnd, Topology,
 };
 
 const PART: &str = "FENCEPOST_TEST_PART";
 
-/// What the child processes run, and nothing in the test's own process.
+/// The program of the child processes; returns at once in the test's own process.
 #[test]
 fn a_rank_plays_its_part() {
     let Ok(part) = std::env::var(PART) else { return };
     let mut words = part.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<usize>().ok()).unwrap();
     let (which, fd, rank, size) = (number(), number(), number(), number());
-    // SAFETY: the parent has handed it over, and nothing else here knows it.
+    // SAFETY: the parent has handed it over, and no other code here knows it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
     let segment = Segment::join(fd).unwrap();
     let mut end = Endpoint::Shm(ShmEnd::of_job(&segment, 0, rank, size).unwrap());
@@ -29,9 +30,9 @@ fn a_rank_plays_its_part() {
 
 const PARTS: [fn(&mut Endpoint); 3] = [talk, lose_the_last, split];
 
-/// Start a process for each rank.
+/// Starts a process for each rank.
 fn start(segment: &Segment, part: usize) -> Vec<Child> {
-    let fd = rustix::io::dup(segment.fd()).unwrap(); // which is not closed when a program is started
+    let fd = rustix::io::dup(segment.fd()).unwrap(); // not closed when a program is started
     let size = segment.ranks();
     (0..size)
         .map(|rank| {
@@ -63,28 +64,28 @@ fn bytes(frame: &Frame) -> &[u8] {
     unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
 }
 
-/// Letters and frames between all pairs: payloads of the heap, of every length, and payloads in place.
+/// Notifications and frames between all pairs: payloads on the heap, of every length, and payloads in the segment.
 fn talk(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
     let memory = end.memory().zeroed(4096).unwrap();
     for e in 0..300u64 {
         let len = (e * 37 % 3000) as usize;
         let payload = vec![(me as u64 + e) as u8; len];
-        // SAFETY: 4096 bytes of this rank's, which nobody reads: all have released what was posted from them.
+        // SAFETY: 4096 bytes of this rank's, which nobody reads: all ranks have released the frames posted from them.
         unsafe { memory.base().write_bytes(e as u8, 4096) };
         for to in 0..size {
-            end.letter(to).count = (e as usize * size + me) as u32;
+            end.draft(to).count = (e as usize * size + me) as u32;
             let header = |kind| Header { word: e, kind, extra: me as u32 };
-            // SAFETY: readable; it lies on the heap, so it is copied.
+            // SAFETY: readable; it is on the heap, so it is copied.
             unsafe { end.post(to, header(1), payload.as_ptr(), len) }.unwrap();
-            // SAFETY: it stays as it is until all have released it, which is waited for.
+            // SAFETY: it stays unchanged until all ranks have released it, which is waited for.
             unsafe { end.post(to, header(2), memory.base(), 4096) }.unwrap();
         }
         drop(payload);
         end.publish(e).unwrap();
         for from in 0..size {
-            let letter = wait(end, |end| Ok(end.read(from)?.copied())).unwrap();
-            assert_eq!((letter.word, letter.count as usize), (e, e as usize * size + from));
+            let notification = wait(end, |end| Ok(end.read(from)?.copied())).unwrap();
+            assert_eq!((notification.word, notification.count as usize), (e, e as usize * size + from));
             let frame = wait(end, |end| end.poll(from)).unwrap();
             assert_eq!((frame.header.kind, frame.header.extra), (1, from as u32));
             assert!(frame.len == len && bytes(&frame).iter().all(|&byte| byte == (from as u64 + e) as u8));
@@ -101,13 +102,13 @@ fn talk(end: &mut Endpoint) {
     }
 }
 
-/// All others wait for the last rank, which kills itself.
+/// All other ranks wait for the last rank, which kills itself.
 fn lose_the_last(end: &mut Endpoint) {
     let last = end.size() - 1;
     if end.rank() == last {
         let header = Header { word: 9, ..Header::default() };
         (0..last).for_each(|to| {
-            // SAFETY: it lies on the heap, so it is copied.
+            // SAFETY: it is on the heap, so it is copied.
             unsafe { end.post(to, header, [7u8; 100].as_ptr(), 100) }.unwrap();
         });
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
@@ -121,17 +122,17 @@ fn lose_the_last(end: &mut Endpoint) {
     assert_eq!(wait(end, |end| Ok(end.read(last)?.copied())), Err(lost));
 }
 
-/// Worlds of some ranks, again and again: memory that was freed is used again.
+/// Worlds of some ranks, created repeatedly: freed memory is reused.
 fn split(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
     let members: Vec<usize> = (0..size).filter(|rank| rank % 2 == me % 2).rev().collect();
     let index = members.iter().position(|&rank| rank == me).unwrap();
     for round in 0..40u64 {
         let number = if index == 0 {
-            let Number { world, part } = end.found(&members).unwrap().unwrap();
+            let Number { world, part } = end.create(&members).unwrap().unwrap();
             let bytes = [world.to_le_bytes(), part.to_le_bytes()];
             for &to in &members[1..] {
-                // SAFETY: it lies on the heap, so it is copied.
+                // SAFETY: it is on the heap, so it is copied.
                 unsafe { end.post(to, Header::default(), bytes.as_ptr().cast(), 16) }.unwrap();
             }
             Number { world, part }
@@ -143,12 +144,13 @@ fn split(end: &mut Endpoint) {
             end.release(members[0]);
             number
         };
-        let mut part = end.enter(number, &members, index).unwrap();
+        let mut part = end.join(number, &members, index).unwrap();
         assert_eq!((part.rank(), part.size()), (index, members.len()));
         for e in 0..3 {
             part.publish(round).unwrap();
             for (from, &member) in members.iter().enumerate() {
-                let word = wait(&mut part, |part| Ok(part.read(from)?.map(|letter| letter.word))).unwrap();
+                let word = wait(&mut part, |part| Ok(part.read(from)?.map(|notification| notification.word)))
+                    .unwrap();
                 assert_eq!(word, round, "rank {member} in exchange {e}");
             }
         }
@@ -177,8 +179,8 @@ fn a_rank_that_was_killed_and_struck_off_is_named_by_all_who_wait_for_it() {
         let mut children = start(&segment, 1);
         let last = reap(children.pop().unwrap());
         assert!(!last.success());
-        assert!(segment.strike(size - 1, "killed by signal 9"));
-        assert!(!segment.strike(size - 1, "again"), "that is no news");
+        assert!(segment.mark_failed(size - 1, "killed by signal 9"));
+        assert!(!segment.mark_failed(size - 1, "again"), "that is no news");
         assert!(children.into_iter().map(reap).all(|status| status.success()));
     }
 }
@@ -188,18 +190,18 @@ fn a_rank_that_parted_is_quoted_where_it_never_was_and_nowhere_else() {
     let segment = std::sync::Arc::new(Segment::create(4).unwrap());
     let mut worlds =
         [0, 1].map(|world| [0, 1, 2, 3].map(|rank| Some(ShmEnd::of_job(&segment, world, rank, 4).unwrap())));
-    // In the first world all have been; only ranks 0 and 3 come into the second.
+    // All ranks have been in the first world; only ranks 0 and 3 join the second.
     let [first, second] = &mut worlds;
     for rank in [1, 2] {
         std::mem::forget(second[rank].take());
     }
     first[1].take().unwrap().leave(Leave::Failed("no luck".into()));
     first[2].take().unwrap().leave(Leave::Finished);
-    segment.part(1, "no luck");
+    segment.record_exit(1, "no luck");
     let mut said = |world: usize, rank| worlds[world][0].as_mut().unwrap().poll(rank).map(|_| ());
     assert_eq!(said(1, 1), Ok(()), "it has parted, and may still be there");
     let ended = ["exited with code 1", "exited with code 0", "was killed by signal 9"];
-    (1..4).zip(ended).for_each(|(rank, how)| assert!(segment.strike(rank, how)));
+    (1..4).zip(ended).for_each(|(rank, how)| assert!(segment.mark_failed(rank, how)));
     let left = |rank, how: &str| Err(Lost { rank, how: Loss::Left(Leave::Failed(how.into())) });
     assert_eq!(said(0, 1), left(1, "no luck"));
     assert_eq!(said(0, 2), Err(Lost { rank: 2, how: Loss::Left(Leave::Finished) }));

@@ -1,9 +1,9 @@
 //! Real sockets with a proxy between them that does one harm at one byte: what every rank is told then.
 //!
-//! - A connection that breaks, and one of which a direction goes silent: who waits gets an error that names a rank.
-//! - A byte turned, or bytes that come twice, under a seal: the same; nothing wrong is delivered.
-//! - What is late is waited for.
-//! - A byte turned without a seal: no more is promised than that nobody panics and all end with the connection.
+//! - A connection that breaks, or one with a silent direction: waiting ranks get an error that names a rank.
+//! - A byte changed, or bytes that arrive twice, under a seal: the same; nothing wrong is delivered.
+//! - Late bytes are waited for.
+//! - A byte changed without a seal: the only guarantee is that nobody panics and all ranks end with the connection.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -16,7 +16,9 @@ use std::thread;
 use std::time::Duration;
 
 use fencepost_transport::auth::Secret;
-use fencepost_transport::{Fabric, Frame, Header, Leave, Lost, Pause, Settings, TcpEnd, Transport, listen};
+use fencepost_transport::{
+    Channels, Fabric, Frame, Header, Leave, Liveness, Lost, Notify, Pause, Settings, TcpEnd, Topology, listen,
+};
 use proxy::{Harm, Plan, Proxy};
 
 const SIZE: usize = 3;
@@ -54,7 +56,7 @@ fn is(frame: &Frame, header: Header, payload: &[u8]) -> bool {
     frame.header == header && frame.len == payload.len() && bytes() == payload
 }
 
-/// Rounds of frames and letters among all; gives how many of them were wrong.
+/// Rounds of frames and notifications among all ranks; returns how many of them were wrong.
 fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
     let (me, mut wrong) = (end.rank(), 0);
     for round in 1..=ROUNDS {
@@ -66,8 +68,8 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
         }
         end.publish(round)?;
         for from in 0..SIZE {
-            let letter = wait(end, |end| Ok(end.read(from)?.copied()))?;
-            wrong += u32::from(letter.word != round);
+            let notification = wait(end, |end| Ok(end.read(from)?.copied()))?;
+            wrong += u32::from(notification.word != round);
             let frame = wait(end, |end| end.poll(from))?;
             wrong += u32::from(!is(&frame, header, payload(from, me, round)));
             end.release(from);
@@ -80,7 +82,7 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
     Ok(wrong)
 }
 
-/// Run all ranks, those of the plan with the proxy between them.
+/// Runs all ranks, with the proxy between those of the plan.
 fn world(settings: Settings, plan: &Arc<Plan>) -> Vec<Result<u32, Lost>> {
     let secret = Secret::new().unwrap();
     let fabrics: Vec<_> = (0..SIZE)
@@ -120,7 +122,7 @@ fn settings(sealed: bool) -> Settings {
     Settings { sealed, ..Settings::default() }
 }
 
-/// Bytes of each direction between ranks 0 and 1.
+/// Returns the bytes of each direction between ranks 0 and 1.
 fn bytes(settings: Settings) -> [u64; 2] {
     let plan = Plan::new([0, 1], u64::MAX, Harm::Break);
     let ended = world(settings, &plan);
@@ -157,10 +159,10 @@ fn count(counts: &mut Counts, settings: Settings, plan: &Arc<Plan>) {
     }
 }
 
-/// Worlds that run side by side: what is harmed is mostly waited for.
+/// Worlds that run at the same time: they mostly wait.
 const AT_ONCE: usize = 8;
 
-/// The harm at every `step`th byte of both directions.
+/// Does the harm at every `step`th byte of both directions.
 fn everywhere(harm: Harm, settings: Settings, step: usize) -> Counts {
     let lengths = bytes(settings);
     let places = |(way, length): ([usize; 2], u64)| (0..length).step_by(step).map(move |at| (way, at));

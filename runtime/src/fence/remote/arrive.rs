@@ -15,7 +15,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
-use fencepost_transport::{Endpoint, Frame, Lost, Record, Transport};
+use fencepost_transport::{Channels, Endpoint, Frame, Lost, Record, Topology};
 
 /// Take in one frame of operations from `from`.
 pub(crate) fn receive(

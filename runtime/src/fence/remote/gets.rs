@@ -10,7 +10,7 @@ use crate::state::remembered::Described;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
-use fencepost_transport::{Endpoint, Lost, Transport};
+use fencepost_transport::{Channels, Endpoint, Lost, Topology};
 
 /// Answer the gets of ranks that do not reach this rank's memory, from M.
 pub(crate) fn answer(

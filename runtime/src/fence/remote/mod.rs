@@ -25,7 +25,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Endpoint, Transport};
+use fencepost_transport::{Channels, Endpoint, Topology};
 
 /// What [`send`] did.
 pub(crate) struct Sent {

@@ -9,7 +9,7 @@ use crate::state::call::Call;
 use crate::state::remembered::Described;
 use crate::state::remembered::Wire;
 use crate::state::window::WindowCore;
-use fencepost_transport::Transport;
+use fencepost_transport::Channels;
 
 /// Forget what was described so far, as if nothing had ever come.
 pub(crate) fn forget_all(window: &WindowCore) {

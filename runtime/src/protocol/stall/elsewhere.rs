@@ -3,7 +3,7 @@
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_transport::{Endpoint, Pause, Transport};
+use fencepost_transport::{Endpoint, Liveness, Pause};
 use std::time::{Duration, Instant};
 
 /// How long a rank waits to learn the other's call. Each of the two wakes once a second at least, and the other rank writes its

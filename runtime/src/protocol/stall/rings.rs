@@ -12,11 +12,11 @@ fn waits_make_a_ring_only_once_each_has_seen_the_next() {
     let numbers: Vec<u64> =
         (0..3).map(|rank| waits.begin(rank, (rank + 1) % 3, &format!("call {rank}"))).collect();
     for rank in 0..3 {
-        assert_eq!(waits.ring(0), None, "{rank} ranks have seen");
+        assert_eq!(waits.cycle(0), None, "{rank} ranks have seen");
         waits.see(rank, numbers[(rank + 1) % 3]);
     }
     for rank in 0..3 {
-        let ring = waits.ring(rank).expect("a ring");
+        let ring = waits.cycle(rank).expect("a ring");
         assert_eq!(ranks(&ring), [0, 1, 2]);
         assert_eq!(ring[1].text, "call 1");
     }
@@ -28,15 +28,15 @@ fn a_wait_that_began_anew_was_not_seen() {
     let (zero, one) = (waits.begin(0, 1, "a"), waits.begin(1, 0, "b"));
     waits.see(0, one);
     waits.see(1, zero);
-    assert!(waits.ring(0).is_some());
+    assert!(waits.cycle(0).is_some());
     let again = waits.begin(1, 0, "b");
-    assert_eq!((waits.ring(0), waits.ring(1)), (None, None));
+    assert_eq!((waits.cycle(0), waits.cycle(1)), (None, None));
     waits.see(1, zero);
-    assert_eq!(waits.ring(0), None, "rank 0 has seen the former wait only");
+    assert_eq!(waits.cycle(0), None, "rank 0 has seen the former wait only");
     waits.see(0, again);
-    assert!(waits.ring(0).is_some());
+    assert!(waits.cycle(0).is_some());
     waits.end(0);
-    assert_eq!((waits.ring(0), waits.ring(1)), (None, None));
+    assert_eq!((waits.cycle(0), waits.cycle(1)), (None, None));
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn who_waits_for_a_ring_is_not_in_it() {
     for (rank, &to) in [1, 2, 1].iter().enumerate() {
         waits.see(rank, numbers[to]);
     }
-    assert_eq!(waits.ring(0), None);
-    assert_eq!(ranks(&waits.ring(2).expect("a ring")), [1, 2]);
+    assert_eq!(waits.cycle(0), None);
+    assert_eq!(ranks(&waits.cycle(2).expect("a ring")), [1, 2]);
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn ranks_of_a_part_are_known_by_their_rank_in_the_job() {
     let (three, one) = (part.begin(0, 1, "x"), waits.begin(1, 3, "y"));
     part.see(0, one);
     waits.see(1, three);
-    assert_eq!(ranks(&part.ring(0).expect("a ring")), [1, 3]);
-    assert_eq!(ranks(&part.of(&[1]).ring(0).expect("a ring")), [1, 3]);
+    assert_eq!(ranks(&part.cycle(0).expect("a ring")), [1, 3]);
+    assert_eq!(ranks(&part.of(&[1]).cycle(0).expect("a ring")), [1, 3]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_rank_strikes_out_its_wait_when_all_of_the_ring_know_it() {
     let (zero, one) = (waits.begin(0, 1, "a"), waits.begin(1, 0, "b"));
     waits.see(0, one);
     waits.see(1, zero);
-    let ring = waits.ring(0).expect("a ring");
+    let ring = waits.cycle(0).expect("a ring");
     assert!(!waits.agree(0, &ring));
     assert!(waits.agree(1, &ring));
     waits.end(1);
@@ -86,19 +86,19 @@ fn a_long_text_is_cut_between_characters() {
 #[test]
 fn ranks_without_an_entry_are_in_no_ring_and_those_with_one_are_known_by_their_rank_in_the_job() {
     // Of five ranks, those with odd numbers are here.
-    let waits = Waits::new(2).seated([None, Some(0), None, Some(1), None].into_iter());
+    let waits = Waits::new(2).with_slots([None, Some(0), None, Some(1), None].into_iter());
     assert!(waits.is_whole());
     let (one, three) = (waits.begin(1, 3, "x"), waits.begin(3, 1, "y"));
     waits.see(1, three);
     waits.see(3, one);
     let part = waits.of(&[3, 4, 1]);
-    for ring in [waits.ring(1), waits.ring(3), part.ring(0)] {
+    for ring in [waits.cycle(1), waits.cycle(3), part.cycle(0)] {
         assert_eq!(ranks(&ring.expect("a ring")), [1, 3]);
     }
     // Rank 3 waits for one that is elsewhere: nobody knows whether that one waits.
     let again = waits.begin(3, 4, "y");
     waits.see(3, waits.number(4));
     waits.see(1, again);
-    assert_eq!((waits.number(4), waits.ring(1), waits.ring(3)), (0, None, None));
-    assert_eq!((waits.waiting(4), waits.ring(4)), (None, None));
+    assert_eq!((waits.number(4), waits.cycle(1), waits.cycle(3)), (0, None, None));
+    assert_eq!((waits.waiting(4), waits.cycle(4)), (None, None));
 }

@@ -7,7 +7,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Class;
 use fencepost_transport::deadlock::Waiting;
-use fencepost_transport::{Cause, Endpoint, Loss, Lost, Transport};
+use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
         }
         // First the other's entry, then whether all from before it is here.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
-        if lasting.read != 0 && !endpoint.quiet(peer) {
+        if lasting.read != 0 && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
         }
         if lasting.next.is_some_and(|next| waited >= next) {
@@ -116,7 +116,7 @@ impl<'a> Watch<'a> {
             waits.see(rank, lasting.read);
         }
         if lasting.ring.is_none() {
-            lasting.ring = waits.ring(rank);
+            lasting.ring = waits.cycle(rank);
             if lasting.ring.is_some() {
                 let waited = lasting.since.elapsed();
                 self.report(endpoint, waited);

@@ -12,7 +12,7 @@ use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program,
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Class, Error, Result};
-use fencepost_transport::{Bytes, Frame as Arrival, Transport, Until};
+use fencepost_transport::{Bytes, Channels, Frame as Arrival, Topology, Until};
 use std::io::ErrorKind;
 use std::sync::Arc;
 

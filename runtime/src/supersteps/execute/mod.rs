@@ -28,7 +28,7 @@ use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Class, Error, State};
-use fencepost_transport::{Cause, Endpoint, Header, Lost, Pause, Transport};
+use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause};
 use offers::Offer;
 
 /// A run that can't go on.
@@ -99,7 +99,7 @@ impl Executable {
                 // which it is before this run is over.
                 unsafe {
                     let to = windows[*window].region.base().add(bytes.start);
-                    endpoint.offer(*peer, *ahead, head(kind::PAYLOAD), to, bytes.len());
+                    endpoint.prepost(*peer, *ahead, head(kind::PAYLOAD), to, bytes.len());
                 }
                 offered += 1;
             }
@@ -273,7 +273,7 @@ struct Offered<'e> {
 
 impl Drop for Offered<'_> {
     fn drop(&mut self) {
-        self.offers.iter().for_each(|offer| self.endpoint.withdraw(offer.peer));
+        self.offers.iter().for_each(|offer| self.endpoint.cancel(offer.peer));
     }
 }
 

@@ -1,22 +1,22 @@
-//! Epochs over the exchange of letters: the six waits, and each taken away.
+//! Epochs over the exchange of notifications: the six waits, and each taken away.
 //!
-//! Two ranks have a window each, and arenas for what they send. In an epoch a rank stores to its window, fills an arena,
-//! publishes; gets from the other's window; settles; applies the other's arena to its own window; leaves.
+//! Two ranks have a window each, and arenas for what they send. In an epoch a rank stores to its window, fills an
+//! arena, publishes; gets from the other's window; settles; applies the other's arena to its own window; leaves.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::{model, rejected};
-use crate::shared::notify::{Desk, Matrix};
+use crate::shared::notify::{NotificationBoard, NotificationMatrix};
 use crate::shared::slice::Heap;
 use crate::sync::Arc;
-use crate::{Cause, Transport, local};
+use crate::{Cause, Channels, CreateJoin, Liveness, Notify, Topology, local};
 
-/// What is left out.
+/// The wait that is left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: touch the other's window before it has entered.
+    /// W1: access the other's window before it has entered.
     Entry,
     /// W2: apply to one's own window before the other has read it.
     ReadsFirst,
@@ -24,7 +24,7 @@ enum Without {
     Leaving,
     /// W4: one arena instead of two in turn.
     Reuse,
-    /// W6: leave out the entry of the second epoch, since the first was left in order.
+    /// W6: leave out the entry of the second epoch, since the first ended without failure.
     Composition,
 }
 
@@ -43,19 +43,19 @@ impl Memory {
     }
 }
 
-/// A desk for each rank.
-fn desks<const SETS: usize>(size: usize) -> Vec<Desk<SETS>> {
-    let matrix = Matrix::place(size, SETS, &mut Heap).expect("a heap has room");
-    (0..size).map(|rank| Desk::new(rank, size, matrix.clone())).collect()
+/// Returns a board for each rank.
+fn boards<const SETS: usize>(size: usize) -> Vec<NotificationBoard<SETS>> {
+    let matrix = NotificationMatrix::place(size, SETS, &mut Heap).expect("a heap has room");
+    (0..size).map(|rank| NotificationBoard::new(rank, size, matrix.clone())).collect()
 }
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; that is the question.
+    // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
     cell.with(|value| unsafe { *value })
 }
 
 fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else touches it meanwhile; that is the question.
+    // SAFETY: loom checks that nobody else accesses it meanwhile; the model asks just that.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
@@ -74,30 +74,39 @@ fn sent(from: usize, e: u64) -> u64 {
     stored(from, e) + 1000
 }
 
-fn epoch<const SETS: usize>(rank: usize, e: u64, desk: &mut Desk<SETS>, memory: &Memory, without: Without) {
+fn epoch<const SETS: usize>(
+    rank: usize,
+    e: u64,
+    board: &mut NotificationBoard<SETS>,
+    memory: &Memory,
+    without: Without,
+) {
     let peer = 1 - rank;
     let set = if without == Without::Reuse { 0 } else { e as usize % 2 };
     let only_gets = without == Without::Leaving;
     store(&memory.windows[rank], stored(rank, e));
     store(&memory.arenas[rank][set], sent(rank, e));
-    desk.draft(peer).count = e as u32;
-    desk.publish(e);
-    until(|| desk.arrived(rank));
+    board.draft(peer).count = e as u32;
+    board.publish(e);
+    until(|| board.arrived(rank));
     let enters = match without {
         Without::Entry => false,
         Without::Composition => e == 0,
         _ => true,
     };
     if enters {
-        until(|| desk.arrived(peer)); // W1
+        until(|| board.arrived(peer)); // W1
     }
     let got = load(&memory.windows[peer]);
     assert!(!enters || got == stored(peer, e));
-    until(|| desk.arrived(peer));
-    assert_eq!(desk.read(peer).map(|letter| (letter.word, letter.count)), Some((e, e as u32)));
-    desk.settle();
+    until(|| board.arrived(peer));
+    assert_eq!(
+        board.read(peer).map(|notification| (notification.word, notification.count)),
+        Some((e, e as u32))
+    );
+    board.settle();
     if !matches!(without, Without::ReadsFirst | Without::Leaving) {
-        until(|| desk.settled(peer)); // W2, and W3 where nothing is applied
+        until(|| board.settled(peer)); // W2, and W3 where nothing is applied
     }
     if !only_gets {
         let value = load(&memory.arenas[peer][set]);
@@ -108,13 +117,13 @@ fn epoch<const SETS: usize>(rank: usize, e: u64, desk: &mut Desk<SETS>, memory: 
 
 fn epochs<const SETS: usize>(count: u64, without: Without) {
     let memory = Arc::new(Memory::new());
-    let mut desks = desks::<SETS>(2);
-    let run = move |rank: usize, mut desk: Desk<SETS>, memory: Arc<Memory>| {
+    let mut boards = boards::<SETS>(2);
+    let run = move |rank: usize, mut board: NotificationBoard<SETS>, memory: Arc<Memory>| {
         for e in 0..count {
-            epoch(rank, e, &mut desk, &memory, without);
+            epoch(rank, e, &mut board, &memory, without);
         }
     };
-    let (second, first) = (desks.pop().expect("two desks"), desks.pop().expect("two desks"));
+    let (second, first) = (boards.pop().expect("two boards"), boards.pop().expect("two boards"));
     let others = Arc::clone(&memory);
     let other = thread::spawn(move || run(1, second, others));
     run(0, first, memory);
@@ -151,36 +160,37 @@ fn w4_an_arena_used_again_at_once_is_caught() {
     caught(Without::Reuse);
 }
 
-/// Letters alone: no window, so that nothing but the doubling keeps a letter from being written over.
-fn letters<const SETS: usize>(exchanges: u64) {
-    let run = move |rank: usize, mut desk: Desk<SETS>| {
+/// Notifications only, without windows: only their two sets keep a notification from being overwritten.
+fn notifications<const SETS: usize>(exchanges: u64) {
+    let run = move |rank: usize, mut board: NotificationBoard<SETS>| {
         for e in 0..exchanges {
             for to in 0..2 {
-                desk.draft(to).count = (10 * rank + to) as u32;
+                board.draft(to).count = (10 * rank + to) as u32;
             }
-            desk.publish(e);
+            board.publish(e);
             for from in 0..2 {
-                until(|| desk.arrived(from));
-                let letter = desk.read(from).map(|letter| (letter.word, letter.count));
-                assert_eq!(letter, Some((e, (10 * from + rank) as u32)));
+                until(|| board.arrived(from));
+                let notification =
+                    board.read(from).map(|notification| (notification.word, notification.count));
+                assert_eq!(notification, Some((e, (10 * from + rank) as u32)));
             }
         }
     };
-    let mut desks = desks::<SETS>(2);
-    let (second, first) = (desks.pop().expect("two desks"), desks.pop().expect("two desks"));
+    let mut boards = boards::<SETS>(2);
+    let (second, first) = (boards.pop().expect("two boards"), boards.pop().expect("two boards"));
     let other = thread::spawn(move || run(1, second));
     run(0, first);
     other.join().expect("a panic ends the model");
 }
 
 #[test]
-fn letters_of_two_ranks_are_read_whole_in_their_own_exchange() {
-    model(3, || letters::<2>(3));
+fn notifications_of_two_ranks_are_read_whole_in_their_own_exchange() {
+    model(3, || notifications::<2>(3));
 }
 
 #[test]
-fn w5_one_set_of_letters_instead_of_two_is_caught() {
-    let complaint = rejected(3, || letters::<1>(2));
+fn w5_one_set_of_notifications_instead_of_two_is_caught() {
+    let complaint = rejected(3, || notifications::<1>(2));
     assert!(complaint.contains("Causality violation"), "{complaint}");
 }
 
@@ -189,20 +199,20 @@ fn w6_an_epoch_that_trusts_how_the_last_one_ended_is_caught() {
     caught(Without::Composition);
 }
 
-/// The letters of a rank that dies between two of them: rank 1 has its letter, rank 0 never gets its own. Rank 1 reads the
-/// window of rank 0, which ends the world, may wait until nobody touches it, and goes on with its window.
-fn one_letter_is_missing(waits: bool) {
+/// Rank 2 dies between its notifications: rank 1 has received one, rank 0 never does. Rank 1 reads the window of rank
+/// 0, which ends the world, may wait until nobody accesses it, and then writes its window.
+fn one_notification_is_missing(waits: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let mut ends = local(3);
     let (dead, mut b, mut a) = (ends.pop(), ends.pop().expect("an end"), ends.pop().expect("an end"));
-    let mut desks = desks::<2>(3);
-    let mut died = desks.pop().expect("a desk");
+    let mut boards = boards::<2>(3);
+    let mut died = boards.pop().expect("a board");
     died.publish(1);
-    let (mut second, mut first) = (desks.pop().expect("a desk"), desks.pop().expect("a desk"));
+    let (mut second, mut first) = (boards.pop().expect("a board"), boards.pop().expect("a board"));
     let kept = Arc::clone(&memory);
     let other = thread::spawn(move || {
         second.publish(1);
-        until(|| second.arrived(0)); // and that of rank 2 is there
+        until(|| second.arrived(0)); // the notification of rank 2 has arrived as well
         assert!(second.arrived(2));
         if b.touching(true) {
             assert_eq!(load(&kept), 1);
@@ -212,7 +222,7 @@ fn one_letter_is_missing(waits: bool) {
         b
     });
     first.publish(1);
-    // No letter of rank 2 comes.
+    // No notification of rank 2 arrives.
     a.end(Cause { rank: 2, what: "it died".into() });
     while waits && a.is_touching(1) {
         thread::yield_now();
@@ -222,12 +232,12 @@ fn one_letter_is_missing(waits: bool) {
 }
 
 #[test]
-fn a_rank_that_misses_a_letter_waits_until_nobody_touches_its_window() {
-    model(2, || one_letter_is_missing(true));
+fn a_rank_that_misses_a_notification_waits_until_nobody_touches_its_window() {
+    model(2, || one_notification_is_missing(true));
 }
 
 #[test]
-fn a_rank_that_misses_a_letter_and_leaves_at_once_is_caught() {
-    let complaint = rejected(3, || one_letter_is_missing(false));
+fn a_rank_that_misses_a_notification_and_leaves_at_once_is_caught() {
+    let complaint = rejected(3, || one_notification_is_missing(false));
     assert!(complaint.contains("Causality violation"), "{complaint}");
 }

@@ -1,11 +1,11 @@
-//! The queue of frames: wrap-around, growth, release, and what reuse of a payload must wait for.
+//! The queue of frames: wrap-around, growth, release, and the release that reuse of a payload must wait for.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::{model, rejected};
 use crate::sync::Arc;
-use crate::{Frame, Header, Leave, LocalEnd, Transport, local};
+use crate::{Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Notify, Topology, local};
 
 /// Memory that loom watches, posted by its address.
 type Payload = UnsafeCell<u64>;
@@ -13,7 +13,7 @@ type Payload = UnsafeCell<u64>;
 fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
     let header = Header { word, kind: 0, extra: 0 };
     let address: *const Payload = payload;
-    // SAFETY: the payload lives as long as the model, and whether it is left alone is what the model asks.
+    // SAFETY: the payload lives as long as the model; whether it stays unchanged is what the model asks.
     unsafe { end.post(1, header, address.cast(), size_of::<Payload>()) }.expect("the reader is here");
 }
 
@@ -33,8 +33,8 @@ fn take(end: &mut LocalEnd) -> Frame {
     }
 }
 
-/// Send `frames`, each in a payload of its own and `ahead` of the release at most; what is sent ahead fills rings of one
-/// and two slots, so it wraps around and grows.
+/// Sends `frames` frames, each in a payload of its own and at most `ahead` of the release; frames sent ahead fill rings
+/// of one and two slots, so the queue wraps around and grows.
 fn stream(frames: u64, ahead: u64) {
     let payloads: Arc<Vec<Payload>> = Arc::new((0..frames).map(UnsafeCell::new).collect());
     let mut ends = local(2);
@@ -76,7 +76,7 @@ fn frames_that_wrap_around_a_ring_that_has_grown_arrive_in_order() {
     model(2, || stream(5, 2));
 }
 
-/// Send two frames from one payload, written anew for the second, with or without waiting for the first's release.
+/// Sends two frames from one payload, written again for the second, with or without waiting for the first's release.
 fn reuse(waits: bool) {
     let payload = Arc::new(UnsafeCell::new(0));
     let mut ends = local(2);
@@ -95,7 +95,7 @@ fn reuse(waits: bool) {
         while waits && sender.released(1) < n {
             thread::yield_now();
         }
-        // SAFETY: the last frame from this payload was released: its reader has finished. Else loom says so.
+        // SAFETY: the last frame from this payload was released: its reader has finished. Otherwise loom reports it.
         payload.with_mut(|value| unsafe { *value = n });
         post(&mut sender, n, &payload);
     }
@@ -132,7 +132,7 @@ fn a_payload_may_be_written_again_once_its_reader_has_left() {
         while sender.released(1) < 1 {
             thread::yield_now();
         }
-        // SAFETY: the reader has left. Else loom says so.
+        // SAFETY: the reader has left. Otherwise loom reports it.
         payload.with_mut(|value| unsafe { *value = 6 });
         drop(other.join());
     });

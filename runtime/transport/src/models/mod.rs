@@ -1,14 +1,14 @@
-//! The transports, compiled against loom's atomics, and the protocols on them played through in every order of steps (with
-//! a bound on preemptions): `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport --lib models::`.
+//! The transports, compiled against loom's atomics, and their protocols executed in every order of steps (with a bound
+//! on preemptions): `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport --lib models::`.
 //!
-//! A protocol that is right proves little unless the model would notice a wrong one. So for each of the six waits there is
-//! the same protocol with that wait taken away, which loom must reject; and the handshake of sleeping without its fences.
+//! A correct protocol proves little unless the model would detect a wrong one. So for each of the six waits there is
+//! the same protocol without that wait, which loom must reject; and the handshake of sleeping without its fences.
 
 mod epochs;
 mod frames;
 mod sleeping;
 
-/// Check a model in every order with at most `preemptions` switches away from a thread that could go on.
+/// Checks a model in every order with at most `preemptions` switches away from a thread that could continue.
 fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -16,7 +16,7 @@ fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// Check that loom rejects a model, and give what it says.
+/// Checks that loom rejects a model, and returns its message.
 fn rejected(preemptions: usize, run: impl Fn() + Sync + Send + 'static) -> String {
     let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model(preemptions, run)));
     let panic = checked.expect_err("loom accepts a protocol without one of its waits");

@@ -1,4 +1,4 @@
-//! Nobody sleeps through what it waits for. Here `park` has no limit, so that a wake-up that is lost is a deadlock.
+//! No rank sleeps through what it waits for. Here `park` has no limit, so that a lost wake-up is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -7,7 +7,10 @@ use loom::thread;
 
 use super::{model, rejected};
 use crate::sync::{Arc, without_fences};
-use crate::{Cause, Header, Leave, LocalEnd, Loss, Lost, Pause, Transport, local};
+use crate::{
+    Cause, Channels, CreateJoin, Header, Leave, Liveness, LocalEnd, Loss, Lost, Notify, Pause, Topology,
+    local,
+};
 
 fn pair() -> (LocalEnd, LocalEnd) {
     let mut ends = local(2);
@@ -32,7 +35,7 @@ fn post(end: &mut LocalEnd, to: usize) {
 
 fn a_frame_and_its_release() {
     let (a, b) = pair();
-    // An end leaves when it is dropped, which it can't do while a model that was rejected unwinds.
+    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
     let (mut a, mut b) = (ManuallyDrop::new(a), ManuallyDrop::new(b));
     let other = thread::spawn(move || {
         wait(&mut b, |b| b.poll(0).expect("rank 0 does not leave before its frame is released"));
@@ -56,13 +59,15 @@ fn without_the_fences_a_wake_up_is_lost() {
 }
 
 #[test]
-fn who_waits_for_letters_and_for_settling_is_woken() {
+fn who_waits_for_notifications_and_for_settling_is_woken() {
     model(2, || {
         fn fence(mut end: LocalEnd) -> LocalEnd {
             end.publish(7).expect("nobody leaves");
             for from in 0..2 {
                 wait(&mut end, |end| {
-                    end.read(from).expect("nobody leaves").map(|letter| assert_eq!(letter.word, 7))
+                    end.read(from)
+                        .expect("nobody leaves")
+                        .map(|notification| assert_eq!(notification.word, 7))
                 });
             }
             end.settle().expect("nobody leaves");
@@ -83,7 +88,9 @@ fn three_ranks_that_wait_for_one_another_are_woken() {
             end.publish(7).expect("nobody leaves");
             for from in 0..3 {
                 wait(&mut end, |end| {
-                    end.read(from).expect("nobody leaves").map(|letter| assert_eq!(letter.word, 7))
+                    end.read(from)
+                        .expect("nobody leaves")
+                        .map(|notification| assert_eq!(notification.word, 7))
                 });
             }
             end
@@ -110,7 +117,10 @@ fn who_waits_for_one_that_leaves_gets_what_it_sent_and_then_the_loss() {
         wait(&mut a, |a| a.poll(1).expect("it was posted before it left"));
         a.release(1);
         assert_eq!(wait(&mut a, |a| a.poll(1).err()), lost);
-        assert_eq!(wait(&mut a, |a| a.read(1).expect("it was published").map(|letter| letter.word)), 5);
+        assert_eq!(
+            wait(&mut a, |a| a.read(1).expect("it was published").map(|notification| notification.word)),
+            5
+        );
         assert_eq!(wait(&mut a, |a| a.settled(1).err()), lost);
         drop(other.join());
     });
@@ -141,7 +151,7 @@ fn who_waits_when_the_world_is_ended_is_woken() {
     });
 }
 
-/// A rank ends the world and then writes its own memory once the other does not touch it.
+/// A rank ends the world and then writes its own memory once the other does not access it.
 fn end_while_another_touches(asks: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let (a, b) = pair();
@@ -149,7 +159,7 @@ fn end_while_another_touches(asks: bool) {
     let kept = Arc::clone(&memory);
     let other = thread::spawn(move || {
         if b.touching(true) {
-            // SAFETY: loom checks that nobody writes meanwhile; that is the question.
+            // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
             kept.with(|value| assert_eq!(unsafe { *value }, 1));
         }
         b.touching(false);
@@ -160,7 +170,7 @@ fn end_while_another_touches(asks: bool) {
     while asks && a.is_touching(1) {
         thread::yield_now();
     }
-    // SAFETY: the other has ceased to touch it, and does not begin again. Else loom says so.
+    // SAFETY: the other has ceased to access it, and does not begin again. Otherwise loom reports it.
     memory.with_mut(|value| unsafe { *value = 2 });
     drop((ManuallyDrop::into_inner(a), other.join().map(ManuallyDrop::into_inner)));
 }

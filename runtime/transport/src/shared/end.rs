@@ -1,6 +1,6 @@
-//! One rank's end of a world whose ranks reach one another's memory, whatever that memory stands on.
+//! One rank's end of a world whose ranks reach one another's memory, for any memory backend.
 //!
-//! Letters are cells that the reader looks at in place, frames are descriptors of memory that the reader looks at in place.
+//! Notifications are cells, and frames are descriptors of memory; the reader reads both in place.
 
 use std::io;
 
@@ -8,31 +8,33 @@ use crate::sync::Arc;
 
 use crate::deadlock::Waits;
 use crate::meter::Meter;
-use crate::shared::members::{Dead, Roll};
-use crate::shared::notify::{Desk, Matrix};
+use crate::shared::members::{FailedRanks, Membership};
+use crate::shared::notify::{NotificationBoard, NotificationMatrix};
 use crate::shared::queue::{Queues, Receiver, Sender, queues};
-use crate::shared::slice::{Kept, Places};
-use crate::shared::waker::{Bells, Pause};
+use crate::shared::slice::{KeepAlive, Placement};
+use crate::shared::waker::{Pause, Wakers};
 use crate::{
-    Bytes, Cause, Done, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Memory, Number, Transport, Until,
+    Bytes, Cause, Channels, CreateJoin, Done, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
+    Notification, Notify, Number, Topology, Until,
 };
 
-/// What the memory of a world stands on.
-pub trait Ground {
+/// The memory that a world is built on.
+pub trait Backend {
     /// Whether all ranks are threads of one process.
     const SHARES: bool;
 
-    /// Where rings go.
-    fn places(&mut self) -> &mut impl Places;
+    /// Returns where rings are allocated.
+    fn placement(&mut self) -> &mut impl Placement;
 
-    /// Where others may read `len` bytes that are to be frame `number` to `to`; the frames before `released` were released.
+    /// Returns an address where other ranks may read the `len` bytes of frame `number` to `to`; the frames before
+    /// `released` were released.
     ///
     /// # Errors
     /// There is no room.
     ///
     /// # Safety
-    /// As [`Transport::post`].
-    unsafe fn carry(
+    /// As [`Channels::post`].
+    unsafe fn make_readable(
         &mut self,
         to: usize,
         number: u64,
@@ -41,143 +43,149 @@ pub trait Ground {
         len: usize,
     ) -> io::Result<*const u8>;
 
-    /// See [`Transport::memory`].
+    /// See [`Channels::memory`].
     fn memory(&self) -> Memory;
 
-    /// Keep memory until `done`; see [`Transport::keep`].
+    /// Keeps memory until `done` returns true; see [`Channels::keep`].
     fn keep(&mut self, memory: Vec<Bytes>, done: Done);
 
-    /// The end is dropped: keep this, and all that was kept so far, until nobody of this world may read it any more.
-    fn leave_behind(&mut self, roll: &Roll, kept: Vec<Kept>);
+    /// Called when the end is dropped: keeps this, and all that was kept so far, until no rank of this world can read
+    /// it any more.
+    fn retain_after_drop(&mut self, membership: &Membership, kept: Vec<KeepAlive>);
 
-    /// See [`Transport::waits`].
+    /// See [`Liveness::waits`].
     fn waits(&self) -> Option<Waits> {
         None
     }
 
-    /// See [`Transport::found`].
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>>;
+    /// See [`CreateJoin::create`].
+    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>>;
 
-    /// See [`Transport::enter`].
-    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
+    /// See [`CreateJoin::join`].
+    fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
 }
 
-/// What the ranks of one world share.
+/// The tables that the ranks of one world share.
 #[derive(Clone)]
-pub(crate) struct Common {
-    matrix: Matrix,
+pub(crate) struct WorldTables {
+    matrix: NotificationMatrix,
     queues: Queues,
-    pub(crate) roll: Roll,
+    pub(crate) membership: Membership,
 }
 
-impl Common {
-    pub(crate) fn place(size: usize, dead: Option<Dead>, places: &mut impl Places) -> io::Result<Self> {
+impl WorldTables {
+    pub(crate) fn place(
+        size: usize,
+        dead: Option<FailedRanks>,
+        placement: &mut impl Placement,
+    ) -> io::Result<Self> {
         Ok(Self {
-            matrix: Matrix::place(size, 2, places)?,
-            queues: queues(size, places)?,
-            roll: Roll::place(size, dead, places)?,
+            matrix: NotificationMatrix::place(size, 2, placement)?,
+            queues: queues(size, placement)?,
+            membership: Membership::place(size, dead, placement)?,
         })
     }
 }
 
 /// One rank's end of a world whose ranks reach one another's memory.
-pub struct SharedEnd<G: Ground> {
+pub struct SharedEnd<G: Backend> {
     rank: usize,
-    /// This rank, as the causes that it gives name it.
+    /// This rank's name in the causes that it reports.
     called: usize,
-    desk: Desk,
-    /// To each rank.
+    board: NotificationBoard,
+    /// One for each target.
     senders: Vec<Sender>,
-    /// From each rank.
+    /// One for each origin.
     receivers: Vec<Receiver>,
-    bells: Bells,
-    roll: Roll,
+    wakers: Wakers,
+    membership: Membership,
     meter: Meter,
-    /// Payloads of frames that some rank may not have released, which nobody else here needs any more: the rank, its last frame.
-    lent: Vec<(usize, u64, Vec<Bytes>)>,
-    ground: G,
+    /// Payloads of frames that the receiver may not have released, and that the sender needs no more: the receiver, its
+    /// last frame.
+    retained: Vec<(usize, u64, Vec<Bytes>)>,
+    backend: G,
 }
 
-impl<G: Ground> SharedEnd<G> {
-    /// The end of `rank`, which has only one.
-    pub(crate) fn new(rank: usize, size: usize, common: &Common, bells: Bells, ground: G) -> Self {
-        let queues = || common.queues.clone();
+impl<G: Backend> SharedEnd<G> {
+    /// Creates the end of `rank`; a rank has one.
+    pub(crate) fn new(rank: usize, size: usize, tables: &WorldTables, wakers: Wakers, backend: G) -> Self {
+        let queues = || tables.queues.clone();
         Self {
             rank,
             called: rank,
-            desk: Desk::new(rank, size, common.matrix.clone()),
+            board: NotificationBoard::new(rank, size, tables.matrix.clone()),
             senders: (0..size).map(|to| Sender::new(queues(), rank * size + to)).collect(),
             receivers: (0..size).map(|from| Receiver::new(queues(), from * size + rank)).collect(),
-            bells,
-            roll: common.roll.clone(),
+            wakers,
+            membership: tables.membership.clone(),
             meter: Meter::default(),
-            lent: Vec::new(),
-            ground,
+            retained: Vec::new(),
+            backend,
         }
     }
 
-    /// There is no room for what I would send: the world ends.
+    /// Ends the world because there is no room for what this rank sends.
     #[cold]
     fn no_room(&mut self, error: &io::Error) -> Lost {
         let rank = self.called;
         self.end(Cause { rank, what: error.to_string() });
-        self.roll.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(error.to_string()) })
+        self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(error.to_string()) })
     }
 
-    /// Name this rank so in causes: where this world is a part of another.
+    /// Sets this rank's name in causes: where this world is a part of another.
     #[cfg(not(loom))]
     pub(crate) fn called(mut self, rank: usize) -> Self {
         self.called = rank;
         self
     }
 
-    /// Whether the world was ended.
+    /// Returns whether the world was ended.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn ended(&self) -> bool {
-        self.roll.ended()
+        self.membership.ended()
     }
 
-    /// Whether the next step of this wait sleeps, unless somebody rings before.
+    /// Returns whether the next step of this wait sleeps, unless another rank wakes this one before.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn sleeps_next(&self, pause: &Pause) -> bool {
-        self.bells.sleeps_next(self.rank, pause)
+        self.wakers.sleeps_next(self.rank, pause)
     }
 
-    /// What wakes this rank, called by any thread after it stored what the rank may wait for.
+    /// Returns the function that wakes this rank: any thread calls it after it stored what the rank may wait for.
     #[cfg(not(loom))]
     pub(crate) fn waker(&self) -> Box<dyn Fn() + Send> {
-        let (bells, rank) = (self.bells.clone(), self.rank);
-        Box::new(move || bells.ring([rank]))
+        let (wakers, rank) = (self.wakers.clone(), self.rank);
+        Box::new(move || wakers.wake([rank]))
     }
 
-    /// Whether I may send to `to`.
+    /// Returns an error if this rank may not send to `to`.
     #[inline]
     fn may_send(&self, to: usize) -> Result<(), Lost> {
-        let roll = &self.roll;
-        match roll.lost(self.rank).or_else(|| roll.lost(to)) {
+        let membership = &self.membership;
+        match membership.lost(self.rank).or_else(|| membership.lost(to)) {
             Some(lost) => Err(lost),
             None => Ok(()),
         }
     }
 
-    /// What a fruitless look for something of `from` means; `again` looks again.
+    /// Decides what a poll that found nothing from `from` means; `again` polls again.
     #[inline]
     fn missing<T>(
         &mut self,
         from: usize,
         again: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Result<Option<T>, Lost> {
-        match self.roll.lost(from) {
+        match self.membership.lost(from) {
             None => Ok(None),
-            // What it sent before can be seen now, if it could not before.
+            // What `from` sent before it left is visible now, if it was not before.
             Some(lost) => again(self).map(Some).ok_or(lost),
         }
     }
 }
 
-impl<G: Ground> Transport for SharedEnd<G> {
+impl<G: Backend> Topology for SharedEnd<G> {
     #[inline]
     fn rank(&self) -> usize {
         self.rank
@@ -197,71 +205,53 @@ impl<G: Ground> Transport for SharedEnd<G> {
     fn shares(&self, _peer: usize) -> bool {
         G::SHARES
     }
+}
 
-    fn found(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
-        self.ground.found(members)
-    }
-
-    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
-        self.ground.enter(number, members, index)
-    }
-
-    fn memory(&self) -> Memory {
-        self.ground.memory()
-    }
-
-    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        let mut lent = std::mem::take(&mut self.lent);
-        match until {
-            Until::Done(done) => self.ground.keep(memory, done),
-            Until::Released { to, frame } => lent.push((to, frame, memory)),
-        }
-        lent.retain(|(to, frame, _)| self.released(*to) <= *frame);
-        self.lent = lent;
-    }
-
+impl<G: Backend> Notify for SharedEnd<G> {
     #[inline]
-    fn letter(&mut self, to: usize) -> &mut Letter {
-        self.desk.draft(to)
+    fn draft(&mut self, to: usize) -> &mut Notification {
+        self.board.draft(to)
     }
 
     #[inline]
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
         self.may_send(self.rank)?;
-        self.desk.publish(word);
+        self.board.publish(word);
         self.meter.exchanges += 1;
-        self.bells.ring_others(self.rank);
+        self.wakers.wake_others(self.rank);
         Ok(())
     }
 
     #[inline]
-    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
-        if !self.desk.arrived(from)
-            && self.missing(from, |end| end.desk.arrived(from).then_some(()))?.is_none()
+    fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
+        if !self.board.arrived(from)
+            && self.missing(from, |end| end.board.arrived(from).then_some(()))?.is_none()
         {
             return Ok(None);
         }
-        Ok(self.desk.read(from))
+        Ok(self.board.read(from))
     }
 
     #[inline]
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
-        self.desk.settle();
+        self.board.settle();
         self.meter.settles += 1;
-        self.bells.ring_others(self.rank);
+        self.wakers.wake_others(self.rank);
         Ok(())
     }
 
     #[inline]
     fn settled(&mut self, from: usize) -> Result<bool, Lost> {
-        if self.desk.settled(from) {
+        if self.board.settled(from) {
             return Ok(true);
         }
-        let settled = self.missing(from, |end| end.desk.settled(from).then_some(()))?;
+        let settled = self.missing(from, |end| end.board.settled(from).then_some(()))?;
         Ok(settled.is_some())
     }
+}
 
+impl<G: Backend> Channels for SharedEnd<G> {
     #[inline]
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
         self.may_send(to)?;
@@ -270,14 +260,14 @@ impl<G: Ground> Transport for SharedEnd<G> {
             payload
         } else {
             // SAFETY: the caller's promise is the same.
-            unsafe { self.ground.carry(to, sender.posted(), sender.released(), payload, len) }
+            unsafe { self.backend.make_readable(to, sender.posted(), sender.released(), payload, len) }
                 .map_err(|error| self.no_room(&error))?
         };
         self.senders[to]
-            .post(Frame { header, payload, len }, self.ground.places())
+            .post(Frame { header, payload, len }, self.backend.placement())
             .map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
-        self.bells.ring([to]);
+        self.wakers.wake([to]);
         Ok(())
     }
 
@@ -291,69 +281,40 @@ impl<G: Ground> Transport for SharedEnd<G> {
 
     #[inline]
     fn release(&mut self, from: usize) {
-        assert!(self.receivers[from].release(), "no frame of rank {from} is open");
+        assert!(
+            self.receivers[from].release(),
+            "release without a polled frame: rank {from} has no open frame"
+        );
         self.meter.releases += 1;
-        self.bells.ring([from]);
+        self.wakers.wake([from]);
     }
 
     #[inline]
     fn released(&mut self, to: usize) -> u64 {
-        // One that has left reads nothing any more.
-        if self.roll.gone(to) { self.senders[to].posted() } else { self.senders[to].released() }
+        // A rank that has left reads nothing any more.
+        if self.membership.gone(to) { self.senders[to].posted() } else { self.senders[to].released() }
     }
 
-    fn lost(&mut self, peer: usize) -> Option<Lost> {
-        self.roll.lost(peer)
+    fn memory(&self) -> Memory {
+        self.backend.memory()
     }
 
-    #[inline]
-    fn idle(&mut self, pause: &mut Pause) {
-        self.bells.rest(self.rank, pause);
-    }
-
-    fn leave(&mut self, how: Leave) {
-        if self.roll.strike(self.rank, Loss::Left(how)) {
-            self.bells.ring_others(self.rank);
+    fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
+        let mut retained = std::mem::take(&mut self.retained);
+        match until {
+            Until::Done(done) => self.backend.keep(memory, done),
+            Until::Released { to, frame } => retained.push((to, frame, memory)),
         }
-    }
-
-    fn end(&mut self, cause: Cause) {
-        self.roll.end(cause);
-        self.bells.ring_others(self.rank);
-    }
-
-    #[inline]
-    fn announce(&mut self, word: u64) {
-        self.roll.announce(self.rank, word);
-    }
-
-    fn announced(&self, peer: usize) -> u64 {
-        self.roll.announced(peer)
-    }
-
-    #[inline]
-    fn touching(&mut self, on: bool) -> bool {
-        let goes_on = self.roll.touch(self.rank, on);
-        if !on && self.roll.ended() {
-            self.bells.ring_others(self.rank); // who ended it may wait for that
-        }
-        goes_on
-    }
-
-    fn is_touching(&self, peer: usize) -> bool {
-        self.roll.touches(peer)
+        retained.retain(|(to, frame, _)| self.released(*to) <= *frame);
+        self.retained = retained;
     }
 
     fn drained(&mut self, _: usize) -> bool {
-        true // a post shows at once
+        true // a posted frame is visible at once
     }
 
-    fn quiet(&mut self, _: usize) -> bool {
-        true // whatever is sent shows at once
-    }
-
-    fn waits(&self) -> Option<Waits> {
-        self.ground.waits()
+    fn nothing_in_flight(&mut self, _: usize) -> bool {
+        true // whatever is sent is visible at once
     }
 
     fn meter(&self) -> &Meter {
@@ -361,12 +322,70 @@ impl<G: Ground> Transport for SharedEnd<G> {
     }
 }
 
-impl<G: Ground> Drop for SharedEnd<G> {
+impl<G: Backend> Liveness for SharedEnd<G> {
+    fn lost(&mut self, peer: usize) -> Option<Lost> {
+        self.membership.lost(peer)
+    }
+
+    #[inline]
+    fn idle(&mut self, pause: &mut Pause) {
+        self.wakers.wait_step(self.rank, pause);
+    }
+
+    fn leave(&mut self, how: Leave) {
+        if self.membership.mark_gone(self.rank, Loss::Left(how)) {
+            self.wakers.wake_others(self.rank);
+        }
+    }
+
+    fn end(&mut self, cause: Cause) {
+        self.membership.end(cause);
+        self.wakers.wake_others(self.rank);
+    }
+
+    #[inline]
+    fn announce(&mut self, word: u64) {
+        self.membership.announce(self.rank, word);
+    }
+
+    fn announced(&self, peer: usize) -> u64 {
+        self.membership.announced(peer)
+    }
+
+    #[inline]
+    fn touching(&mut self, on: bool) -> bool {
+        let goes_on = self.membership.touch(self.rank, on);
+        if !on && self.membership.ended() {
+            self.wakers.wake_others(self.rank); // the rank that ended it may wait for that
+        }
+        goes_on
+    }
+
+    fn is_touching(&self, peer: usize) -> bool {
+        self.membership.touches(peer)
+    }
+
+    fn waits(&self) -> Option<Waits> {
+        self.backend.waits()
+    }
+}
+
+impl<G: Backend> CreateJoin for SharedEnd<G> {
+    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
+        self.backend.create(members)
+    }
+
+    fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        self.backend.join(number, members, index)
+    }
+}
+
+impl<G: Backend> Drop for SharedEnd<G> {
     fn drop(&mut self) {
         self.leave(crate::dropped());
-        let lent = self.lent.drain(..).map(|(.., memory)| Arc::new(memory) as Kept);
-        let kept = self.senders.drain(..).flat_map(Sender::into_kept).chain(lent).collect();
-        self.roll.detach(self.rank);
-        self.ground.leave_behind(&self.roll, kept);
+        let retained = self.retained.drain(..).map(|(.., memory)| Arc::new(memory) as KeepAlive);
+        let kept = self.senders.drain(..).flat_map(Sender::into_kept).chain(retained).collect();
+        self.membership.detach(self.rank);
+        self.backend.retain_after_drop(&self.membership, kept);
     }
 }

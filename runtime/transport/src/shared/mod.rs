@@ -1,4 +1,4 @@
-//! Memory that ranks reach, on a heap or in a segment, and what they say to one another in it.
+//! Memory that ranks reach, on a heap or in a segment, and the data structures in it through which they communicate.
 
 pub(crate) mod end;
 pub(crate) mod members;

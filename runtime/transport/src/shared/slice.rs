@@ -1,7 +1,8 @@
-//! [`Placed`]: what ranks share lies on the heap of their process, or in memory that their processes map alike.
+//! [`SharedSlice`]: values that ranks share, on the heap of their process, or in memory that their processes map at the
+//! same address.
 //!
-//! Letters, queues, bells and the roll are made of these only, and of nothing that means something in one process alone:
-//! no reference, no lock. So they are the same code wherever they lie.
+//! Notifications, queues, wakers and the membership table consist of these only, and of nothing that has a meaning in
+//! one process alone: no reference, no lock. So their code is the same for either memory.
 
 use std::io;
 use std::ops::Deref;
@@ -9,62 +10,62 @@ use std::ptr::NonNull;
 
 use crate::sync::Arc;
 
-/// What keeps memory alive while there is a clone of it.
-pub type Kept = Arc<dyn Send + Sync>;
+/// Keeps memory alive while a clone of it exists.
+pub type KeepAlive = Arc<dyn Send + Sync>;
 
-/// A list of values that several ranks share. A clone is the same list.
-pub struct Placed<T> {
+/// A list of values that several ranks share. A clone refers to the same list.
+pub struct SharedSlice<T> {
     first: NonNull<T>,
     len: usize,
-    kept: Kept,
+    kept: KeepAlive,
 }
 
 // SAFETY: it is a shared reference to its values, and keeps them alive.
-unsafe impl<T: Send + Sync> Send for Placed<T> {}
+unsafe impl<T: Send + Sync> Send for SharedSlice<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Placed<T> {}
+unsafe impl<T: Send + Sync> Sync for SharedSlice<T> {}
 
-impl<T> Placed<T> {
-    /// The `len` values from `first` on, for as long as `kept` is.
+impl<T> SharedSlice<T> {
+    /// Returns the `len` values from `first` on, kept alive by `kept`.
     ///
     /// # Safety
-    /// They are valid, and nobody has them by `&mut`, while a clone of `kept` lives.
+    /// The values are valid, and nobody holds them by `&mut`, while a clone of `kept` exists.
     #[cfg_attr(loom, expect(dead_code, reason = "only segments have memory of their own"))]
-    pub(crate) unsafe fn new(first: NonNull<T>, len: usize, kept: Kept) -> Self {
+    pub(crate) unsafe fn new(first: NonNull<T>, len: usize, kept: KeepAlive) -> Self {
         Self { first, len, kept }
     }
 
-    /// What keeps them alive.
-    pub(crate) fn into_kept(self) -> Kept {
+    /// Returns what keeps the values alive.
+    pub(crate) fn into_kept(self) -> KeepAlive {
         self.kept
     }
 
-    /// Where they begin, as it is told to other ranks.
+    /// Returns the address of the first value, as this rank reports it to other ranks.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
         self.first.as_ptr() as u64
     }
 }
 
-impl<T> Clone for Placed<T> {
+impl<T> Clone for SharedSlice<T> {
     fn clone(&self) -> Self {
         Self { first: self.first, len: self.len, kept: Arc::clone(&self.kept) }
     }
 }
 
-impl<T> Deref for Placed<T> {
+impl<T> Deref for SharedSlice<T> {
     type Target = [T];
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: as `new` was promised, and `kept` lives.
+        // SAFETY: the caller of `new` promised it, and `kept` is alive.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 }
 
-/// Something that places values.
-pub trait Places {
-    /// `len` values, made one by one.
+/// An allocator of shared slices.
+pub trait Placement {
+    /// Places `len` values, made one by one.
     ///
     /// # Errors
     /// There is no room.
@@ -72,26 +73,26 @@ pub trait Places {
         &mut self,
         len: usize,
         make: impl FnMut() -> T,
-    ) -> io::Result<Placed<T>>;
+    ) -> io::Result<SharedSlice<T>>;
 }
 
-/// The heap of this process, which never has no room.
+/// The heap of this process, which always has room.
 pub struct Heap;
 
 impl Heap {
-    pub(crate) fn list<T: Send + Sync + 'static>(len: usize, mut make: impl FnMut() -> T) -> Placed<T> {
+    pub(crate) fn list<T: Send + Sync + 'static>(len: usize, mut make: impl FnMut() -> T) -> SharedSlice<T> {
         let kept: Arc<Box<[T]>> = Arc::new((0..len).map(|_| make()).collect());
         let first = NonNull::from(&**kept).cast();
-        Placed { first, len, kept }
+        SharedSlice { first, len, kept }
     }
 }
 
-impl Places for Heap {
+impl Placement for Heap {
     fn place<T: Send + Sync + 'static>(
         &mut self,
         len: usize,
         make: impl FnMut() -> T,
-    ) -> io::Result<Placed<T>> {
+    ) -> io::Result<SharedSlice<T>> {
         Ok(Self::list(len, make))
     }
 }

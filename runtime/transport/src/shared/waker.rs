@@ -1,64 +1,64 @@
-//! How a rank waits, and how it is woken: spin, then yield, then sleep.
+//! How a rank waits, and how other ranks wake it: it spins, then yields, then sleeps.
 //!
-//! Who falls asleep and who wakes it must not miss one another. The sleeper announces itself, and looks once more at what
-//! it waits for; the waker stores what the sleeper waits for, and then looks for the announcement. A sequentially
-//! consistent fence on either side, between its store and its look, lets at least one see the other. The waker pays
-//! that fence and one load of a line that is rarely written; it never pays a lock or a system call unless somebody sleeps.
+//! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper announces itself, and
+//! polls once more what it waits for; the other rank stores what the sleeper waits for, and then reads the
+//! announcement. A sequentially consistent fence on either side, between its store and its load, lets at least one see
+//! the other. The waking rank pays for that fence and one load of a line that is rarely written; it pays for a lock or
+//! a system call only if a rank sleeps.
 
 use std::sync::OnceLock;
 
-use crate::shared::slice::{Heap, Placed};
+use crate::shared::slice::{Heap, SharedSlice};
 use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_loop, yield_now};
 
-/// How long one wait has lasted; made anew for each.
+/// How long one wait has lasted; created for each wait.
 #[derive(Debug, Default)]
 pub struct Pause {
     step: u32,
-    /// Since it was last asked, a step was one of those that may sleep.
+    /// A step since the last call of `lasts` may have slept.
     long: bool,
 }
 
 impl Pause {
-    /// The beginning of a wait.
+    /// Begins a wait.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether a step since this was last asked, or since the beginning, was one of those that may sleep: the wait is a
-    /// long one.
+    /// Returns whether a step since the last call, or since the beginning, may have slept: the wait is a long one.
     #[inline]
     pub fn lasts(&mut self) -> bool {
         std::mem::take(&mut self.long)
     }
 
-    /// Whether a look at what takes longer is due.
+    /// Returns whether a poll of all connections is due, which takes longer.
     #[cfg(not(loom))]
     #[inline]
-    pub(crate) fn rounds(&self) -> bool {
-        self.step % ROUND == ROUND - 1
+    pub(crate) fn full_poll_due(&self) -> bool {
+        self.step % FULL_POLL == FULL_POLL - 1
     }
 }
 
-/// Looks between which a waiting rank looks at all connections, not only the one it waits for.
+/// Polls between which a waiting rank polls all connections, not only the one it waits for.
 #[cfg(not(loom))]
-pub(crate) const ROUND: u32 = 32;
+pub(crate) const FULL_POLL: u32 = 32;
 
-/// How a rank waits where it does the sleeping itself.
+/// How a rank waits where its end itself does the sleeping.
 #[cfg(not(loom))]
-pub(crate) struct Rhythm {
-    /// Looks between which it only spins.
+pub(crate) struct Backoff {
+    /// Polls between which the rank only spins.
     pub(crate) spins: u32,
 }
 
 #[cfg(not(loom))]
-impl Rhythm {
-    /// Of a rank among so many on this machine.
+impl Backoff {
+    /// Returns the backoff of a rank of a world with `ranks` ranks on this machine.
     pub(crate) fn of(ranks: usize) -> Self {
-        Self { spins: if crowded(ranks) { 0 } else { SPINS } }
+        Self { spins: if oversubscribed(ranks) { 0 } else { SPINS } }
     }
 
-    /// The next step of a wait: which one of those that do not sleep, or none. One that slept yields a little before it
-    /// sleeps again.
+    /// Returns the number of the next step of a wait, or `None` if that step sleeps. A rank that slept yields a little
+    /// before it sleeps again.
     #[inline]
     pub(crate) fn step(&self, pause: &mut Pause) -> Option<u32> {
         let last = self.spins + YIELDS;
@@ -66,7 +66,7 @@ impl Rhythm {
             pause.step += 1;
             return Some(pause.step - 1);
         }
-        pause.step = last - AFTER_WAKING;
+        pause.step = last - YIELDS_AFTER_WAKING;
         pause.long = true;
         None
     }
@@ -76,75 +76,76 @@ const AWAKE: u32 = 0;
 const ANNOUNCED: u32 = 1;
 
 /// Yields that a woken rank tries before it sleeps again: it may have been woken for the first of several things.
-const AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
+const YIELDS_AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
 
-/// Every rank's bell.
+/// The wakers of all ranks.
 #[derive(Clone)]
-pub(crate) struct Bells {
-    bells: Placed<Line<Bell>>,
-    /// Which of them each rank of this world has; a rank has one in all its worlds, since it waits in one at a time.
+pub(crate) struct Wakers {
+    wakers: SharedSlice<Line<Waker>>,
+    /// The waker of each rank of this world; a rank has one in all its worlds, since it waits in one at a time.
     of: std::sync::Arc<[u32]>,
     spins: u32,
 }
 
 #[repr(C)]
-pub(crate) struct Bell {
+pub(crate) struct Waker {
     state: AtomicU32,
     parker: Parker,
 }
 
-impl Bell {
+impl Waker {
     pub(crate) fn new() -> Line<Self> {
         Line(Self { state: AtomicU32::new(AWAKE), parker: Parker::default() })
     }
 }
 
-impl Bells {
-    /// Bells on this process's heap.
+impl Wakers {
+    /// Creates wakers on this process's heap.
     pub(crate) fn new(size: usize) -> Self {
-        Self::over(Heap::list(size, Bell::new), (0..size as u32).collect(), size)
+        Self::over(Heap::list(size, Waker::new), (0..size as u32).collect(), size)
     }
 
-    /// Those of the ranks of one world, of `running` ranks that run at once.
-    pub(crate) fn over(bells: Placed<Line<Bell>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
-        Self { bells, of, spins: if crowded(running) { 0 } else { SPINS } }
+    /// Returns the wakers of the ranks of one world, of a job in which `running` ranks run at once.
+    pub(crate) fn over(wakers: SharedSlice<Line<Waker>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
+        Self { wakers, of, spins: if oversubscribed(running) { 0 } else { SPINS } }
     }
 
-    /// Wake `ranks`, where they sleep, after something was stored that they may wait for.
+    /// Wakes those of `ranks` that sleep; called after something was stored that they may wait for.
     #[inline]
-    pub(crate) fn ring(&self, ranks: impl IntoIterator<Item = usize>) {
-        fence(Ordering::SeqCst); // pairs with the one in `rest`
+    pub(crate) fn wake(&self, ranks: impl IntoIterator<Item = usize>) {
+        fence(Ordering::SeqCst); // pairs with the one in `wait_step`
         for rank in ranks {
-            let bell = &self.bells[self.of[rank] as usize].0;
-            if bell.state.load(Ordering::Relaxed) == ANNOUNCED {
-                bell.wake();
+            let waker = &self.wakers[self.of[rank] as usize].0;
+            if waker.state.load(Ordering::Relaxed) == ANNOUNCED {
+                waker.wake();
             }
         }
     }
 
-    /// Wake everybody but `rank`.
+    /// Wakes every rank except `rank`.
     #[inline]
-    pub(crate) fn ring_others(&self, rank: usize) {
-        self.ring((0..rank).chain(rank + 1..self.of.len()));
+    pub(crate) fn wake_others(&self, rank: usize) {
+        self.wake((0..rank).chain(rank + 1..self.of.len()));
     }
 
-    /// Whether the next step of a wait of `rank` sleeps, unless somebody rings before.
+    /// Returns whether the next step of a wait of `rank` sleeps, unless another rank wakes it before.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn sleeps_next(&self, rank: usize, pause: &Pause) -> bool {
         pause.step > self.spins + YIELDS
-            && self.bells[self.of[rank] as usize].0.state.load(Ordering::Relaxed) == ANNOUNCED
+            && self.wakers[self.of[rank] as usize].0.state.load(Ordering::Relaxed) == ANNOUNCED
     }
 
-    /// One step of a wait of `rank`; the caller looks between any two.
+    /// One step of a wait of `rank`; the caller polls between any two.
     #[inline]
-    pub(crate) fn rest(&self, rank: usize, pause: &mut Pause) {
-        self.rest_unless(rank, pause, || false);
+    pub(crate) fn wait_step(&self, rank: usize, pause: &mut Pause) {
+        self.wait_step_unless(rank, pause, || false);
     }
 
-    /// The same, but without sleeping while the rank is `busy`: while another look may show what nobody will ring for.
+    /// The same, but does not sleep while the rank is `busy`: while another poll may show something that nobody wakes
+    /// it for.
     #[inline]
-    pub(crate) fn rest_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
+    pub(crate) fn wait_step_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
         if pause.step < self.spins {
             pause.step += 1;
             spin_loop();
@@ -152,12 +153,12 @@ impl Bells {
             pause.long = true;
             yield_now();
         } else {
-            self.bells[self.of[rank] as usize].0.rest(pause, self.spins);
+            self.wakers[self.of[rank] as usize].0.wait_step(pause, self.spins);
         }
     }
 }
 
-impl Bell {
+impl Waker {
     #[cold]
     fn wake(&self) {
         if self.state.swap(AWAKE, Ordering::AcqRel) == ANNOUNCED {
@@ -166,7 +167,7 @@ impl Bell {
     }
 
     #[cold]
-    fn rest(&self, pause: &mut Pause, spins: u32) {
+    fn wait_step(&self, pause: &mut Pause, spins: u32) {
         let last = spins + YIELDS;
         if pause.step < last {
             pause.step += 1;
@@ -176,30 +177,30 @@ impl Bell {
             pause.long = true;
             self.parker.enrol();
             self.state.store(ANNOUNCED, Ordering::Relaxed);
-            fence(Ordering::SeqCst); // pairs with the one in `ring`; the caller now looks once more
+            fence(Ordering::SeqCst); // pairs with the one in `wake`; the caller now polls once more
         } else {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
                 self.parker.park(&self.state, ANNOUNCED);
             }
-            pause.step = last - AFTER_WAKING;
+            pause.step = last - YIELDS_AFTER_WAKING;
         }
     }
 }
 
 /// The first world of this process with more ranks than cores: its ranks, and the cores.
-static CROWDED: OnceLock<(usize, usize)> = OnceLock::new();
+static OVERSUBSCRIBED: OnceLock<(usize, usize)> = OnceLock::new();
 
-fn crowded(size: usize) -> bool {
+fn oversubscribed(size: usize) -> bool {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let crowded = size > cores;
-    if crowded {
-        CROWDED.get_or_init(|| (size, cores));
+    let oversubscribed = size > cores;
+    if oversubscribed {
+        OVERSUBSCRIBED.get_or_init(|| (size, cores));
     }
-    crowded
+    oversubscribed
 }
 
-/// Ranks and cores of the first world of this process that had more of the former, if there was one: ranks of such a
-/// world yield instead of spinning. That is normal, and worth saying once.
+/// Returns the ranks and cores of the first world of this process that had more ranks than cores, if there was one:
+/// ranks of such a world yield instead of spinning. That is normal, and worth reporting once.
 pub fn more_ranks_than_cores() -> Option<(usize, usize)> {
-    CROWDED.get().copied()
+    OVERSUBSCRIBED.get().copied()
 }

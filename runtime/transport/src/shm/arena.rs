@@ -1,28 +1,29 @@
 //! [`Arena`]: one rank's part of the segment, from which only that rank allocates.
 //!
-//! What is free is known to the owner alone, outside of the segment, so a rank that dies leaves nothing half changed.
-//! Pages are asked of the machine before they are used, and given back when they are free; some of them are kept, since
-//! a fresh page costs ten times its copy. Small pieces come in sizes that are powers of two, from shelves that stay.
+//! Only the owner knows what is free, outside of the segment, so a rank that dies leaves nothing half changed. Pages
+//! are reserved from the machine before they are used, and returned when they are free; some of them are kept, since a
+//! fresh page costs ten times its copy. Small allocations have sizes that are powers of two, cut from slabs that are
+//! never returned.
 
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::shared::slice::{Placed, Places};
-use crate::shm::budget::Refusal;
+use crate::shared::slice::{Placement, SharedSlice};
+use crate::shm::budget::MemoryShortage;
 use crate::shm::extents::Extents;
 use crate::shm::mapping::{Mapping, PAGE};
 
-/// Sizes of small pieces: `SMALLEST << class`.
+/// Sizes of small allocations: `SMALLEST << class`.
 const SMALLEST: u64 = 128;
 const CLASSES: usize = 8;
 const LARGEST: u64 = SMALLEST << (CLASSES - 1);
 
-/// How much a shelf of small pieces holds.
-const SHELF: u64 = 4 * LARGEST;
+/// The size of a slab of small allocations.
+const SLAB: u64 = 4 * LARGEST;
 
-/// Free pages that are kept at most.
-const KEEP: u64 = 64 << 20;
+/// The most free pages that are kept, in bytes.
+const MAX_DIRTY: u64 = 64 << 20;
 
 /// One rank's part of the segment.
 pub struct Arena {
@@ -32,50 +33,50 @@ pub struct Arena {
 
 #[derive(Default)]
 struct State {
-    /// Free pages that the machine has not given, or has back: they are zero when they come.
+    /// Free pages that the machine has not granted, or that were returned to it: they are zero when they are reserved.
     clean: Extents,
-    /// Free pages that are kept.
+    /// Free pages that are kept: their contents are arbitrary.
     dirty: Extents,
-    /// Free small pieces, by class.
+    /// Free small allocations, by class.
     small: [Vec<u64>; CLASSES],
 }
 
-/// Bytes of an arena, given back when dropped: by then nobody else reads them.
-pub struct Piece {
+/// Bytes of an arena, freed when dropped: by then no other rank reads them.
+pub struct Allocation {
     arena: Arc<Arena>,
-    /// From the beginning of the segment.
+    /// Offset from the beginning of the segment.
     offset: u64,
     bytes: u64,
 }
 
 impl Arena {
-    /// The arena over these bytes of the segment.
+    /// Creates the arena over these bytes of the segment.
     pub(super) fn new(mapping: Arc<Mapping>, offset: u64, bytes: u64) -> Self {
         let mut state = State::default();
-        state.clean.give(offset, bytes);
+        state.clean.insert(offset, bytes);
         Self { mapping, state: Mutex::new(state) }
     }
 
-    /// `bytes` bytes on a multiple of 128.
+    /// Allocates `bytes` bytes, aligned to 128.
     ///
     /// # Errors
-    /// What was asked for, and what there is.
-    pub(crate) fn piece(self: &Arc<Self>, bytes: u64, zeroed: bool) -> Result<Piece, Refusal> {
+    /// The size requested, and what is available.
+    pub(crate) fn allocate(self: &Arc<Self>, bytes: u64, zeroed: bool) -> Result<Allocation, MemoryShortage> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (offset, zero) = match class(bytes) {
             Some(class) => (state.small(class, &self.mapping)?, false),
             None => state.pages(pages(bytes), &self.mapping)?,
         };
         drop(state);
-        let piece = Piece { arena: Arc::clone(self), offset, bytes };
+        let allocation = Allocation { arena: Arc::clone(self), offset, bytes };
         if zeroed && !zero {
             // SAFETY: `bytes` bytes that were just allocated.
-            unsafe { piece.base().write_bytes(0, bytes as usize) };
+            unsafe { allocation.base().write_bytes(0, bytes as usize) };
         }
-        Ok(piece)
+        Ok(allocation)
     }
 
-    /// How much is free that the machine has, and how much that it has not.
+    /// Returns how many free bytes the machine has not granted, and how many are kept.
     #[cfg(test)]
     fn free(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,9 +84,9 @@ impl Arena {
     }
 }
 
-/// Which small pieces hold `bytes`, if any do.
+/// Returns the class of small allocations that holds `bytes`, if one does.
 fn class(bytes: u64) -> Option<usize> {
-    // Not before the bound was looked at: above 2^63 there is no next power of two.
+    // Computed only below the bound: above 2^63 there is no next power of two.
     (bytes <= LARGEST).then(|| (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).trailing_zeros() as usize)
 }
 
@@ -94,98 +95,99 @@ fn pages(bytes: u64) -> u64 {
 }
 
 impl State {
-    fn small(&mut self, class: usize, mapping: &Mapping) -> Result<u64, Refusal> {
+    fn small(&mut self, class: usize, mapping: &Mapping) -> Result<u64, MemoryShortage> {
         if let Some(offset) = self.small[class].pop() {
             return Ok(offset);
         }
-        let (shelf, _) = self.pages(SHELF, mapping)?;
+        let (slab, _) = self.pages(SLAB, mapping)?;
         let size = SMALLEST << class;
-        self.small[class].extend((1..SHELF / size).rev().map(|i| shelf + i * size));
-        Ok(shelf)
+        self.small[class].extend((1..SLAB / size).rev().map(|i| slab + i * size));
+        Ok(slab)
     }
 
-    /// Whole pages that the machine has given; and whether they are zero.
-    fn pages(&mut self, bytes: u64, mapping: &Mapping) -> Result<(u64, bool), Refusal> {
+    /// Takes whole pages that the machine has granted; returns also whether they are zero.
+    fn pages(&mut self, bytes: u64, mapping: &Mapping) -> Result<(u64, bool), MemoryShortage> {
         if let Some(offset) = self.dirty.take(bytes) {
             return Ok((offset, false));
         }
         let granted = self.clean.take(bytes).map(|offset| (offset, mapping.reserve(offset, bytes)));
         match granted {
             Some((offset, Ok(()))) => return Ok((offset, true)),
-            Some((offset, Err(refusal))) => {
-                self.clean.give(offset, bytes);
+            Some((offset, Err(shortage))) => {
+                self.clean.insert(offset, bytes);
                 if self.dirty.total() == 0 {
-                    return Err(refusal);
+                    return Err(shortage);
                 }
             }
             None => {}
         }
-        // What is kept is room for it, or stands between it and room.
-        self.give_back(mapping);
+        // The kept pages have room for the request, or separate two parts of it.
+        self.return_pages(mapping);
         let left = self.clean.total();
-        let by = "of what was reserved for this rank";
-        let offset = self.clean.take(bytes).ok_or(Refusal { asked: bytes, there_is: left, by })?;
+        let limit = "of the part reserved for this rank";
+        let offset =
+            self.clean.take(bytes).ok_or(MemoryShortage { requested: bytes, available: left, limit })?;
         match mapping.reserve(offset, bytes) {
             Ok(()) => Ok((offset, true)),
-            Err(refusal) => {
-                self.clean.give(offset, bytes);
-                Err(refusal)
+            Err(shortage) => {
+                self.clean.insert(offset, bytes);
+                Err(shortage)
             }
         }
     }
 
-    /// Give the machine back all pages that are kept.
-    fn give_back(&mut self, mapping: &Mapping) {
+    /// Returns all kept pages to the machine.
+    fn return_pages(&mut self, mapping: &Mapping) {
         for (offset, bytes) in self.dirty.drain() {
-            if mapping.give_back(offset, bytes) {
-                self.clean.give(offset, bytes);
+            if mapping.return_pages(offset, bytes) {
+                self.clean.insert(offset, bytes);
             } else {
-                self.dirty.give(offset, bytes);
+                self.dirty.insert(offset, bytes);
             }
         }
     }
 }
 
-impl Piece {
-    /// The first byte.
+impl Allocation {
+    /// Returns the first byte.
     pub(crate) fn base(&self) -> *mut u8 {
         self.arena.mapping.at(self.offset)
     }
 }
 
-impl Drop for Piece {
+impl Drop for Allocation {
     fn drop(&mut self) {
         let mut state = self.arena.state.lock().unwrap_or_else(PoisonError::into_inner);
         match class(self.bytes) {
             Some(class) => state.small[class].push(self.offset),
             None => {
-                state.dirty.give(self.offset, pages(self.bytes));
-                if state.dirty.total() > KEEP {
-                    state.give_back(&self.arena.mapping);
+                state.dirty.insert(self.offset, pages(self.bytes));
+                if state.dirty.total() > MAX_DIRTY {
+                    state.return_pages(&self.arena.mapping);
                 }
             }
         }
     }
 }
 
-/// Places values in an arena, a piece each.
-pub(super) struct Pieces(pub(super) Arc<Arena>);
+/// Places values in an arena, in one allocation each.
+pub(super) struct ArenaPlacement(pub(super) Arc<Arena>);
 
-impl Places for Pieces {
+impl Placement for ArenaPlacement {
     fn place<T: Send + Sync + 'static>(
         &mut self,
         len: usize,
         mut make: impl FnMut() -> T,
-    ) -> io::Result<Placed<T>> {
+    ) -> io::Result<SharedSlice<T>> {
         const { assert!(align_of::<T>() <= SMALLEST as usize && !std::mem::needs_drop::<T>()) };
-        let piece = self.0.piece((len * size_of::<T>()) as u64, false)?;
-        let first = NonNull::new(piece.base().cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let allocation = self.0.allocate((len * size_of::<T>()) as u64, false)?;
+        let first = NonNull::new(allocation.base().cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         for i in 0..len {
-            // SAFETY: the piece has room for `len` values, on a multiple of 128.
+            // SAFETY: the allocation has room for `len` values, aligned to 128.
             unsafe { first.add(i).write(make()) };
         }
-        // SAFETY: they were just written, and stay while the piece does.
-        Ok(unsafe { Placed::new(first, len, Arc::new(piece)) })
+        // SAFETY: they were just written, and exist as long as the allocation.
+        Ok(unsafe { SharedSlice::new(first, len, Arc::new(allocation)) })
     }
 }
 
@@ -199,70 +201,71 @@ mod tests {
         Segment::create(1).unwrap().arena(0)
     }
 
-    fn fill(piece: &Piece, value: u8) {
-        // SAFETY: the piece's own bytes.
-        unsafe { piece.base().write_bytes(value, piece.bytes as usize) };
+    fn fill(allocation: &Allocation, value: u8) {
+        // SAFETY: the allocation's own bytes.
+        unsafe { allocation.base().write_bytes(value, allocation.bytes as usize) };
     }
 
-    fn holds(piece: &Piece, value: u8) -> bool {
-        // SAFETY: the piece's own bytes, written or zero.
-        let bytes = unsafe { std::slice::from_raw_parts(piece.base(), piece.bytes as usize) };
+    fn holds(allocation: &Allocation, value: u8) -> bool {
+        // SAFETY: the allocation's own bytes, written or zero.
+        let bytes = unsafe { std::slice::from_raw_parts(allocation.base(), allocation.bytes as usize) };
         bytes.iter().all(|&byte| byte == value)
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn pieces_are_apart_keep_what_is_in_them_and_begin_zeroed_where_asked(
+        fn allocations_are_disjoint_keep_their_contents_and_are_zeroed_on_request(
             steps in prop::collection::vec((0u64..100_000, any::<prop::sample::Index>(), 0..3), 1..60),
         ) {
             let arena = arena();
-            let mut pieces: Vec<(Piece, u8)> = Vec::new();
+            let mut allocations: Vec<(Allocation, u8)> = Vec::new();
             for (n, (bytes, which, step)) in steps.into_iter().enumerate() {
-                if step == 0 && !pieces.is_empty() {
-                    let (piece, value) = pieces.swap_remove(which.index(pieces.len()));
-                    prop_assert!(holds(&piece, value));
+                if step == 0 && !allocations.is_empty() {
+                    let (allocation, value) = allocations.swap_remove(which.index(allocations.len()));
+                    prop_assert!(holds(&allocation, value));
                     continue;
                 }
-                let piece = arena.piece(bytes >> (n % 8), step == 1).unwrap();
-                prop_assert!((piece.base() as usize).is_multiple_of(128));
-                prop_assert!(step != 1 || holds(&piece, 0));
-                fill(&piece, n as u8 + 1);
-                pieces.push((piece, n as u8 + 1));
+                let allocation = arena.allocate(bytes >> (n % 8), step == 1).unwrap();
+                prop_assert!((allocation.base() as usize).is_multiple_of(128));
+                prop_assert!(step != 1 || holds(&allocation, 0));
+                fill(&allocation, n as u8 + 1);
+                allocations.push((allocation, n as u8 + 1));
             }
-            for (piece, value) in &pieces {
-                prop_assert!(holds(piece, *value));
+            for (allocation, value) in &allocations {
+                prop_assert!(holds(allocation, *value));
             }
         }
     }
 
     #[test]
-    fn what_is_free_goes_back_to_the_machine_beyond_what_is_kept() {
+    fn free_pages_beyond_the_kept_ones_are_returned_to_the_machine() {
         let arena = arena();
         let (all, _) = arena.free();
-        let pieces: Vec<Piece> = (0..5).map(|_| arena.piece(KEEP / 4, false).unwrap()).collect();
-        pieces.iter().for_each(|piece| fill(piece, 7));
-        assert_eq!(arena.free(), (all - 5 * KEEP / 4, 0));
-        drop(pieces);
+        let allocations: Vec<Allocation> =
+            (0..5).map(|_| arena.allocate(MAX_DIRTY / 4, false).unwrap()).collect();
+        allocations.iter().for_each(|allocation| fill(allocation, 7));
+        assert_eq!(arena.free(), (all - 5 * MAX_DIRTY / 4, 0));
+        drop(allocations);
         assert_eq!(arena.free(), (all, 0));
-        let piece = arena.piece(KEEP / 4, true).unwrap();
-        assert!(holds(&piece, 0));
-        drop(piece);
-        assert_eq!(arena.free(), (all - KEEP / 4, KEEP / 4));
+        let allocation = arena.allocate(MAX_DIRTY / 4, true).unwrap();
+        assert!(holds(&allocation, 0));
+        drop(allocation);
+        assert_eq!(arena.free(), (all - MAX_DIRTY / 4, MAX_DIRTY / 4));
     }
 
     #[test]
-    fn more_than_there_is_is_refused_with_what_there_is_and_costs_nothing() {
+    fn a_request_beyond_what_is_available_is_refused_with_both_sizes_and_costs_nothing() {
         let arena = arena();
         let before = arena.free();
         for bytes in [u64::MAX, (1 << 63) + 63, (1 << 63) - 1, 1 << 62, 1 << 45, before.0 + PAGE] {
-            let refusal = arena.piece(bytes, true).err().unwrap();
-            assert_eq!(refusal.asked, pages(bytes));
-            assert!(refusal.there_is < bytes && !refusal.by.is_empty(), "{refusal}");
+            let shortage = arena.allocate(bytes, true).err().unwrap();
+            assert_eq!(shortage.requested, pages(bytes));
+            assert!(shortage.available < bytes && !shortage.limit.is_empty(), "{shortage}");
         }
-        let refusal = arena.piece(before.0, false).err().unwrap(); // all of the machine's memory
-        assert!(refusal.there_is < before.0, "{refusal}");
+        let shortage = arena.allocate(before.0, false).err().unwrap(); // all of the machine's memory
+        assert!(shortage.available < before.0, "{shortage}");
         assert_eq!(arena.free(), before);
-        drop(arena.piece(100_000, false).unwrap());
+        drop(arena.allocate(100_000, false).unwrap());
     }
 }

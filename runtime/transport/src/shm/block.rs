@@ -1,85 +1,85 @@
-//! [`Block`]: things placed one behind the other in one piece of memory, by all who map it in the same order.
+//! [`Block`]: values placed one behind the other in one allocation, in the same order by all ranks that map it.
 
 use std::io;
 use std::ptr::NonNull;
 
-use crate::shared::slice::{Kept, Placed, Places};
+use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::Arc;
 
-/// Places things one behind the other.
+/// Places values one behind the other.
 pub(super) struct Block {
     base: *mut u8,
     at: u64,
     end: u64,
-    does: Does,
-    kept: Kept,
+    mode: BlockMode,
+    kept: KeepAlive,
 }
 
 /// What placing does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
-    /// It counts bytes only.
+enum BlockMode {
+    /// Counts bytes only.
     Measure,
-    /// It writes values.
+    /// Writes values.
     Write,
-    /// It finds the values that another has written.
+    /// Finds the values that another rank has written.
     Find,
 }
 
-/// Everything begins on a multiple of this.
+/// The alignment of every value.
 const ALIGN: u64 = 128;
 
 impl Block {
-    /// How many bytes the things take that `place` places.
+    /// Returns how many bytes the values take that `place` places.
     pub(super) fn measure<R>(place: impl FnOnce(&mut Self) -> io::Result<R>) -> io::Result<u64> {
         let base = ALIGN as *mut u8;
-        let mut block = Self { base, at: 0, end: u64::MAX, does: Does::Measure, kept: Arc::new(()) };
+        let mut block = Self { base, at: 0, end: u64::MAX, mode: BlockMode::Measure, kept: Arc::new(()) };
         place(&mut block)?;
         Ok(block.at)
     }
 
-    /// Write values into the `bytes` bytes from `base` on.
+    /// Writes values into the `bytes` bytes from `base` on.
     ///
     /// # Safety
-    /// They are the caller's alone, on a multiple of 128, and stay while `kept` does.
-    pub(super) unsafe fn fresh(base: *mut u8, bytes: u64, kept: Kept) -> Self {
-        Self { base, at: 0, end: bytes, does: Does::Write, kept }
+    /// The bytes belong to the caller alone, are aligned to 128, and exist as long as `kept`.
+    pub(super) unsafe fn fresh(base: *mut u8, bytes: u64, kept: KeepAlive) -> Self {
+        Self { base, at: 0, end: bytes, mode: BlockMode::Write, kept }
     }
 
-    /// Find what was written there.
+    /// Finds the values that were written there.
     ///
     /// # Safety
-    /// The same things were placed there in the same order, this thread has learnt of it by acquiring, and they stay
-    /// while `kept` does.
-    pub(super) unsafe fn again(base: *mut u8, bytes: u64, kept: Kept) -> Self {
-        Self { base, at: 0, end: bytes, does: Does::Find, kept }
+    /// The same values were placed there in the same order, this thread has learnt of it by an Acquire load, and they
+    /// exist as long as `kept`.
+    pub(super) unsafe fn again(base: *mut u8, bytes: u64, kept: KeepAlive) -> Self {
+        Self { base, at: 0, end: bytes, mode: BlockMode::Find, kept }
     }
 }
 
-impl Places for Block {
+impl Placement for Block {
     fn place<T: Send + Sync + 'static>(
         &mut self,
         len: usize,
         mut make: impl FnMut() -> T,
-    ) -> io::Result<Placed<T>> {
+    ) -> io::Result<SharedSlice<T>> {
         const { assert!(align_of::<T>() <= ALIGN as usize && !std::mem::needs_drop::<T>()) };
         let at = self.at;
         let bytes = (len as u64).checked_mul(size_of::<T>() as u64).ok_or(io::ErrorKind::OutOfMemory)?;
         let end = at.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ALIGN));
         self.at = end.filter(|&end| end <= self.end).ok_or(io::ErrorKind::OutOfMemory)?;
-        if self.does == Does::Measure {
-            // SAFETY: there are none.
-            return Ok(unsafe { Placed::new(NonNull::dangling(), 0, Arc::clone(&self.kept)) });
+        if self.mode == BlockMode::Measure {
+            // SAFETY: the slice is empty.
+            return Ok(unsafe { SharedSlice::new(NonNull::dangling(), 0, Arc::clone(&self.kept)) });
         }
         let first = NonNull::new(self.base.wrapping_add(at as usize).cast::<T>());
         let first = first.ok_or(io::ErrorKind::OutOfMemory)?;
-        if self.does == Does::Write {
+        if self.mode == BlockMode::Write {
             for i in 0..len {
-                // SAFETY: in the block, which nobody else knows yet.
+                // SAFETY: within the block, which no other rank knows yet.
                 unsafe { first.add(i).write(make()) };
             }
         }
-        // SAFETY: written just now, or by another before this one learnt of it.
-        Ok(unsafe { Placed::new(first, len, Arc::clone(&self.kept)) })
+        // SAFETY: written just now, or by another rank before this one learnt of it.
+        Ok(unsafe { SharedSlice::new(first, len, Arc::clone(&self.kept)) })
     }
 }

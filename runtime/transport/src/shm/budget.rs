@@ -1,37 +1,42 @@
-//! How much memory may be asked of the machine now, by what says so.
+//! How much memory may be requested from the machine now, and which limit says so.
 //!
-//! Pages of a memory file that can't be had when they are first touched end the process with SIGBUS, or some other
-//! process by the kernel's choice. So pages are asked for before they are used, and only where the machine, the control
+//! A page of a memory file that is not available when it is first touched ends the process with SIGBUS, or some other
+//! process by the kernel's choice. So pages are reserved before they are used, and only where the machine, the control
 //! groups of this process and its limits leave room for them.
 
 use std::fmt;
 use std::io;
 
-/// What was asked for, and what there is.
+/// A request for memory that exceeds what is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    pub(super) asked: u64,
-    pub(super) there_is: u64,
-    /// Who leaves no more than that.
-    pub(super) by: &'static str,
+pub struct MemoryShortage {
+    pub(super) requested: u64,
+    pub(super) available: u64,
+    /// The limit that leaves no more.
+    pub(super) limit: &'static str,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for MemoryShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { asked, there_is, by } = self;
-        write!(f, "asked for {} of shared memory, and there is {} ({by})", Size(*asked), Size(*there_is))
+        let Self { requested, available, limit } = self;
+        write!(
+            f,
+            "requested {} of shared memory, and {} is available ({limit}): free memory, raise that limit, or use fewer ranks",
+            Size(*requested),
+            Size(*available)
+        )
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for MemoryShortage {}
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
-        io::Error::new(io::ErrorKind::OutOfMemory, refusal)
+impl From<MemoryShortage> for io::Error {
+    fn from(shortage: MemoryShortage) -> Self {
+        io::Error::new(io::ErrorKind::OutOfMemory, shortage)
     }
 }
 
-/// Bytes, in words.
+/// A number of bytes, shown in units.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -46,38 +51,38 @@ impl fmt::Display for Size {
     }
 }
 
-/// Left to everybody else: the machine must not be emptied to its last page.
+/// Left to everything else: the machine must not be emptied to its last page.
 const MARGIN: u64 = 32 << 20;
 
-/// Files of the kernel, by path.
+/// Reads a file of the kernel, by path.
 pub(super) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The kernel's own.
+/// Reads the kernel's own files.
 pub(super) fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// How much may be asked for now, and who leaves no more.
-pub(super) fn there_is(read: Read<'_>) -> (u64, &'static str) {
+/// Returns how much may be requested now, and the limit that leaves no more.
+pub(super) fn available(read: Read<'_>) -> (u64, &'static str) {
     let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
     let machine = machine.map(|bytes| (bytes, "of the machine's memory"));
     let group = groups(read).map(|bytes| (bytes, "of the memory limit of this process's control group"));
     let least = machine.into_iter().chain(group).min_by_key(|(bytes, _)| *bytes);
-    least.map_or((u64::MAX, ""), |(bytes, by)| (bytes.saturating_sub(MARGIN), by))
+    least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
-/// How much there is altogether, on a machine that does nothing else.
+/// Returns how much memory the machine has in total.
 pub(super) fn whole(read: Read<'_>) -> u64 {
     read("/proc/meminfo").and_then(|text| kib(&text, "MemTotal:")).unwrap_or(1 << 30)
 }
 
-/// A row of `/proc/meminfo`, in bytes.
+/// Returns a row of `/proc/meminfo`, in bytes.
 fn kib(text: &str, row: &str) -> Option<u64> {
     let row = text.lines().find_map(|line| line.strip_prefix(row))?;
     row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the control groups that this process is in leave, of either version.
+/// Returns what the control groups of this process leave, of either version.
 fn groups(read: Read<'_>) -> Option<u64> {
     let mine = read("/proc/self/cgroup")?;
     let left = mine.lines().filter_map(|line| {
@@ -94,12 +99,12 @@ fn groups(read: Read<'_>) -> Option<u64> {
     left.min()
 }
 
-/// Where a version of control groups keeps what.
+/// The files in which a version of control groups keeps its numbers.
 struct Version {
     root: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// In `memory.stat`: cached file pages that the kernel gives up first.
+    /// In `memory.stat`: cached file pages that the kernel reclaims first.
     spare: &'static str,
 }
 
@@ -113,8 +118,8 @@ const VERSION_1: Version = Version {
 };
 
 impl Version {
-    /// What the group at `path` and all above it leave. Inside a container the path may be one of outside: then what the
-    /// container sees as the root is its group.
+    /// Returns what the group at `path` and all groups above it leave. Inside a container the path may be one of
+    /// outside: then the group that the container sees as the root is its group.
     fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let mut path = path.trim_end_matches('/');
         let mut least = None;
@@ -131,7 +136,7 @@ impl Version {
 
     fn left_by(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let file = |name: &str| read(&format!("{}{path}/{name}", self.root));
-        let limit = file(self.limit)?.trim().parse::<u64>().ok()?; // "max" is none
+        let limit = file(self.limit)?.trim().parse::<u64>().ok()?; // "max" means no limit
         let used = file(self.used)?.trim().parse::<u64>().ok()?;
         let spare = file("memory.stat").and_then(|stat| {
             stat.lines().find_map(|line| line.strip_prefix(self.spare)?.trim().parse::<u64>().ok())
@@ -151,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn without_groups_the_machine_says_what_there_is() {
+    fn without_groups_the_machine_decides_what_is_available() {
         let read = files(&[("/proc/meminfo", MEMINFO)]);
-        assert_eq!(there_is(&read), (500_000 * 1024 - MARGIN, "of the machine's memory"));
+        assert_eq!(available(&read), (500_000 * 1024 - MARGIN, "of the machine's memory"));
         assert_eq!(whole(&read), 1_000_000 * 1024);
     }
 
     #[test]
-    fn the_tightest_group_on_the_way_up_says_what_there_is_and_cached_files_do_not_count() {
+    fn the_tightest_group_decides_and_cached_files_do_not_count() {
         let read = files(&[
             ("/proc/meminfo", MEMINFO),
             ("/proc/self/cgroup", "0::/jobs/one\n"),
@@ -168,8 +173,8 @@ mod tests {
             ("/sys/fs/cgroup/jobs/memory.current", "150000000\n"),
             ("/sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 50000000\n"),
         ]);
-        let by = "of the memory limit of this process's control group";
-        assert_eq!(there_is(&read), (100_000_000 - MARGIN, by));
+        let limit = "of the memory limit of this process's control group";
+        assert_eq!(available(&read), (100_000_000 - MARGIN, limit));
     }
 
     #[test]
@@ -180,14 +185,15 @@ mod tests {
             ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "90000000\n"),
             ("/sys/fs/cgroup/memory/memory.usage_in_bytes", "10000000\n"),
         ]);
-        assert_eq!(there_is(&read).0, 80_000_000 - MARGIN);
+        assert_eq!(available(&read).0, 80_000_000 - MARGIN);
     }
 
     #[test]
-    fn a_refusal_says_what_was_asked_and_what_there_is() {
-        let refusal = Refusal { asked: 3 << 30, there_is: 900 << 20, by: "of the machine's memory" };
-        let text = "asked for 3.0 GiB of shared memory, and there is 900.0 MiB (of the machine's memory)";
-        assert_eq!(refusal.to_string(), text);
-        assert_eq!(io::Error::from(refusal).kind(), io::ErrorKind::OutOfMemory);
+    fn a_shortage_names_what_was_requested_and_what_is_available() {
+        let shortage =
+            MemoryShortage { requested: 3 << 30, available: 900 << 20, limit: "of the machine's memory" };
+        let text = "requested 3.0 GiB of shared memory, and 900.0 MiB is available (of the machine's memory): free memory, raise that limit, or use fewer ranks";
+        assert_eq!(shortage.to_string(), text);
+        assert_eq!(io::Error::from(shortage).kind(), io::ErrorKind::OutOfMemory);
     }
 }

@@ -1,8 +1,8 @@
-//! [`Extents`]: ranges of numbers that are free, joined where they touch.
+//! [`Extents`]: ranges of numbers that are free, merged where they touch.
 
 use std::collections::BTreeMap;
 
-/// Free ranges, by where they begin.
+/// Free ranges, by their first number.
 #[derive(Default, Debug)]
 pub(super) struct Extents {
     free: BTreeMap<u64, u64>,
@@ -10,12 +10,12 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// How much is free.
+    /// Returns how much is free in total.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Take `len` from the first range that has as much.
+    /// Takes `len` from the first range that is long enough.
     pub(super) fn take(&mut self, len: u64) -> Option<u64> {
         let (&start, &has) = self.free.iter().find(|&(_, &has)| has >= len)?;
         self.free.remove(&start);
@@ -26,18 +26,18 @@ impl Extents {
         Some(start)
     }
 
-    /// Give back what was taken, or give more.
-    pub(super) fn give(&mut self, start: u64, len: u64) {
+    /// Inserts a range that was taken, or a further one.
+    pub(super) fn insert(&mut self, start: u64, len: u64) {
         let (mut from, mut to) = (start, start + len);
         if let Some((&before, &has)) = self.free.range(..start).next_back() {
-            debug_assert!(before + has <= start, "given twice");
+            debug_assert!(before + has <= start, "inserted twice");
             if before + has == start {
                 self.free.remove(&before);
                 from = before;
             }
         }
         if let Some((&after, &has)) = self.free.range(start..).next() {
-            debug_assert!(to <= after, "given twice");
+            debug_assert!(to <= after, "inserted twice");
             if after == to {
                 self.free.remove(&after);
                 to = after + has;
@@ -47,7 +47,7 @@ impl Extents {
         self.total += len;
     }
 
-    /// Take all.
+    /// Takes all.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, u64)> + use<> {
         self.total = 0;
         std::mem::take(&mut self.free).into_iter()
@@ -66,12 +66,12 @@ mod tests {
             steps in prop::collection::vec((1u64..50, any::<prop::sample::Index>(), any::<bool>()), 1..100),
         ) {
             let mut extents = Extents::default();
-            extents.give(0, 1000);
+            extents.insert(0, 1000);
             let mut taken: Vec<(u64, u64)> = Vec::new();
             for (len, which, gives) in steps {
                 if gives && !taken.is_empty() {
                     let (start, len) = taken.swap_remove(which.index(taken.len()));
-                    extents.give(start, len);
+                    extents.insert(start, len);
                 } else if let Some(start) = extents.take(len) {
                     prop_assert!(start + len <= 1000);
                     prop_assert!(taken.iter().all(|&(other, has)| start + len <= other || other + has <= start));
@@ -81,7 +81,7 @@ mod tests {
                 prop_assert_eq!(extents.total(), 1000 - used);
             }
             for (start, len) in taken {
-                extents.give(start, len);
+                extents.insert(start, len);
             }
             prop_assert_eq!(extents.take(1000), Some(0));
         }

@@ -1,4 +1,4 @@
-//! [`SimConfig`]: how unpleasant simulated links are.
+//! [`SimConfig`]: how adverse simulated links are.
 
 #[cfg(feature = "testing")]
 use crate::Header;
@@ -6,37 +6,37 @@ use crate::sim::fault::Fault;
 #[cfg(feature = "testing")]
 use crate::sync::Arc;
 
-/// How unpleasant the links are.
+/// How adverse the links are.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// What all delays and pieces follow from.
+    /// The seed of all delays and piece lengths.
     pub seed: u64,
-    /// Looks at most that bytes which have come are not yet seen.
+    /// The most polls for which bytes that have arrived stay invisible.
     pub max_delay: u32,
-    /// Whether bytes come in pieces of any length, or all at once.
+    /// Whether bytes arrive in pieces of any length, or all at once.
     pub short_reads: bool,
-    /// Bytes at most under way between two ranks, at least 1.
+    /// The most bytes in flight between two ranks, at least 1.
     pub link_bytes: usize,
     /// A rank that is cut off.
     pub lose: Option<Lose>,
-    /// What happens to one item on its way.
+    /// A fault of one item in flight.
     pub fault: Option<Fault>,
     /// What tests change.
     #[cfg(feature = "testing")]
     pub altered: Altered,
-    /// What happens to frames on their way.
+    /// What tests do to frames in flight.
     #[cfg(feature = "testing")]
     pub tamper: Option<Tamper>,
 }
 
-/// What is done with a frame from one rank to another, its header and its payload.
+/// Changes a frame in flight between two ranks: its header and its payload.
 #[cfg(feature = "testing")]
-pub type Deed = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync;
+pub type TamperFn = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync;
 
-/// Called for every frame with its sender and its receiver.
+/// A function that is called for every frame with its sender and its receiver.
 #[cfg(feature = "testing")]
 #[derive(Clone)]
-pub struct Tamper(pub Arc<Deed>);
+pub struct Tamper(pub Arc<TamperFn>);
 
 #[cfg(feature = "testing")]
 impl std::fmt::Debug for Tamper {
@@ -45,19 +45,19 @@ impl std::fmt::Debug for Tamper {
     }
 }
 
-/// What tests of the waits change of the links; elsewhere nothing is changed, and there is no way to.
+/// Rules of the links that tests of the waits take away; other programs cannot change any.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Altered {
-    /// Memory is reached: payloads lie with their senders, and frames only lead to them.
+    /// Memory is reached: payloads stay with their senders, and frames only refer to them.
     pub reach: bool,
-    /// W4: letters are kept in one place instead of two in turn.
-    pub one_letter: bool,
-    /// W5: a rank may publish without having read what came of the exchange before.
+    /// W4: notifications are kept in one set instead of two in turn.
+    pub one_notification_set: bool,
+    /// W5: a rank may publish without having read the notifications of the previous exchange.
     pub unread: bool,
 }
 
 impl SimConfig {
-    /// Bytes at most under way between two ranks.
+    /// Returns the most bytes in flight between two ranks.
     pub(crate) fn room(&self) -> usize {
         self.link_bytes.max(1)
     }
@@ -69,7 +69,7 @@ impl SimConfig {
         Altered::default()
     }
 
-    /// A frame as it goes on its way.
+    /// Returns a frame as tests change it.
     #[cfg(feature = "testing")]
     pub(crate) fn tampered(&self, way: [usize; 2], mut header: Header, bytes: &[u8]) -> (Header, Vec<u8>) {
         let mut bytes = bytes.to_vec();
@@ -80,12 +80,12 @@ impl SimConfig {
     }
 }
 
-/// Who is cut off, and when.
+/// Which rank is cut off, and when.
 #[derive(Clone, Copy, Debug)]
 pub struct Lose {
-    /// Which rank.
+    /// The rank.
     pub rank: usize,
-    /// After how many frames posted, exchanges published and settled, counted together.
+    /// The number of events after which it is cut off: frames posted, exchanges published and settled.
     pub after: u64,
 }
 

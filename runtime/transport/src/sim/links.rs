@@ -1,4 +1,4 @@
-//! Simulated links: what is under way between two ranks, and what has come of it.
+//! Simulated links: what is in flight between two ranks, and what has arrived of it.
 
 use std::collections::VecDeque;
 
@@ -6,49 +6,49 @@ use crate::sim::config::{Altered, SimConfig};
 use crate::sim::fault::Inlet;
 use crate::sim::random::Random;
 use crate::stream::{Body, Decoder, Item};
-use crate::{Header, Letter};
+use crate::{Header, Notification};
 
-/// What one rank has sent another.
+/// What one rank has sent to another.
 #[derive(Default)]
-pub(crate) struct Link {
-    /// What is under way, and what follows.
+pub(crate) struct SimLink {
+    /// What is in flight, and what follows.
     pub bytes: VecDeque<u8>,
-    /// Under a fault: items that the sender has said, lost ones too; whether it is heard no more; and looks for which
-    /// nothing moves.
-    pub said: u64,
+    /// Under a fault: items that the sender has sent, lost ones included; whether all further ones are lost; and polls
+    /// for which nothing arrives.
+    pub sent: u64,
     pub mute: bool,
     pub hold: u32,
 }
 
-impl Link {
-    /// Whether what would come next, after so many items, was lost.
-    pub(crate) fn owes(&self, opened: u64) -> bool {
-        self.bytes.is_empty() && (self.mute || self.said > opened)
+impl SimLink {
+    /// Returns whether the item that follows the first `opened` was lost.
+    pub(crate) fn item_lost(&self, opened: u64) -> bool {
+        self.bytes.is_empty() && (self.mute || self.sent > opened)
     }
 }
 
-/// What has come from one rank.
-pub(crate) struct Inbound {
+/// What has arrived from one rank.
+pub(crate) struct LinkReader {
     random: Random,
-    /// Looks until the bytes on the link show; none while there are no bytes.
+    /// Polls until the bytes on the link become visible; `None` while there are no bytes.
     delay: Option<u32>,
-    /// It was looked at since the last `idle`.
+    /// It was polled since the last `idle`.
     pub looked: bool,
     pub inlet: Inlet,
     pub decoder: Decoder,
     pub frames: VecDeque<(Header, Body)>,
-    /// The last two letters, by exchange.
-    pub letters: [Letter; 2],
-    /// How many letters have come, ever.
+    /// The last two notifications, by exchange.
+    pub notifications: [Notification; 2],
+    /// The number of notifications that have arrived, in total.
     pub arrived: u64,
-    /// The exchange whose letter was read last.
+    /// The exchange whose notification was read last.
     pub read: u64,
     pub settled: u64,
-    /// How many of my frames it has released, ever.
+    /// The number of this rank's frames that the other has released, in total.
     pub released: u64,
 }
 
-impl Inbound {
+impl LinkReader {
     pub(crate) fn new(random: Random) -> Self {
         Self {
             random,
@@ -57,7 +57,7 @@ impl Inbound {
             inlet: Inlet::default(),
             decoder: Decoder::default(),
             frames: VecDeque::new(),
-            letters: [Letter::default(); 2],
+            notifications: [Notification::default(); 2],
             arrived: 0,
             read: 0,
             settled: 0,
@@ -65,7 +65,7 @@ impl Inbound {
         }
     }
 
-    /// How many of `available` bytes show at this look.
+    /// Returns how many of `available` bytes are visible in this poll.
     pub(crate) fn piece(&mut self, available: usize, config: &SimConfig) -> usize {
         if available == 0 {
             return 0;
@@ -80,7 +80,7 @@ impl Inbound {
         if config.short_reads { available.min(1 << random.below(18)) } else { available }
     }
 
-    /// Read the first `n` bytes of the link.
+    /// Reads the first `n` bytes of the link.
     pub(crate) fn take(
         &mut self,
         bytes: &mut VecDeque<u8>,
@@ -105,27 +105,27 @@ impl Inbound {
 
     fn feed(&mut self, piece: &[u8], altered: Altered) -> Result<(), String> {
         let mut wrong = None;
-        let Self { decoder, frames, letters, arrived, read, settled, released, .. } = self;
+        let Self { decoder, frames, notifications, arrived, read, settled, released, .. } = self;
         let fed = decoder.feed(piece, |_, item| match item {
             Item::Frame(header, body) => frames.push_back((header, body)),
-            Item::Letter(letter, _) => {
+            Item::Notification(notification, _) => {
                 *arrived += 1;
-                letters[slot(*arrived, altered)] = letter;
+                notifications[slot(*arrived, altered)] = notification;
                 if *arrived > *read + 2 {
-                    wrong = Some("it sent a letter too early".to_owned());
+                    wrong = Some("it sent a notification too early: it may be at most two exchanges ahead of the last one read".to_owned());
                 }
             }
             Item::Settle(exchange) => *settled = exchange,
             Item::Release { frames, .. } => *released = frames,
-            // Whatever else ranks have to say, threads say by their roll.
-            _ => wrong = Some("it sent what no simulated rank sends".to_owned()),
+            // Threads communicate everything else by the membership table.
+            _ => wrong = Some("it sent an item that no simulated rank sends".to_owned()),
         });
         fed.map_err(|garbled| garbled.to_string())?;
         wrong.map_or(Ok(()), Err)
     }
 }
 
-/// Where the letter of an exchange is kept.
+/// Returns the index of the notification of an exchange.
 pub(crate) fn slot(exchange: u64, altered: Altered) -> usize {
-    if altered.one_letter { 0 } else { (exchange % 2) as usize }
+    if altered.one_notification_set { 0 } else { (exchange % 2) as usize }
 }

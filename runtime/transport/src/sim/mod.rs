@@ -1,11 +1,12 @@
-//! Threads that only exchange bytes, over links that are as unpleasant as the seed says.
+//! Threads that only exchange bytes, over links whose adversity a seed decides.
 //!
-//! Every ordered pair of ranks, a rank and itself too, has a link of its own: a stream of bytes with room for so many at a
-//! time. What does not fit follows as there is room, whatever the sender does meanwhile: it may wait in another world. The
-//! reader's looks are the clock: bytes on a link show after some looks for them, in pieces that split heads and payloads
-//! anywhere, so pairs overtake one another. Delays and pieces are drawn from a generator for each link, by look; a rank can
-//! be cut off at a chosen event, mostly in the middle of an item, and any one item can meet with a [fault](crate::Fault).
-//! What the links decide is reproduced by the seed as far as the threads themselves are.
+//! Every ordered pair of ranks, a rank and itself included, has a link of its own: a stream of bytes with a limited
+//! number in flight. The rest follows as there is room, whatever the sender does meanwhile: it may wait in another
+//! world. The reader's polls are the clock: bytes on a link become visible after some polls for them, in pieces that
+//! split heads and payloads anywhere, so pairs overtake one another. Delays and pieces are drawn from a generator for
+//! each link, by poll; a rank can be cut off at a chosen event, mostly in the middle of an item, and any one item can
+//! suffer a [fault](crate::Fault). The seed reproduces the decisions of the links as far as the threads themselves are
+//! reproducible.
 
 pub(crate) mod config;
 pub(crate) mod fault;
@@ -15,34 +16,36 @@ mod random;
 use std::collections::VecDeque;
 
 use crate::meter::Meter;
-use crate::shared::members::Roll;
-use crate::shared::waker::{Bells, Pause};
+use crate::shared::members::Membership;
+use crate::shared::waker::{Pause, Wakers};
 use crate::sim::config::{Lose, SimConfig};
-use crate::sim::fault::{Mishap, Outlet};
-use crate::sim::links::{Inbound, Link, slot};
+use crate::sim::fault::{FaultKind, Outlet};
+use crate::sim::links::{LinkReader, SimLink, slot};
 use crate::sim::random::Random;
-use crate::stream::Pen;
+use crate::stream::ItemWriter;
 use crate::sync::{Arc, Mutex, lock};
-use crate::{Cause, Frame, Header, Leave, Letter, Loss, Lost, Transport};
+use crate::{
+    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Topology,
+};
 
-struct Shared {
+struct SimWorld {
     config: SimConfig,
     /// `[origin][target]`.
-    links: Vec<Mutex<Link>>,
-    bells: Bells,
-    roll: Roll,
+    links: Vec<Mutex<SimLink>>,
+    wakers: Wakers,
+    membership: Membership,
 }
 
 /// What goes to one rank.
 #[derive(Default)]
-struct Outbound {
-    /// What was said since the last event.
+struct LinkWriter {
+    /// Items written since the last event.
     waiting: VecDeque<u8>,
     outlet: Outlet,
     posted: u64,
-    /// How many of its frames I have released, ever.
+    /// The number of its frames that this rank has released, in total.
     releases: u64,
-    draft: Letter,
+    draft: Notification,
 }
 
 /// One rank's end of a simulated world.
@@ -51,24 +54,24 @@ pub struct SimEnd {
     exchange: u64,
     unread: usize,
     events: u64,
-    /// Items said to others.
+    /// Items sent to other ranks.
     points: u64,
     crashed: bool,
-    inbound: Vec<Inbound>,
-    outbound: Vec<Outbound>,
+    inbound: Vec<LinkReader>,
+    outbound: Vec<LinkWriter>,
     random: Random,
-    shared: Arc<Shared>,
+    world: Arc<SimWorld>,
     meter: Meter,
 }
 
-/// A world of `size` threads that exchange messages: an end for each.
+/// Returns a world of `size` threads that exchange messages: one end for each.
 pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
     let seed = config.seed;
-    let shared = Arc::new(Shared {
+    let world = Arc::new(SimWorld {
         config,
-        links: (0..size * size).map(|_| Mutex::new(Link::default())).collect(),
-        bells: Bells::new(size),
-        roll: Roll::new(size),
+        links: (0..size * size).map(|_| Mutex::new(SimLink::default())).collect(),
+        wakers: Wakers::new(size),
+        membership: Membership::new(size),
     });
     let end = |rank| SimEnd {
         rank,
@@ -77,53 +80,53 @@ pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
         events: 0,
         points: 0,
         crashed: false,
-        inbound: (0..size).map(|from| Inbound::new(Random::new(seed, from * size + rank))).collect(),
-        outbound: (0..size).map(|_| Outbound::default()).collect(),
+        inbound: (0..size).map(|from| LinkReader::new(Random::new(seed, from * size + rank))).collect(),
+        outbound: (0..size).map(|_| LinkWriter::default()).collect(),
         random: Random::new(!seed, rank),
-        shared: Arc::clone(&shared),
+        world: Arc::clone(&world),
         meter: Meter::default(),
     };
     (0..size).map(end).collect()
 }
 
-/// What travels instead of a payload that is reached.
-fn lead_to(payload: *const u8, len: usize) -> [u8; 16] {
+/// Returns the bytes that travel instead of a payload that is reached.
+fn reference_to(payload: *const u8, len: usize) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&(payload.expose_provenance() as u64).to_le_bytes());
     bytes[8..].copy_from_slice(&(len as u64).to_le_bytes());
     bytes
 }
 
-/// The payload that [`lead_to`] leads to.
-fn led(bytes: &[u8]) -> (*const u8, usize) {
+/// Returns the payload that [`reference_to`] refers to.
+fn referenced(bytes: &[u8]) -> (*const u8, usize) {
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])) as usize;
     (std::ptr::with_exposed_provenance(word(0)), word(8))
 }
 
 impl SimEnd {
     fn me(&self) -> Option<Lost> {
-        self.shared.roll.lost(self.rank)
+        self.world.membership.lost(self.rank)
     }
 
-    /// One look at what comes from `from`; all that is there, if nothing more can come.
+    /// Polls what arrives from `from`; takes everything in flight, if nothing more can arrive.
     fn look(&mut self, from: usize, all: bool) {
         if self.me().is_some() && !all {
             return;
         }
         let inbound = &mut self.inbound[from];
         inbound.looked = true;
-        let mut link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
+        let mut link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         let available = link.bytes.len();
         let late = !all && link.hold > 0;
         link.hold = link.hold.saturating_sub(1);
         let n = match available {
             _ if late => 0,
             n if all => n,
-            n => inbound.piece(n.min(self.shared.config.room()), &self.shared.config),
+            n => inbound.piece(n.min(self.world.config.room()), &self.world.config),
         };
-        let mut taken = inbound.take(&mut link.bytes, n, &self.shared.config);
-        if self.shared.config.fault.is_some()
-            && let Some(what) = inbound.inlet.looked(link.owes(inbound.inlet.opened))
+        let mut taken = inbound.take(&mut link.bytes, n, &self.world.config);
+        if self.world.config.fault.is_some()
+            && let Some(what) = inbound.inlet.looked(link.item_lost(inbound.inlet.opened))
         {
             taken = taken.and(Err(what));
         }
@@ -133,58 +136,58 @@ impl SimEnd {
         }
     }
 
-    /// What a fruitless look for something of `from` means; `found` looks again.
+    /// Decides what a poll that found nothing from `from` means; `found` looks again.
     fn missing(&mut self, from: usize, found: impl Fn(&Self) -> bool) -> Result<bool, Lost> {
-        let Some(lost) = self.me().or_else(|| self.shared.roll.lost(from)) else { return Ok(false) };
+        let Some(lost) = self.me().or_else(|| self.world.membership.lost(from)) else { return Ok(false) };
         if lost.rank != self.rank || lost.how != Loss::Cut {
             self.look(from, true);
         }
         if found(self) { Ok(true) } else { Err(lost) }
     }
 
-    /// Say an item to `to`: under a seal, and with what happens to it, where there is a fault.
-    fn say(&mut self, to: usize, write: impl FnOnce(&mut Pen<'_, VecDeque<u8>>)) {
-        let Outbound { waiting, outlet, .. } = &mut self.outbound[to];
-        let Some(fault) = &self.shared.config.fault else { return write(&mut Pen(waiting, 0)) };
-        let mut mishap = None;
+    /// Writes an item to `to`: sealed, and with the fault applied to it, where there is one.
+    fn say(&mut self, to: usize, write: impl FnOnce(&mut ItemWriter<'_, VecDeque<u8>>)) {
+        let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
+        let Some(fault) = &self.world.config.fault else { return write(&mut ItemWriter(waiting, 0)) };
+        let mut kind = None;
         if to != self.rank {
-            mishap = fault.at(self.rank, self.points);
+            kind = fault.at(self.rank, self.points);
             self.points += 1;
         }
-        self.crashed |= mishap == Some(Mishap::Crash);
+        self.crashed |= kind == Some(FaultKind::Crash);
         if !self.crashed {
             let mut item = VecDeque::new();
-            write(&mut Pen(&mut item, 0));
-            outlet.say(item.make_contiguous(), mishap, &mut self.random, waiting);
+            write(&mut ItemWriter(&mut item, 0));
+            outlet.say(item.make_contiguous(), kind, &mut self.random, waiting);
         }
     }
 
-    /// Put on the link to `to` what was said.
+    /// Puts the written items on the link to `to`.
     fn flush(&mut self, to: usize) {
-        let Outbound { waiting, outlet, .. } = &mut self.outbound[to];
+        let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
         let news = std::mem::take(&mut outlet.news);
         if waiting.is_empty() && !news {
             return;
         }
-        if self.shared.roll.gone(to) {
+        if self.world.membership.gone(to) {
             waiting.clear();
             return;
         }
-        let mut link = lock(&self.shared.links[self.rank * self.inbound.len() + to]);
+        let mut link = lock(&self.world.links[self.rank * self.inbound.len() + to]);
         link.bytes.append(waiting);
-        (link.said, link.mute) = (outlet.said, outlet.mute);
+        (link.sent, link.mute) = (outlet.sent, outlet.mute);
         link.hold += std::mem::take(&mut outlet.hold);
         drop(link);
         if to != self.rank {
-            self.shared.bells.ring([to]);
+            self.world.wakers.wake([to]);
         }
     }
 
-    /// An event has happened: flush, or be cut off.
+    /// Counts an event: flushes, or cuts this rank off.
     fn event(&mut self, targets: impl Iterator<Item = usize>) -> Result<(), Lost> {
         self.events += 1;
         let lose = |Lose { rank, after }| rank == self.rank && self.events > after;
-        if self.crashed || self.shared.config.lose.is_some_and(lose) {
+        if self.crashed || self.world.config.lose.is_some_and(lose) {
             self.cut_off();
             return Err(Lost { rank: self.rank, how: Loss::Cut });
         }
@@ -192,52 +195,52 @@ impl SimEnd {
         Ok(())
     }
 
-    /// What is under way still comes, and some of what would follow; nothing afterwards.
+    /// What is in flight still arrives, and a part of what would follow; nothing afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.size() {
-            let mut link = lock(&self.shared.links[self.rank * self.inbound.len() + to]);
-            let comes = link.bytes.len().min(self.shared.config.room());
+            let mut link = lock(&self.world.links[self.rank * self.inbound.len() + to]);
+            let comes = link.bytes.len().min(self.world.config.room());
             link.bytes.append(&mut self.outbound[to].waiting);
             let more = link.bytes.len() - comes;
             link.bytes.truncate(comes + self.random.below(more as u64 + 1) as usize);
             drop(link);
             self.flush(to);
         }
-        self.strike(Loss::Cut);
+        self.mark_gone(Loss::Cut);
     }
 
-    fn strike(&mut self, how: Loss) {
-        if self.shared.roll.strike(self.rank, how) {
-            self.shared.bells.ring_others(self.rank);
+    fn mark_gone(&mut self, how: Loss) {
+        if self.world.membership.mark_gone(self.rank, how) {
+            self.world.wakers.wake_others(self.rank);
         }
     }
 
-    /// Whether I may send.
+    /// Returns an error if this rank may not send to `to`.
     fn may_send(&self, to: usize) -> Result<(), Lost> {
-        self.me().or_else(|| self.shared.roll.lost(to)).map_or(Ok(()), Err)
+        self.me().or_else(|| self.world.membership.lost(to)).map_or(Ok(()), Err)
     }
 
-    fn letter_arrived(&self, from: usize) -> bool {
+    fn notification_arrived(&self, from: usize) -> bool {
         self.exchange != 0 && self.inbound[from].arrived >= self.exchange
     }
 
-    /// Whether something of `from` was lost that would come next.
-    fn owed(&self, link: &Link, from: usize) -> bool {
-        self.shared.config.fault.is_some() && link.owes(self.inbound[from].inlet.opened)
+    /// Returns whether the next item of `from` was lost.
+    fn is_item_lost(&self, link: &SimLink, from: usize) -> bool {
+        self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Whether looking again may show something, with nobody ringing.
+    /// Returns whether polling again may show something that nobody wakes this rank for.
     fn busy(&self) -> bool {
         let size = self.size();
         let comes = |from: usize| {
-            let link = lock(&self.shared.links[from * size + self.rank]);
-            !link.bytes.is_empty() || self.owed(&link, from)
+            let link = lock(&self.world.links[from * size + self.rank]);
+            !link.bytes.is_empty() || self.is_item_lost(&link, from)
         };
         (0..size).any(|from| self.inbound[from].looked && comes(from))
     }
 }
 
-impl Transport for SimEnd {
+impl Topology for SimEnd {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -247,24 +250,29 @@ impl Transport for SimEnd {
     }
 
     fn reaches(&self, _peer: usize) -> bool {
-        self.shared.config.altered().reach
+        self.world.config.altered().reach
     }
+}
 
-    fn letter(&mut self, to: usize) -> &mut Letter {
+impl Notify for SimEnd {
+    fn draft(&mut self, to: usize) -> &mut Notification {
         &mut self.outbound[to].draft
     }
 
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
         self.may_send(self.rank)?;
-        let skips = self.shared.config.altered().unread;
-        assert!(self.unread == 0 || skips, "a letter of the exchange before was not read");
+        let skips = self.world.config.altered().unread;
+        assert!(
+            self.unread == 0 || skips,
+            "published before every notification of the previous exchange was read"
+        );
         self.exchange += 1;
         self.unread = self.size() - 1;
         for to in 0..self.size() {
-            let Outbound { draft, posted, .. } = &mut self.outbound[to];
+            let LinkWriter { draft, posted, .. } = &mut self.outbound[to];
             draft.word = word;
-            let (letter, posted) = (*draft, *posted);
-            self.say(to, |pen| pen.letter(&letter, posted));
+            let (notification, posted) = (*draft, *posted);
+            self.say(to, |writer| writer.notification(&notification, posted));
         }
         self.event(0..self.size())?;
         self.inbound[self.rank].read = self.exchange;
@@ -273,10 +281,12 @@ impl Transport for SimEnd {
         Ok(())
     }
 
-    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
-        if !self.letter_arrived(from) {
+    fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
+        if !self.notification_arrived(from) {
             self.look(from, false);
-            if !self.letter_arrived(from) && !self.missing(from, |end| end.letter_arrived(from))? {
+            if !self.notification_arrived(from)
+                && !self.missing(from, |end| end.notification_arrived(from))?
+            {
                 return Ok(None);
             }
         }
@@ -285,13 +295,13 @@ impl Transport for SimEnd {
             inbound.read = self.exchange;
             self.unread -= 1;
         }
-        Ok(Some(&inbound.letters[slot(self.exchange, self.shared.config.altered())]))
+        Ok(Some(&inbound.notifications[slot(self.exchange, self.world.config.altered())]))
     }
 
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
         let exchange = self.exchange;
-        (0..self.size()).for_each(|to| self.say(to, |pen| pen.settle(exchange)));
+        (0..self.size()).for_each(|to| self.say(to, |writer| writer.settle(exchange)));
         self.event(0..self.size())?;
         self.meter.settles += 1;
         Ok(())
@@ -304,13 +314,15 @@ impl Transport for SimEnd {
         }
         if settled(self) { Ok(true) } else { self.missing(from, settled) }
     }
+}
 
+impl Channels for SimEnd {
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
         self.may_send(to)?;
-        let lead;
+        let reference;
         let bytes = if self.reaches(to) {
-            lead = lead_to(payload, len);
-            &lead[..]
+            reference = reference_to(payload, len);
+            &reference[..]
         } else if len == 0 {
             &[]
         } else {
@@ -318,10 +330,10 @@ impl Transport for SimEnd {
             unsafe { std::slice::from_raw_parts(payload, len) }
         };
         #[cfg(feature = "testing")]
-        let (header, bytes) = &self.shared.config.tampered([self.rank, to], header, bytes);
+        let (header, bytes) = &self.world.config.tampered([self.rank, to], header, bytes);
         #[cfg(feature = "testing")]
         let (header, bytes) = (*header, &bytes[..]);
-        self.say(to, |pen| pen.frame(header, bytes));
+        self.say(to, |writer| writer.frame(header, bytes));
         self.outbound[to].posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
@@ -339,7 +351,7 @@ impl Transport for SimEnd {
         let front = self.inbound[from].frames.front();
         let reaches = self.reaches(from);
         Ok(front.map(|(header, body)| {
-            let (payload, len) = if reaches { led(body.bytes()) } else { (body.as_ptr(), body.len()) };
+            let (payload, len) = if reaches { referenced(body.bytes()) } else { (body.as_ptr(), body.len()) };
             Frame { header: *header, payload, len }
         }))
     }
@@ -347,7 +359,7 @@ impl Transport for SimEnd {
     fn release(&mut self, from: usize) {
         let inbound = &mut self.inbound[from];
         let front = inbound.frames.pop_front();
-        assert!(front.is_some(), "no frame of rank {from} is open");
+        assert!(front.is_some(), "release without a polled frame: rank {from} has no open frame");
         if let Some((_, body)) = front {
             inbound.decoder.recycle(body);
         }
@@ -356,7 +368,7 @@ impl Transport for SimEnd {
         outbound.releases += 1;
         if self.may_send(from).is_ok() {
             let releases = self.outbound[from].releases;
-            self.say(from, |pen| pen.release(releases, 0));
+            self.say(from, |writer| writer.release(releases, 0));
             if self.crashed {
                 return self.cut_off();
             }
@@ -366,7 +378,7 @@ impl Transport for SimEnd {
 
     fn released(&mut self, to: usize) -> u64 {
         let posted = self.outbound[to].posted;
-        if self.shared.roll.gone(to) {
+        if self.world.membership.gone(to) {
             return posted;
         }
         if self.inbound[to].released < posted {
@@ -375,53 +387,14 @@ impl Transport for SimEnd {
         self.inbound[to].released
     }
 
-    fn lost(&mut self, peer: usize) -> Option<Lost> {
-        self.me().or_else(|| self.shared.roll.lost(peer))
-    }
-
-    fn idle(&mut self, pause: &mut Pause) {
-        self.shared.bells.rest_unless(self.rank, pause, || self.busy());
-        self.inbound.iter_mut().for_each(|inbound| inbound.looked = false);
-    }
-
-    fn leave(&mut self, how: Leave) {
-        if self.me().is_none_or(|lost| matches!(lost.how, Loss::Ended(_))) {
-            (0..self.size()).for_each(|to| self.flush(to));
-        }
-        self.strike(Loss::Left(how));
-    }
-
-    fn end(&mut self, cause: Cause) {
-        self.shared.roll.end(cause);
-        self.shared.bells.ring_others(self.rank);
-    }
-
-    #[inline]
-    fn announce(&mut self, word: u64) {
-        self.shared.roll.announce(self.rank, word);
-    }
-
-    fn announced(&self, peer: usize) -> u64 {
-        self.shared.roll.announced(peer)
-    }
-
-    #[inline]
-    fn touching(&mut self, on: bool) -> bool {
-        self.shared.roll.touch(self.rank, on)
-    }
-
-    fn is_touching(&self, peer: usize) -> bool {
-        self.shared.roll.touches(peer)
-    }
-
     fn drained(&mut self, from: usize) -> bool {
-        let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
+        let link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         let inbound = &self.inbound[from];
-        link.bytes.is_empty() && inbound.frames.is_empty() && !self.owed(&link, from)
+        link.bytes.is_empty() && inbound.frames.is_empty() && !self.is_item_lost(&link, from)
     }
 
-    fn quiet(&mut self, from: usize) -> bool {
-        let link = lock(&self.shared.links[from * self.outbound.len() + self.rank]);
+    fn nothing_in_flight(&mut self, from: usize) -> bool {
+        let link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         link.bytes.is_empty()
     }
 
@@ -429,6 +402,49 @@ impl Transport for SimEnd {
         &self.meter
     }
 }
+
+impl Liveness for SimEnd {
+    fn lost(&mut self, peer: usize) -> Option<Lost> {
+        self.me().or_else(|| self.world.membership.lost(peer))
+    }
+
+    fn idle(&mut self, pause: &mut Pause) {
+        self.world.wakers.wait_step_unless(self.rank, pause, || self.busy());
+        self.inbound.iter_mut().for_each(|inbound| inbound.looked = false);
+    }
+
+    fn leave(&mut self, how: Leave) {
+        if self.me().is_none_or(|lost| matches!(lost.how, Loss::Ended(_))) {
+            (0..self.size()).for_each(|to| self.flush(to));
+        }
+        self.mark_gone(Loss::Left(how));
+    }
+
+    fn end(&mut self, cause: Cause) {
+        self.world.membership.end(cause);
+        self.world.wakers.wake_others(self.rank);
+    }
+
+    #[inline]
+    fn announce(&mut self, word: u64) {
+        self.world.membership.announce(self.rank, word);
+    }
+
+    fn announced(&self, peer: usize) -> u64 {
+        self.world.membership.announced(peer)
+    }
+
+    #[inline]
+    fn touching(&mut self, on: bool) -> bool {
+        self.world.membership.touch(self.rank, on)
+    }
+
+    fn is_touching(&self, peer: usize) -> bool {
+        self.world.membership.touches(peer)
+    }
+}
+
+impl CreateJoin for SimEnd {}
 
 impl Drop for SimEnd {
     fn drop(&mut self) {

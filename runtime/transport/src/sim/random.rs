@@ -1,6 +1,6 @@
-//! [`Random`]: what a seed decides.
+//! [`Random`]: the random numbers of a seed.
 
-/// A sequence of numbers that a seed decides: splitmix64.
+/// A sequence of numbers that a seed determines: splitmix64.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`, which is not 0; near enough to evenly.
+    /// Returns a number below `bound`, which is not 0; nearly uniform.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

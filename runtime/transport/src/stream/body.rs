@@ -1,31 +1,32 @@
-//! [`Body`]: what a frame carries, read to memory of its own or to where its receiver wants it.
+//! [`Body`]: the payload of a frame, read to memory of its own or to the receive buffer pre-posted for it.
 
 use super::codec::STEP;
 use std::fmt;
 
-/// A payload, on a multiple of 16, or in the place that was offered for it.
+/// A payload, aligned to 16 bytes, or in the receive buffer that was pre-posted for it.
 #[derive(Default)]
 pub(crate) struct Body {
-    /// Room, all of it initialised.
+    /// Memory of its own, all of it initialised.
     pub(super) units: Vec<u128>,
     pub(super) len: usize,
-    /// It is read to there instead.
-    pub(super) place: Option<Place>,
+    /// The buffer that the payload is read to instead.
+    pub(super) buffer: Option<ReceiveBuffer>,
 }
 
-/// Memory that somebody offers for a payload.
-pub(crate) struct Place {
+/// Memory that a receiver pre-posts for a payload.
+pub(crate) struct ReceiveBuffer {
     pub(super) to: *mut u8,
     pub(super) len: usize,
 }
 
-// SAFETY: who makes a place promises that nobody else touches that memory meanwhile, in whichever thread this is used.
-unsafe impl Send for Place {}
+// SAFETY: the creator of a buffer promises that nobody else accesses that memory meanwhile, in whichever thread this is
+// used.
+unsafe impl Send for ReceiveBuffer {}
 
-impl Place {
+impl ReceiveBuffer {
     /// # Safety
-    /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else touches them, until
-    /// the place, or the body that was read to it, is dropped, recycled, or moved out of it.
+    /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else accesses them, until
+    /// the buffer, or the body that was read to it, is dropped, recycled, or moved out of it.
     pub(crate) unsafe fn new(to: *mut u8, len: usize) -> Self {
         Self { to, len }
     }
@@ -41,10 +42,10 @@ impl Body {
     }
 
     pub(crate) fn as_ptr(&self) -> *const u8 {
-        self.place.as_ref().map_or(self.units.as_ptr().cast(), |place| place.to)
+        self.buffer.as_ref().map_or(self.units.as_ptr().cast(), |buffer| buffer.to)
     }
 
-    /// What a payload that did not travel would be.
+    /// Returns the body of a payload that did not travel.
     pub(crate) fn of(payload: &[u8], mut spare: Body) -> Self {
         spare.len = 0;
         spare.fill(&mut &*payload, payload.len());
@@ -52,27 +53,28 @@ impl Body {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.place {
-            // SAFETY: as `Place::new` says; no more has come than there is room for.
-            Some(place) => unsafe { std::slice::from_raw_parts(place.to, self.len) },
+        match &self.buffer {
+            // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the buffer holds.
+            Some(buffer) => unsafe { std::slice::from_raw_parts(buffer.to, self.len) },
             None => &bytemuck::cast_slice(&self.units)[..self.len],
         }
     }
 
-    /// Move what has come out of the place that was offered for it.
+    /// Moves what has arrived out of the receive buffer.
     pub(crate) fn move_out(&mut self) {
-        if self.place.is_some() {
+        if self.buffer.is_some() {
             let mut own = Self { units: std::mem::take(&mut self.units), ..Self::default() };
             own.fill(&mut self.bytes(), self.len);
             *self = own;
         }
     }
 
-    /// Room for the next bytes of a payload of `whole`.
+    /// Returns room for the next bytes of a payload of `whole` bytes.
     pub(super) fn room(&mut self, whole: usize) -> &mut [u8] {
-        if let Some(place) = &mut self.place {
-            // SAFETY: as `Place::new` says; its length is that of the whole, of which so much has come.
-            return unsafe { std::slice::from_raw_parts_mut(place.to.add(self.len), place.len - self.len) };
+        if let Some(buffer) = &mut self.buffer {
+            // SAFETY: as `ReceiveBuffer::new` requires; its length is that of the whole payload, of which `self.len`
+            // bytes have arrived.
+            return unsafe { std::slice::from_raw_parts_mut(buffer.to.add(self.len), buffer.len - self.len) };
         }
         let end = self.len + (whole - self.len).min(STEP);
         if self.units.len() * 16 < end {
@@ -82,7 +84,7 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
-    /// Take bytes from the front of `from` until there are `whole`.
+    /// Takes bytes from the front of `from` until the payload has `whole`.
     pub(super) fn fill(&mut self, from: &mut &[u8], whole: usize) {
         while self.len < whole && !from.is_empty() {
             let room = self.room(whole);

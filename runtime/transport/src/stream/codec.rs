@@ -1,28 +1,28 @@
-//! What travels, and how it is written.
+//! The items that travel, and their encoding.
 
 use super::body::Body;
-use crate::{Header, Leave, Letter};
+use crate::{Header, Leave, Notification};
 use std::collections::VecDeque;
 use std::fmt;
 
 /// Bytes before a body.
 pub(crate) const HEAD: usize = 48;
-pub(super) const LETTER: usize = 40;
+pub(super) const NOTIFICATION: usize = 40;
 
-/// The longest payload that is believed.
+/// The longest payload that the decoder accepts.
 pub(crate) const LONGEST: u64 = 1 << 40;
 
-/// The longest text that is believed; a longer one is cut by who writes it.
+/// The longest text that the decoder accepts; the writer cuts a longer one.
 pub(super) const TEXT: usize = 1 << 12;
 
-/// Bytes at most that are set aside for a payload before it comes.
+/// The most bytes that are allocated for a payload before they arrive.
 pub(super) const STEP: usize = 1 << 20;
 
-/// Bodies at most that are kept to be filled again.
+/// The most bodies that are kept to be filled again.
 pub(super) const SPARE: usize = 16;
 
 pub(super) const TAG_FRAME: u32 = 1;
-pub(super) const TAG_LETTER: u32 = 2;
+pub(super) const TAG_NOTIFICATION: u32 = 2;
 pub(super) const TAG_SETTLE: u32 = 3;
 pub(super) const TAG_RELEASE: u32 = 4;
 pub(super) const TAG_WANT: u32 = 5;
@@ -37,33 +37,33 @@ pub(super) const TAG_WAITS: u32 = 13;
 pub(super) const TAG_PROBE: u32 = 14;
 pub(super) const TAG_AGREE: u32 = 15;
 
-/// Items of which each belongs to no world.
+/// Items that belong to no world.
 pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_AGREE;
 
-/// The longest list of waits that is believed.
+/// The longest list of waits that the decoder accepts.
 pub(crate) const PROBE: usize = 1 << 16;
 
-/// What travels. Numbers of frames and bytes count from the beginning of the world, for the pair.
+/// An item. Frames and bytes are counted from the beginning of the world, for the pair.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Item {
     Frame(Header, Body),
-    /// A letter, and how many frames were posted before it.
-    Letter(Letter, u64),
+    /// A notification, and how many frames were posted before it.
+    Notification(Notification, u64),
     /// The exchange of this number is settled.
     Settle(u64),
-    /// So many frames have been released, and so many bytes of frames may be sent.
+    /// This number of frames has been released, and this number of bytes of frames may be sent.
     Release {
         frames: u64,
         granted: u64,
     },
-    /// There are frames to send, up to so many bytes.
+    /// There are frames to send, up to this number of bytes.
     Want(u64),
-    /// The superstep of this word was entered, after so many frames were posted.
+    /// The superstep of this word was entered, after this number of frames was posted.
     Announce {
         word: u64,
         frames: u64,
     },
-    /// The sender has left, after so many frames were posted.
+    /// The sender has left, after this number of frames was posted.
     Left {
         how: Leave,
         frames: u64,
@@ -73,13 +73,13 @@ pub(crate) enum Item {
         rank: u32,
         what: String,
     },
-    /// The sender is there.
+    /// A heartbeat.
     Beat,
     /// The sender has left all worlds, and sends nothing more but a farewell.
     Goodbye,
-    /// All before a goodbye has come.
+    /// All items before a goodbye have arrived.
     Farewell,
-    /// In which wait are you?
+    /// Asks in which wait the receiver is.
     Ask,
     /// The sender waits for this rank of the job, in the wait of this number, or in none: 0.
     Waits {
@@ -92,29 +92,29 @@ pub(crate) enum Item {
         seen: u64,
         list: Vec<u8>,
     },
-    /// The sender knows to be in a ring in the wait of this number.
+    /// The sender knows to be in a cycle in the wait of this number.
     Agree(u64),
 }
 
-/// Why bytes are not what a rank would send.
+/// Why a rank would not send some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Garbled {
+pub(crate) enum DecodeError {
     Tag(u32),
     Reserved,
     Length(u64),
 }
 
-impl fmt::Display for Garbled {
+impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Garbled::Tag(tag) => write!(f, "it sent an item of unknown kind {tag}"),
-            Garbled::Reserved => f.write_str("it sent an item with a field set that must be zero"),
-            Garbled::Length(len) => write!(f, "it sent an item whose length can't be {len} bytes"),
+            DecodeError::Tag(tag) => write!(f, "it sent an item of unknown kind {tag}"),
+            DecodeError::Reserved => f.write_str("it sent an item with a field set that must be zero"),
+            DecodeError::Length(len) => write!(f, "it sent an item with an invalid length of {len} bytes"),
         }
     }
 }
 
-/// Where items are written to.
+/// A buffer that items are written to.
 pub(crate) trait Out {
     fn put(&mut self, bytes: &[u8]);
 }
@@ -133,54 +133,54 @@ impl Out for Vec<u8> {
 }
 
 /// Writes items of one channel.
-pub(crate) struct Pen<'a, O>(pub(crate) &'a mut O, pub(crate) u64);
+pub(crate) struct ItemWriter<'a, O>(pub(crate) &'a mut O, pub(crate) u64);
 
-impl<O: Out> Pen<'_, O> {
-    /// Write a frame.
+impl<O: Out> ItemWriter<'_, O> {
+    /// Writes a frame.
     pub(crate) fn frame(&mut self, header: Header, payload: &[u8]) {
         self.frame_head(header, payload.len());
         self.0.put(payload);
     }
 
-    /// Write all of a frame but its payload, which must follow.
+    /// Writes all of a frame but its payload, which must follow.
     pub(crate) fn frame_head(&mut self, header: Header, len: usize) {
         self.head(TAG_FRAME, header, 0, len);
     }
 
-    /// Write a letter, after so many frames.
-    pub(crate) fn letter(&mut self, letter: &Letter, frames: u64) {
-        let header = Header { word: letter.word, kind: letter.flags, extra: letter.count };
-        self.head(TAG_LETTER, header, frames, LETTER);
-        let mut body = [0; LETTER];
-        let [first, second] = letter.inline;
-        let words = [letter.address as u64, first.head, first.value, second.head, second.value];
+    /// Writes a notification, after `frames` frames.
+    pub(crate) fn notification(&mut self, notification: &Notification, frames: u64) {
+        let header = Header { word: notification.word, kind: notification.flags, extra: notification.count };
+        self.head(TAG_NOTIFICATION, header, frames, NOTIFICATION);
+        let mut body = [0; NOTIFICATION];
+        let [first, second] = notification.inline;
+        let words = [notification.address as u64, first.head, first.value, second.head, second.value];
         for (bytes, word) in body.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         self.0.put(&body);
     }
 
-    /// Write that an exchange is settled.
+    /// Writes that an exchange is settled.
     pub(crate) fn settle(&mut self, exchange: u64) {
         self.bare(TAG_SETTLE, exchange, 0);
     }
 
-    /// Write how many frames have been released, and how many bytes may be sent.
+    /// Writes how many frames have been released, and how many bytes may be sent.
     pub(crate) fn release(&mut self, frames: u64, granted: u64) {
         self.bare(TAG_RELEASE, frames, granted);
     }
 
-    /// Write how many bytes there are to send.
+    /// Writes how many bytes there are to send.
     pub(crate) fn want(&mut self, bytes: u64) {
         self.bare(TAG_WANT, bytes, 0);
     }
 
-    /// Write which superstep was entered, after so many frames.
+    /// Writes which superstep was entered, after `frames` frames.
     pub(crate) fn announce(&mut self, word: u64, frames: u64) {
         self.bare(TAG_ANNOUNCE, word, frames);
     }
 
-    /// Write that and how this rank has left, after so many frames.
+    /// Writes how this rank has left, after `frames` frames.
     pub(crate) fn left(&mut self, how: &Leave, frames: u64) {
         let (kind, text) = match how {
             Leave::Finished => (0, ""),
@@ -191,47 +191,47 @@ impl<O: Out> Pen<'_, O> {
         self.0.put(text.as_bytes());
     }
 
-    /// Write that the world has ended, and why.
+    /// Writes that the world has ended, and why.
     pub(crate) fn end(&mut self, rank: u32, what: &str) {
         let what = cut(what);
         self.head(TAG_END, Header { extra: rank, ..Header::default() }, 0, what.len());
         self.0.put(what.as_bytes());
     }
 
-    /// Write that this rank is there.
+    /// Writes a heartbeat.
     pub(crate) fn beat(&mut self) {
         self.bare(TAG_BEAT, 0, 0);
     }
 
-    /// Write that nothing follows.
+    /// Writes that nothing follows.
     pub(crate) fn goodbye(&mut self) {
         self.bare(TAG_GOODBYE, 0, 0);
     }
 
-    /// Write that all before a goodbye has come.
+    /// Writes that all items before a goodbye have arrived.
     pub(crate) fn farewell(&mut self) {
         self.bare(TAG_FAREWELL, 0, 0);
     }
 
-    /// Ask in which wait the other is.
+    /// Asks in which wait the receiver is.
     pub(crate) fn ask(&mut self) {
         self.bare(TAG_ASK, 0, 0);
     }
 
-    /// Write in which wait this rank is, and for which rank of the job.
+    /// Writes in which wait this rank is, and for which rank of the job.
     pub(crate) fn waits(&mut self, number: u64, awaited: u32, text: &str) {
         let text = cut(text);
         self.head(TAG_WAITS, Header { word: number, extra: awaited, ..Header::default() }, 0, text.len());
         self.0.put(text.as_bytes());
     }
 
-    /// Write a list of waits, and which wait of the other the last of them has seen.
+    /// Writes a list of waits, and which wait of the receiver the last of them has seen.
     pub(crate) fn probe(&mut self, seen: u64, list: &[u8]) {
         self.head(TAG_PROBE, Header { word: seen, ..Header::default() }, 0, list.len());
         self.0.put(list);
     }
 
-    /// Write in which wait this rank knows to be in a ring.
+    /// Writes in which wait this rank knows to be in a cycle.
     pub(crate) fn agree(&mut self, number: u64) {
         self.bare(TAG_AGREE, number, 0);
     }
@@ -253,7 +253,7 @@ impl<O: Out> Pen<'_, O> {
     }
 }
 
-/// What of a text travels.
+/// Returns the part of a text that travels.
 pub(super) fn cut(text: &str) -> &str {
     let fits = |at: &usize| text.is_char_boundary(*at);
     &text[..(0..=TEXT.min(text.len())).rev().find(fits).unwrap_or(0)]

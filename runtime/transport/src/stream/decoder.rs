@@ -1,23 +1,24 @@
 //! [`Decoder`]: reads items from pieces of any length.
 
-use super::body::{Body, Place};
+use super::body::{Body, ReceiveBuffer};
 use super::codec::*;
-use crate::{Header, Leave, Letter, Record};
+use crate::{Header, Leave, Notification, Record};
 
-/// Who gets what is read.
+/// Receives what is read.
 pub(crate) trait Intake {
-    /// The head of a frame of this channel has come: where its payload is to be read to, if not to memory of its own.
-    fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place>;
+    /// Called when the head of a frame of this channel has arrived: returns the buffer for its payload, or `None` for
+    /// memory of its own.
+    fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer>;
 
     /// An item of this channel is complete.
     fn take(&mut self, channel: u64, item: Item);
 }
 
-/// Offers no places.
+/// An intake without receive buffers.
 struct Plain<F>(F);
 
 impl<F: FnMut(u64, Item)> Intake for Plain<F> {
-    fn place(&mut self, _channel: u64, _header: Header, _len: usize) -> Option<Place> {
+    fn buffer(&mut self, _channel: u64, _header: Header, _len: usize) -> Option<ReceiveBuffer> {
         None
     }
 
@@ -29,33 +30,33 @@ impl<F: FnMut(u64, Item)> Intake for Plain<F> {
 /// Reads items from pieces.
 #[derive(Default)]
 pub(crate) struct Decoder {
-    head: Head,
+    head: ItemHead,
     have: usize,
-    /// The length of the body that the head tells of.
+    /// The length of the body, according to the head.
     whole: usize,
     pub(super) body: Body,
     /// Bodies of frames that were released, to be filled again.
     spare: Vec<Body>,
-    /// Items that were complete so far.
+    /// The number of complete items so far.
     items: u64,
 }
 
-struct Head([u8; HEAD]);
+struct ItemHead([u8; HEAD]);
 
-impl Default for Head {
+impl Default for ItemHead {
     fn default() -> Self {
         Self([0; HEAD])
     }
 }
 
 impl Decoder {
-    /// Read one piece; `take` gets the channel of each item that it completes, and the item.
-    pub(crate) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), Garbled> {
+    /// Reads one piece; calls `take` with the channel of each item that it completes, and the item.
+    pub(crate) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), DecodeError> {
         self.feed_to(bytes, &mut Plain(take))
     }
 
-    /// The same, for one who may offer places for payloads.
-    pub(crate) fn feed_to(&mut self, mut bytes: &[u8], intake: &mut impl Intake) -> Result<(), Garbled> {
+    /// The same, for an intake that may have receive buffers for payloads.
+    pub(crate) fn feed_to(&mut self, mut bytes: &[u8], intake: &mut impl Intake) -> Result<(), DecodeError> {
         loop {
             if self.have < HEAD {
                 let n = bytes.len().min(HEAD - self.have);
@@ -67,8 +68,8 @@ impl Decoder {
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
-                    let place = intake.place(self.head.u64(16), self.head.header(), self.whole);
-                    self.body.place = place.filter(|place| place.len == self.whole);
+                    let buffer = intake.buffer(self.head.u64(16), self.head.header(), self.whole);
+                    self.body.buffer = buffer.filter(|buffer| buffer.len == self.whole);
                 }
             }
             self.body.fill(&mut bytes, self.whole);
@@ -84,62 +85,69 @@ impl Decoder {
         }
     }
 
-    /// Where the next bytes of a body go, so that they can be read in place; empty outside one. After
+    /// Returns where the next bytes of a body go, so that they can be read in place; empty outside a body. After
     /// [`filled`](Self::filled), [`feed`](Self::feed) with nothing completes it.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.have < HEAD { &mut [] } else { self.body.room(self.whole) }
     }
 
-    /// So many bytes were read in place.
+    /// Counts `n` bytes that were read in place.
     pub(crate) fn filled(&mut self, n: usize) {
         self.body.len += n;
     }
 
-    /// Give back the body of a frame.
+    /// Returns the body of a frame, to be filled again.
     pub(crate) fn recycle(&mut self, mut body: Body) {
-        (body.len, body.place) = (0, None);
+        (body.len, body.buffer) = (0, None);
         if self.spare.len() < SPARE {
             self.spare.push(body);
         }
     }
 
-    /// Read to this place what is half here, if it is a frame of this channel with this header; else gives it back.
-    pub(crate) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
+    /// Reads the item that is half received to this buffer, if it is a frame of this channel with this header;
+    /// otherwise returns the buffer.
+    pub(crate) fn adopt(
+        &mut self,
+        channel: u64,
+        header: Header,
+        buffer: ReceiveBuffer,
+    ) -> Option<ReceiveBuffer> {
         let head = &self.head;
         let fits = self.have == HEAD
             && (head.is_frame(), head.u64(16), head.header()) == (true, channel, header)
-            && self.whole == place.len
-            && self.body.place.is_none();
+            && self.whole == buffer.len
+            && self.body.buffer.is_none();
         if !fits {
-            return Some(place);
+            return Some(buffer);
         }
         let come = self.body.bytes();
-        // SAFETY: as `Place::new` says; no more has come than the whole, and it lies in an allocation of its own.
-        unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), place.to, come.len()) };
-        self.body.place = Some(place);
+        // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the whole, and they are in an
+        // allocation of their own.
+        unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), buffer.to, come.len()) };
+        self.body.buffer = Some(buffer);
         None
     }
 
-    /// Which item is half here, if it is a payload of which so many bytes are missing and that has no place: who needs it
-    /// may offer one before it is read.
-    pub(crate) fn unplaced(&self, bytes: usize) -> Option<u64> {
+    /// Returns which item is half received, if it is a payload of which at least `bytes` bytes are missing and that has
+    /// no receive buffer: the receiver may pre-post one before the rest is read.
+    pub(crate) fn lacks_buffer(&self, bytes: usize) -> Option<u64> {
         let long = self.have == HEAD && self.whole - self.body.len >= bytes;
-        (long && self.body.place.is_none()).then_some(self.items)
+        (long && self.body.buffer.is_none()).then_some(self.items)
     }
 
-    /// Read a frame of this channel that is half here to memory of its own.
+    /// Moves a frame of this channel that is half received to memory of its own.
     pub(crate) fn move_out(&mut self, channel: u64) {
         if self.have == HEAD && self.head.u64(16) == channel {
             self.body.move_out();
         }
     }
 
-    /// A body to be filled.
+    /// Returns a body to be filled.
     pub(crate) fn spare(&mut self) -> Body {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// The item that is complete.
+    /// Returns the complete item.
     fn item(&mut self) -> Item {
         let head = &self.head;
         let header = head.header();
@@ -151,16 +159,16 @@ impl Decoder {
         let bytes = self.body.bytes();
         let text = || String::from_utf8_lossy(bytes).into_owned();
         let item = match head.u32(0) {
-            TAG_LETTER => {
+            TAG_NOTIFICATION => {
                 let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
-                let letter = Letter {
+                let notification = Notification {
                     word: header.word,
                     flags: header.kind,
                     count: header.extra,
                     address: word(0) as usize,
                     inline: [1, 3].map(|i| Record { head: word(i), value: word(i + 1) }),
                 };
-                Item::Letter(letter, more)
+                Item::Notification(notification, more)
             }
             TAG_SETTLE => Item::Settle(header.word),
             TAG_RELEASE => Item::Release { frames: header.word, granted: more },
@@ -188,7 +196,7 @@ impl Decoder {
     }
 }
 
-impl Head {
+impl ItemHead {
     fn u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
     }
@@ -205,13 +213,13 @@ impl Head {
         Header { word: self.u64(24), kind: self.u32(4), extra: self.u32(8) }
     }
 
-    /// The length of the body, where the head is one that a rank would send.
-    fn check(&self) -> Result<usize, Garbled> {
+    /// Returns the length of the body, if a rank would send this head.
+    fn check(&self) -> Result<usize, DecodeError> {
         let (tag, len) = (self.u32(0), self.u64(40));
-        // Which of kind, extra, word and the number more an item has.
+        // Which of kind, extra, word and the further number an item has.
         let (fields, longest) = match tag {
             TAG_FRAME => ([1, 1, 1, 0], LONGEST),
-            TAG_LETTER => ([1, 1, 1, 1], LETTER as u64),
+            TAG_NOTIFICATION => ([1, 1, 1, 1], NOTIFICATION as u64),
             TAG_SETTLE | TAG_WANT => ([0, 0, 1, 0], 0),
             TAG_RELEASE | TAG_ANNOUNCE => ([0, 0, 1, 1], 0),
             TAG_LEFT => ([1, 0, 0, 1], TEXT as u64),
@@ -220,7 +228,7 @@ impl Head {
             TAG_WAITS => ([0, 1, 1, 0], TEXT as u64),
             TAG_PROBE => ([0, 0, 1, 0], PROBE as u64),
             TAG_AGREE => ([0, 0, 1, 0], 0),
-            _ => return Err(Garbled::Tag(tag)),
+            _ => return Err(DecodeError::Tag(tag)),
         };
         let values = [u64::from(self.u32(4)), u64::from(self.u32(8)), self.u64(24), self.u64(32)];
         let of_none = OF_NONE.contains(&tag) && self.u64(16) != 0;
@@ -230,17 +238,17 @@ impl Head {
             || unknown
             || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0)
         {
-            return Err(Garbled::Reserved);
+            return Err(DecodeError::Reserved);
         }
-        let short = tag == TAG_LETTER && len != LETTER as u64;
+        let short = tag == TAG_NOTIFICATION && len != NOTIFICATION as u64;
         match usize::try_from(len) {
             Ok(whole) if len <= longest && !short => Ok(whole),
-            _ => Err(Garbled::Length(len)),
+            _ => Err(DecodeError::Length(len)),
         }
     }
 }
 
-/// Read bytes as the pieces of a stream: the first byte of each says how long it is. For fuzzers.
+/// Reads bytes as the pieces of a stream: the first byte of each is its length. For fuzzers.
 #[cfg(any(feature = "testing", fuzzing))]
 pub fn decode(data: &[u8]) {
     let (mut decoder, mut rest) = (Decoder::default(), data);
@@ -250,14 +258,14 @@ pub fn decode(data: &[u8]) {
         let mut bodies = Vec::new();
         let read = decoder.feed(piece, |_, item| {
             if let Item::Frame(_, body) = item {
-                assert!(body.len() <= data.len(), "more than came");
+                assert!(body.len() <= data.len(), "a body longer than the input");
                 bodies.push(body);
             }
         });
         bodies.into_iter().for_each(|body| decoder.recycle(body));
         assert!(
             decoder.body.units.capacity() * 16 <= 2 * STEP + 2 * data.len(),
-            "more is set aside than came"
+            "more is allocated than arrived"
         );
         if read.is_err() {
             return;

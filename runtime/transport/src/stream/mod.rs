@@ -1,8 +1,8 @@
-//! How letters and frames are written where they travel as bytes, and read back from pieces of any length.
+//! The encoding of notifications and frames where they travel as bytes, and their decoding from pieces of any length.
 //!
-//! An item is a head of 48 bytes, little endian: tag, kind, extra and nothing (`u32` each), channel, word, one number
-//! more and length of the body (`u64` each), and then the body. A channel is one world among those that share a
-//! connection. The decoder believes nothing: what it has not checked it does not allocate for.
+//! An item is a head of 48 bytes, little endian: tag, kind, extra and zero (`u32` each), channel, word, one further
+//! number and length of the body (`u64` each), and then the body. A channel is one of the worlds that share a
+//! connection. The decoder trusts nothing: it allocates only for what it has checked.
 
 mod body;
 mod codec;
@@ -10,8 +10,8 @@ mod decoder;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{Body, Place};
-pub(crate) use codec::{HEAD, Item, PROBE, Pen};
+pub(crate) use body::{Body, ReceiveBuffer};
+pub(crate) use codec::{HEAD, Item, ItemWriter, PROBE};
 #[cfg(any(feature = "testing", fuzzing))]
 pub use decoder::decode;
 pub(crate) use decoder::{Decoder, Intake};

@@ -1,12 +1,12 @@
-//! Items cut into pieces, garbled and hostile.
+//! Items cut into pieces, corrupted and hostile.
 
 use super::codec::*;
 use super::*;
-use crate::{Header, Leave, Letter, Record};
+use crate::{Header, Leave, Notification, Record};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-fn feed(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<Item>, Garbled> {
+fn feed(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<Item>, DecodeError> {
     let mut items = Vec::new();
     decoder.feed(bytes, |channel, item| {
         assert_eq!(channel, CHANNEL);
@@ -29,23 +29,23 @@ proptest! {
         word: u64, kind: u32, extra: u32, value: u64,
     ) {
         let header = Header { word, kind, extra };
-        let sent = Letter { word, flags: kind, count: extra, address: 77, inline: [Record { head: word, value }; 2] };
+        let sent = Notification { word, flags: kind, count: extra, address: 77, inline: [Record { head: word, value }; 2] };
         let mut out = VecDeque::new();
         let mut expected = Vec::new();
         for (i, len) in lens.iter().enumerate() {
             let payload: Vec<u8> = (0..*len).map(|b| (b + i) as u8).collect();
-            let mut pen = Pen(&mut out, CHANNEL);
-            pen.frame(header, &payload);
+            let mut writer = ItemWriter(&mut out, CHANNEL);
+            writer.frame(header, &payload);
             expected.push(Item::Frame(header, body(&payload)));
-            pen.letter(&sent, value);
-            expected.push(Item::Letter(sent, value));
-            pen.settle(word);
-            pen.release(value, word);
-            pen.want(value);
-            pen.announce(word, value);
+            writer.notification(&sent, value);
+            expected.push(Item::Notification(sent, value));
+            writer.settle(word);
+            writer.release(value, word);
+            writer.want(value);
+            writer.announce(word, value);
             let left = [Leave::Finished, Leave::Failed("ä".repeat(*len)), Leave::Panicked("why".into())];
-            left.iter().for_each(|how| pen.left(how, value));
-            pen.end(extra, "enough");
+            left.iter().for_each(|how| writer.left(how, value));
+            writer.end(extra, "enough");
             expected.extend([
                 Item::Settle(word),
                 Item::Release { frames: value, granted: word },
@@ -59,7 +59,7 @@ proptest! {
         let (mut at, mut got, mut decoder) = (0, Vec::new(), Decoder::default());
         for (i, cut) in cuts.iter().cycle().enumerate() {
             let end = bytes.len().min(at + cut);
-            // Now and then, what of it is in a body is read in place.
+            // Sometimes, bytes of a body are read in place.
             let room = decoder.room();
             let n = if i % 3 == 0 { room.len().min(end - at) } else { 0 };
             room[..n].copy_from_slice(&bytes[at..at + n]);
@@ -86,21 +86,21 @@ proptest! {
         let payload = |i: usize, len: usize| -> Vec<u8> { (0..len).map(|b| (7 * b + i) as u8).collect() };
         for (i, &(len, _)) in frames.iter().enumerate() {
             let header = Header { word: i as u64, kind: 1, extra: 0 };
-            Pen(&mut bytes, CHANNEL).frame(header, &payload(i, len));
-            Pen(&mut bytes, CHANNEL).settle(i as u64);
+            ItemWriter(&mut bytes, CHANNEL).frame(header, &payload(i, len));
+            ItemWriter(&mut bytes, CHANNEL).settle(i as u64);
         }
-        // Places side by side, some of them too long or too short by one.
+        // Neighbouring buffers, some of them too long or too short by one.
         let mut memory = vec![0xee_u8; 202 * frames.len()];
         let start = memory.as_mut_ptr();
-        struct Places<'a> { start: *mut u8, frames: &'a [(usize, u8)], got: Vec<Body> }
-        impl Intake for Places<'_> {
-            fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place> {
+        struct Buffers<'a> { start: *mut u8, frames: &'a [(usize, u8)], got: Vec<Body> }
+        impl Intake for Buffers<'_> {
+            fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer> {
                 assert_eq!(channel, CHANNEL);
                 let i = header.word as usize;
                 assert_eq!(len, self.frames[i].0);
                 let len = (len + 1).checked_sub(usize::from(self.frames[i].1))?;
-                // SAFETY: one of the places below, which nobody touches until all is read.
-                Some(unsafe { Place::new(self.start.add(202 * i), len) })
+                // SAFETY: one of the buffers below, which nobody accesses until everything is read.
+                Some(unsafe { ReceiveBuffer::new(self.start.add(202 * i), len) })
             }
             fn take(&mut self, _channel: u64, item: Item) {
                 if let Item::Frame(_, body) = item {
@@ -108,7 +108,7 @@ proptest! {
                 }
             }
         }
-        let mut places = Places { start, frames: &frames, got: Vec::new() };
+        let mut places = Buffers { start, frames: &frames, got: Vec::new() };
         let (mut decoder, mut at, mut moved) = (Decoder::default(), 0, None);
         for (n, cut) in cuts.iter().cycle().enumerate() {
             let end = bytes.len().min(at + cut);
@@ -119,7 +119,7 @@ proptest! {
             decoder.feed_to(&bytes[at + read..end], &mut places).unwrap();
             at = end;
             if n == out_at {
-                decoder.move_out(CHANNEL ^ 1); // another one's
+                decoder.move_out(CHANNEL ^ 1); // another channel
                 decoder.move_out(CHANNEL);
                 places.got.iter_mut().for_each(Body::move_out);
                 moved = Some(places.got.len());
@@ -130,7 +130,7 @@ proptest! {
         for (i, (body, &(len, fits))) in places.got.iter().zip(&frames).enumerate() {
             prop_assert_eq!(body.bytes(), payload(i, len));
             let there = body.as_ptr() == start.wrapping_add(202 * i).cast_const();
-            // The one that was half here when places were withdrawn may be either.
+            // The one that was half received when buffers were cancelled may be either.
             match moved {
                 Some(moved) if i < moved => prop_assert!(!there),
                 Some(moved) if i == moved => {}
@@ -140,7 +140,7 @@ proptest! {
         drop(places);
         for (place, &(len, fits)) in memory.chunks(202).zip(&frames) {
             let used = if fits == 1 { len } else { 0 };
-            prop_assert!(place[used..].iter().all(|&byte| byte == 0xee), "written beside a place");
+            prop_assert!(place[used..].iter().all(|&byte| byte == 0xee), "written outside a buffer");
         }
     }
 
@@ -153,51 +153,51 @@ proptest! {
 #[test]
 fn heads_that_no_rank_sends_are_refused() {
     let mut good = Vec::new();
-    Pen(&mut good, CHANNEL).settle(9);
+    ItemWriter(&mut good, CHANNEL).settle(9);
     let refusal = |at: usize, value: u8| {
         let mut bad = good.clone();
         bad[at] = value;
         feed(&mut Decoder::default(), &bad)
     };
-    assert_eq!(refusal(0, 0), Err(Garbled::Tag(0)));
-    assert_eq!(refusal(1, 1), Err(Garbled::Tag(TAG_SETTLE + 256)));
+    assert_eq!(refusal(0, 0), Err(DecodeError::Tag(0)));
+    assert_eq!(refusal(1, 1), Err(DecodeError::Tag(TAG_SETTLE + 256)));
     for at in [4, 8, 12, 32] {
-        assert_eq!(refusal(at, 1), Err(Garbled::Reserved));
+        assert_eq!(refusal(at, 1), Err(DecodeError::Reserved));
     }
-    assert_eq!(refusal(40, 1), Err(Garbled::Length(1)));
+    assert_eq!(refusal(40, 1), Err(DecodeError::Length(1)));
     for tag in OF_NONE {
-        assert_eq!(refusal(0, tag as u8), Err(Garbled::Reserved), "{tag} belongs to no world");
+        assert_eq!(refusal(0, tag as u8), Err(DecodeError::Reserved), "{tag} belongs to no world");
     }
     let mut long = good.clone();
     long[0] = TAG_FRAME as u8;
     long[46] = 1;
-    assert_eq!(feed(&mut Decoder::default(), &long), Err(Garbled::Length(1 << 48)));
+    assert_eq!(feed(&mut Decoder::default(), &long), Err(DecodeError::Length(1 << 48)));
 }
 
 #[test]
 fn what_is_said_of_waits_comes_back_as_it_was_said() {
     let mut bytes = Vec::new();
-    let mut pen = Pen(&mut bytes, 0);
-    pen.ask();
-    pen.waits(7, 2, "a fence");
-    pen.waits(0, 0, "");
-    pen.probe(9, &[1; 100]);
-    pen.agree(7);
+    let mut writer = ItemWriter(&mut bytes, 0);
+    writer.ask();
+    writer.waits(7, 2, "a fence");
+    writer.waits(0, 0, "");
+    writer.probe(9, &[1; 100]);
+    writer.agree(7);
     let mut items = Vec::new();
     Decoder::default().feed(&bytes, |_, item| items.push(item)).unwrap();
     let waits = |number, awaited, text: &str| Item::Waits { number, awaited, text: text.into() };
     let probe = Item::Probe { seen: 9, list: vec![1; 100] };
     assert_eq!(items, [Item::Ask, waits(7, 2, "a fence"), waits(0, 0, ""), probe, Item::Agree(7)]);
     let mut long = Vec::new();
-    Pen(&mut long, 0).probe(9, &vec![1; PROBE + 1]);
+    ItemWriter(&mut long, 0).probe(9, &vec![1; PROBE + 1]);
     let refused = Decoder::default().feed(&long, |_, _| {});
-    assert_eq!(refused, Err(Garbled::Length(PROBE as u64 + 1)));
+    assert_eq!(refused, Err(DecodeError::Length(PROBE as u64 + 1)));
 }
 
 #[test]
 fn a_length_that_is_only_claimed_is_not_allocated() {
     let mut bytes = Vec::new();
-    Pen(&mut bytes, CHANNEL).frame(Header::default(), &[1]);
+    ItemWriter(&mut bytes, CHANNEL).frame(Header::default(), &[1]);
     bytes[40..48].copy_from_slice(&LONGEST.to_le_bytes());
     let mut decoder = Decoder::default();
     assert_eq!(feed(&mut decoder, &bytes), Ok(vec![]));
@@ -205,9 +205,9 @@ fn a_length_that_is_only_claimed_is_not_allocated() {
 }
 
 #[test]
-fn a_long_text_is_cut_between_letters() {
+fn a_long_text_is_cut_between_characters() {
     let mut bytes = Vec::new();
-    Pen(&mut bytes, CHANNEL).end(3, &"€".repeat(TEXT));
+    ItemWriter(&mut bytes, CHANNEL).end(3, &"€".repeat(TEXT));
     let items = feed(&mut Decoder::default(), &bytes).unwrap();
     assert_eq!(items, [Item::End { rank: 3, what: "€".repeat(TEXT / 3) }]);
 }

@@ -1,6 +1,6 @@
 //! The parts of `std::sync` that the transports are built from.
 //!
-//! Other files name these through `crate::sync` only. Built with `--cfg loom` they are made of loom's types (`model.rs`), so
+//! Other files name these through `crate::sync` only. Built with `--cfg loom` they are loom's types (`model.rs`), so
 //! the models check the very code that runs.
 
 #[cfg(loom)]

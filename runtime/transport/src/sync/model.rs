@@ -1,8 +1,8 @@
-//! Those of loom, with sizes that a model can go through: rings of one slot that grow to two,
-//! and no looks but those that the handshake of sleeping needs.
+//! Loom's types, with sizes that a model can explore: rings of one slot that grow to two, and no polls except those
+//! that the handshake of sleeping needs.
 
 use std::cell::Cell;
-// Not loom's, whose drop can't run while a model that was rejected unwinds; what it guards is checked all the same.
+// Not loom's `Arc`, whose drop cannot run while a rejected model unwinds; the value inside is checked all the same.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use loom::cell::UnsafeCell;
@@ -23,7 +23,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// Loom's own `unpark` also ends whatever else its thread is blocked in.
+/// Loom's own `unpark` also ends anything else that its thread is blocked in.
 #[derive(Debug)]
 pub(crate) struct Parker(Notify);
 
@@ -36,7 +36,7 @@ impl Default for Parker {
 impl Parker {
     pub(crate) fn enrol(&self) {}
 
-    /// Without a limit of time: a wake-up that is lost is a deadlock.
+    /// Has no time limit: a lost wake-up is a deadlock.
     pub(crate) fn park(&self, _: &AtomicU32, _: u32) {
         self.0.wait();
     }
@@ -47,7 +47,7 @@ impl Parker {
 }
 
 thread_local! {
-    /// Leave out all fences. A model's threads share one thread of the system, so this is the model's own.
+    /// Omits all fences. A model's threads share one thread of the system, so this value belongs to the model.
     static WITHOUT_FENCES: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -1,4 +1,4 @@
-//! Those of the standard library, and the kernel's futex.
+//! The standard library's types, and the kernel's futex.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -6,49 +6,49 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-/// Looks between which a waiting rank only spins, where every rank has a core: some microseconds, many
-/// times what a letter takes. A rank whose core is not its own after all wastes no more.
+/// Polls between which a waiting rank only spins, where every rank has a core: some microseconds, many times the
+/// latency of a notification. A rank that shares its core after all wastes no more than this.
 pub(crate) const SPINS: u32 = 256;
 
-/// Looks between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
+/// Polls between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
 pub(crate) const YIELDS: u32 = 256;
 
 /// Slots of a queue's first ring, and of its largest; powers of two.
 pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 
-/// How long a rank sleeps at a time, so that a wait that lasts can be reported.
+/// The longest time that a rank sleeps at once, so that a long wait can be reported.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// Where one thread sleeps and others wake it, who may be of other processes: the kernel knows it by the address of the
-/// word that says that it sleeps. Nothing is stored here.
+/// Where one thread sleeps and other threads wake it, also threads of other processes: the kernel identifies it by the
+/// address of the word that announces the sleep. Nothing is stored here.
 #[derive(Debug, Default)]
 pub(crate) struct Parker(());
 
 impl Parker {
-    /// The next to sleep here is this thread.
+    /// Declares that this thread is the next to sleep here.
     pub(crate) fn enrol(&self) {}
 
-    /// Sleep while `word` is `asleep`, until woken.
+    /// Sleeps while `word` is `asleep`, until woken.
     pub(crate) fn park(&self, word: &AtomicU32, asleep: u32) {
         use rustix::thread::futex;
         let limit = futex::Timespec { tv_sec: SLEEP.as_secs() as i64, tv_nsec: 0 };
-        // Whatever ends it, the caller looks again. Without `PRIVATE`: other processes may wake it.
+        // The caller polls again for every result. Without `PRIVATE`: other processes may wake it.
         let _ = futex::wait(word, futex::Flags::empty(), asleep, Some(&limit));
     }
 
-    /// Wake who sleeps here.
+    /// Wakes the thread that sleeps here.
     pub(crate) fn unpark(&self, word: &AtomicU32) {
         use rustix::thread::futex;
         let _ = futex::wake(word, futex::Flags::empty(), 1);
     }
 }
 
-/// What `mutex` guards. No code panics while it holds one of ours, so what a poisoned one guards is sound.
+/// Locks `mutex`. No code panics while it holds one of these mutexes, so the value in a poisoned one is sound.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Memory that several threads touch in turn; accesses are closures, so that a model can check each.
+/// Memory that several threads access in turn; accesses are closures, so that a model can check each.
 #[derive(Debug, Default)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -57,13 +57,13 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Read through the pointer; the caller shows that nobody writes meanwhile.
+    /// Reads through the pointer; the caller shows that nobody writes meanwhile.
     #[inline(always)]
     pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         read(self.0.get())
     }
 
-    /// Write through the pointer; the caller shows that nobody else touches it meanwhile.
+    /// Writes through the pointer; the caller shows that nobody else accesses it meanwhile.
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())

@@ -1,112 +1,112 @@
-//! [`Channel`]: what one rank knows of one world: what has come from each member, and what is to go to it.
+//! [`Channel`]: one world as one rank knows it: what has arrived from each member, and what goes to it.
 //!
-//! Frames leave when there is credit: so many bytes, granted by who gets them, counted from the beginning. A grant is
-//! always at least a window beyond what was released, and more is granted when the getter looks for something of a
-//! sender that has said how much it has: whoever waits takes all that it waits for, and whoever does not holds a window
-//! a pair at most. Everything else travels at once, past frames that wait; what must not be seen before them carries their
-//! number.
+//! A frame is sent when there is credit: a number of bytes, granted by the receiver, counted from the beginning. A
+//! grant is always at least `CREDIT` beyond what was released, and the receiver grants more when it polls for something
+//! of a sender that has reported how much it has: a receiver that waits takes all that it waits for, and one that does
+//! not holds at most `CREDIT` bytes a pair. Everything else is sent at once, overtaking frames that wait; an item that
+//! must not be seen before them carries their number.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use crate::stream::{Body, HEAD, Item, Pen, Place};
-use crate::{Cause, Header, Leave, Letter, Loss, Lost};
+use crate::stream::{Body, HEAD, Item, ItemWriter, ReceiveBuffer};
+use crate::{Cause, Header, Leave, Loss, Lost, Notification};
 
-/// Bytes of frames that may be on their way to one who does not look, for each pair of ranks.
-pub(super) const WINDOW: u64 = 4 << 20;
+/// Bytes of frames that may be in flight to a receiver that does not poll, for each pair of ranks.
+pub(super) const CREDIT: u64 = 4 << 20;
 
-/// What a frame counts, in bytes.
+/// Returns the credit that a frame costs, in bytes.
 pub(super) fn cost(len: usize) -> u64 {
     (len + HEAD) as u64
 }
 
 /// One world, as one rank knows it.
 pub(super) struct Channel {
-    /// Its members, as ranks of the job; none before this rank enters it.
+    /// Its members, as ranks of the job; empty before this rank joins it.
     pub(super) members: Vec<u32>,
     /// By rank of the job.
     pub(super) pairs: Vec<Pair>,
-    /// Why it has ended.
+    /// Why it ended.
     pub(super) ended: Option<Cause>,
-    /// How I have left it.
+    /// How this rank left it.
     pub(super) left: Option<Leave>,
-    /// My end of it was dropped: what still comes is of no use.
+    /// This rank's end of it was dropped: whatever still arrives is ignored.
     pub(super) closed: bool,
-    /// The superstep that I entered last.
+    /// The superstep that this rank entered last.
     pub(super) word: u64,
     pub(super) exchange: u64,
 }
 
-/// What I know of one other rank.
+/// What this rank knows of one other rank.
 #[derive(Default)]
 pub(super) struct Pair {
     pub(super) inbound: Inbound,
     pub(super) outbound: Outbound,
 }
 
-/// When the sender of a frame should hear that it was released.
+/// When the sender of a frame should learn that it was released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// As soon as this rank waits for anything: its credit runs out.
+    /// As soon as this rank waits for anything: the sender's credit runs out.
     Now,
-    /// When this rank has waited a little: what it will say to it may come first.
+    /// When this rank has waited a little: it may send something else first.
     Soon,
-    /// With what is said next.
+    /// With the next item that is sent.
     Later,
 }
 
-/// What has come from it.
+/// What has arrived from one rank.
 #[derive(Default)]
 pub(super) struct Inbound {
     pub(super) frames: VecDeque<(Header, Body)>,
-    /// Places that are offered for payloads: by the number of the frame, and with what its head must say.
-    places: VecDeque<(u64, Header, Place)>,
-    /// How many frames have come.
+    /// Pre-posted receive buffers: the number of the frame, and the header that it must have.
+    preposted: VecDeque<(u64, Header, ReceiveBuffer)>,
+    /// The number of frames that have arrived.
     pub(super) arrived: u64,
-    /// How many it has posted, as far as it said.
+    /// The number of frames that it has posted, as far as it reported.
     posted: u64,
-    /// The last two letters, by exchange, and how many frames lie before each.
-    letters: [(Letter, u64); 2],
+    /// The last two notifications, by exchange, and how many frames precede each.
+    notifications: [(Notification, u64); 2],
     written: u64,
-    /// The exchange whose letter was read last.
+    /// The exchange whose notification was read last.
     pub(super) read: u64,
     pub(super) settled: u64,
     /// The superstep that it entered last.
     pub(super) announced: u64,
-    /// How it left, after how many frames.
+    /// How it left, and after how many frames.
     left: Option<(Leave, u64)>,
-    /// Bytes of its frames that I have released.
+    /// Bytes of its frames that this rank has released.
     taken: u64,
     /// Bytes of frames that it may send.
     granted: u64,
-    /// Bytes that it has said it would send.
+    /// Bytes that it has reported it would send.
     wanted: u64,
-    /// How many of its frames I have released.
+    /// The number of its frames that this rank has released.
     releases: u64,
-    /// Of those, how many it was told of.
-    told: u64,
+    /// The number of releases that it knows of.
+    reported: u64,
 }
 
-/// What goes to it.
+/// What goes to one rank.
 #[derive(Default)]
 pub(super) struct Outbound {
-    /// How many frames were posted.
+    /// The number of frames that were posted.
     pub(super) posted: u64,
     /// Bytes of frames that were posted.
     bytes: u64,
-    /// Bytes of frames that have left.
+    /// Bytes of frames that were sent.
     sent: u64,
-    /// Bytes that may leave.
+    /// Bytes of frames that may be sent.
     granted: u64,
-    /// Bytes that it was told of that would leave if they might.
+    /// Bytes of frames that the receiver knows are to be sent.
     wanted: u64,
     /// Frames without credit.
     waiting: VecDeque<Vec<u8>>,
-    /// How many of them it has released.
+    /// The number of frames that it has released.
     pub(super) released: u64,
-    /// The superstep that it was last told I entered.
-    told: u64,
-    /// Nothing went to it since it was last told of releases.
+    /// The word of the superstep that was last reported to it.
+    reported: u64,
+    /// Nothing was sent to it since releases were last reported.
     silent: bool,
 }
 
@@ -123,10 +123,10 @@ impl Channel {
         }
     }
 
-    /// Take in what came from `from`.
+    /// Takes in an item that arrived from `from`.
     ///
     /// # Errors
-    /// It is nothing that a rank would send now, because of this.
+    /// No rank would send the item now, for this reason.
     pub(super) fn take(&mut self, from: usize, item: Item) -> Result<(), &'static str> {
         let Pair { inbound, outbound } = &mut self.pairs[from];
         match item {
@@ -137,18 +137,20 @@ impl Channel {
                 }
                 inbound.frames.push_back((header, body));
             }
-            Item::Letter(letter, frames) => {
+            Item::Notification(notification, frames) => {
                 inbound.written += 1;
                 inbound.posted = inbound.posted.max(frames);
-                inbound.letters[(inbound.written % 2) as usize] = (letter, frames);
+                inbound.notifications[(inbound.written % 2) as usize] = (notification, frames);
                 if inbound.written > inbound.read + 2 && !self.closed {
-                    return Err("it sent a letter too early");
+                    return Err(
+                        "it sent a notification too early: it may be at most two exchanges ahead of the last one read",
+                    );
                 }
             }
             Item::Settle(exchange) => inbound.settled = exchange,
             Item::Release { frames, granted } => {
                 if frames > outbound.posted || frames < outbound.released {
-                    return Err("it released frames that it was not sent");
+                    return Err("it released frames that it did not receive");
                 }
                 outbound.released = frames;
                 outbound.granted = outbound.granted.max(granted);
@@ -164,7 +166,7 @@ impl Channel {
             }
             Item::End { rank, what } => {
                 if rank as usize >= self.pairs.len() {
-                    return Err("it ended a world because of a rank that there is not");
+                    return Err("it ended a world because of a rank that does not exist");
                 }
                 self.ended.get_or_insert(Cause { rank: rank as usize, what });
             }
@@ -175,32 +177,33 @@ impl Channel {
         Ok(())
     }
 
-    /// The letter of `from` of the exchange that I published last, if it and all before it have come.
+    /// Returns the notification of `from` of the exchange that this rank published last, if it and all frames before it
+    /// have arrived.
     #[inline]
-    pub(super) fn letter(&self, from: usize) -> Option<&Letter> {
+    pub(super) fn notification(&self, from: usize) -> Option<&Notification> {
         let inbound = &self.pairs[from].inbound;
-        let (letter, frames) = &inbound.letters[(self.exchange % 2) as usize];
+        let (notification, frames) = &inbound.notifications[(self.exchange % 2) as usize];
         let come = self.exchange != 0 && inbound.written >= self.exchange && inbound.arrived >= *frames;
-        come.then_some(letter)
+        come.then_some(notification)
     }
 
-    /// Why nothing more can come from `from`, so far as the world's members have said.
+    /// Returns why nothing more can arrive from `from`, as far as the world's members have reported.
     pub(super) fn gone(&self, from: usize) -> Option<Loss> {
         let (how, frames) = self.pairs[from].inbound.left.as_ref()?;
         (self.pairs[from].inbound.arrived >= *frames).then(|| Loss::Left(how.clone()))
     }
 
-    /// How `from` left, if it has said so.
+    /// Returns how `from` left, if it has reported so.
     pub(super) fn leaving(&self, from: usize) -> Option<Loss> {
         self.pairs[from].inbound.left.as_ref().map(|(how, _)| Loss::Left(how.clone()))
     }
 
-    /// Whether `from` has said that it left.
+    /// Returns whether `from` has reported that it left.
     pub(super) fn has_left(&self, from: usize) -> bool {
         self.pairs[from].inbound.left.is_some()
     }
 
-    /// Why the world goes on no longer for me, `rank` of the job.
+    /// Returns why the world is over for this rank, `rank` of the job, if it is.
     pub(super) fn mine(&self, rank: usize) -> Option<Lost> {
         if let Some(Cause { rank, what }) = &self.ended {
             return Some(Lost { rank: *rank, how: Loss::Ended(what.clone()) });
@@ -208,34 +211,34 @@ impl Channel {
         self.left.clone().map(|how| Lost { rank, how: Loss::Left(how) })
     }
 
-    /// Whether all that `from` posted, so far as it said, has come and was taken.
+    /// Returns whether all frames that `from` posted, as far as it reported, have arrived and were released.
     pub(super) fn drained(&self, from: usize) -> bool {
         let inbound = &self.pairs[from].inbound;
         inbound.frames.is_empty() && inbound.arrived >= inbound.posted
     }
 
-    /// Write the tidings that go before anything else to `to`.
+    /// Writes what piggybacks on the next item to `to`: releases and the superstep.
     #[inline]
-    pub(super) fn tidings(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
+    pub(super) fn piggyback(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
         let Pair { inbound, outbound } = &mut self.pairs[to];
-        inbound.tell(number, out);
+        inbound.report_releases(number, out);
         outbound.silent = false;
-        if outbound.told != self.word {
-            outbound.told = self.word;
-            Pen(out, number).announce(self.word, outbound.posted);
+        if outbound.reported != self.word {
+            outbound.reported = self.word;
+            ItemWriter(out, number).announce(self.word, outbound.posted);
         }
     }
 }
 
 impl Inbound {
-    /// The oldest frame is done with: gives its body, and when the sender should hear of it.
+    /// Releases the oldest frame: returns its body, and when the sender should learn of it.
     pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, Due)> {
         let (_, body) = self.frames.pop_front()?;
         self.releases += 1;
-        self.drop_places(self.releases);
+        self.drop_preposted(self.releases);
         self.taken += cost(body.len());
         let silent = std::mem::replace(&mut outbound.silent, true);
-        let due = if self.taken + WINDOW / 2 > self.limit() {
+        let due = if self.taken + CREDIT / 2 > self.limit() {
             Due::Now
         } else if silent {
             Due::Soon
@@ -245,84 +248,85 @@ impl Inbound {
         Some((body, due))
     }
 
-    /// A place for the payload of the frame that comes after so many that are not released, if it has this header. The
-    /// next to be complete may be half here: then `adopt` takes the place, or gives it back.
-    pub(super) fn offer(
+    /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased ones, if it has this header. The
+    /// next frame to be complete may be half received: then `adopt` takes the buffer, or returns it.
+    pub(super) fn prepost(
         &mut self,
         ahead: u64,
         header: Header,
-        place: Place,
-        adopt: impl FnOnce(Place) -> Option<Place>,
+        buffer: ReceiveBuffer,
+        adopt: impl FnOnce(ReceiveBuffer) -> Option<ReceiveBuffer>,
     ) {
         let frame = self.releases + ahead;
-        let place = match frame.cmp(&self.arrived) {
+        let buffer = match frame.cmp(&self.arrived) {
             Ordering::Less => None,
-            Ordering::Equal => adopt(place),
-            Ordering::Greater => Some(place),
+            Ordering::Equal => adopt(buffer),
+            Ordering::Greater => Some(buffer),
         };
-        if let Some(place) = place {
-            let at = self.places.partition_point(|(other, ..)| *other < frame);
-            self.places.insert(at, (frame, header, place));
+        if let Some(buffer) = buffer {
+            let at = self.preposted.partition_point(|(other, ..)| *other < frame);
+            self.preposted.insert(at, (frame, header, buffer));
         }
     }
 
-    /// The place that is offered for the frame that comes now.
-    pub(super) fn place(&mut self, header: Header, len: usize) -> Option<Place> {
-        self.drop_places(self.arrived);
-        let (frame, expected, place) = self.places.front()?;
-        let fits = *frame == self.arrived && *expected == header && place.len() == len;
-        if fits { self.places.pop_front().map(|(.., place)| place) } else { None }
+    /// Takes the buffer that is pre-posted for the frame that arrives now.
+    pub(super) fn buffer(&mut self, header: Header, len: usize) -> Option<ReceiveBuffer> {
+        self.drop_preposted(self.arrived);
+        let (frame, expected, buffer) = self.preposted.front()?;
+        let fits = *frame == self.arrived && *expected == header && buffer.len() == len;
+        if fits { self.preposted.pop_front().map(|(.., buffer)| buffer) } else { None }
     }
 
     #[inline]
-    fn drop_places(&mut self, before: u64) {
-        while self.places.front().is_some_and(|(frame, ..)| *frame < before) {
-            self.places.pop_front();
+    fn drop_preposted(&mut self, before: u64) {
+        while self.preposted.front().is_some_and(|(frame, ..)| *frame < before) {
+            self.preposted.pop_front();
         }
     }
 
-    /// Places that were offered are not touched any more: what has come to them is moved out.
-    pub(super) fn withdraw(&mut self) {
-        self.places.clear();
+    /// Cancels all pre-posted buffers: a payload that has arrived in one is moved out.
+    pub(super) fn cancel(&mut self) {
+        self.preposted.clear();
         self.frames.iter_mut().for_each(|(_, body)| body.move_out());
     }
 
     fn limit(&self) -> u64 {
-        self.granted.max(WINDOW)
+        self.granted.max(CREDIT)
     }
 
-    /// Whether it is owed tidings of releases.
-    pub(super) fn owes(&self) -> bool {
-        self.told != self.releases
+    /// Returns whether there are releases that it does not know of.
+    pub(super) fn has_pending_release(&self) -> bool {
+        self.reported != self.releases
     }
 
-    /// Write what was released, if it does not know.
+    /// Writes how many frames were released, if the sender does not know.
     #[inline]
-    pub(super) fn tell(&mut self, number: u64, out: &mut Vec<u8>) {
-        if self.owes() {
-            self.told = self.releases;
-            self.granted = self.limit().max(self.taken + WINDOW);
-            Pen(out, number).release(self.releases, self.granted);
+    pub(super) fn report_releases(&mut self, number: u64, out: &mut Vec<u8>) {
+        if self.has_pending_release() {
+            self.reported = self.releases;
+            self.granted = self.limit().max(self.taken + CREDIT);
+            ItemWriter(out, number).release(self.releases, self.granted);
         }
     }
 
-    /// I look for something from it in vain: whether it has something for which it has no credit; if so, it gets it.
+    /// Called when a poll found nothing from the sender: if it has reported frames for which it has no credit, grants
+    /// it. Returns whether it did.
     #[inline]
-    pub(super) fn solicit(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
+    pub(super) fn grant_wanted(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
         if self.wanted <= self.limit() {
             return false;
         }
         self.granted = self.wanted;
-        self.told = self.releases;
-        Pen(out, number).release(self.releases, self.granted);
+        self.reported = self.releases;
+        ItemWriter(out, number).release(self.releases, self.granted);
         true
     }
 }
 
 impl Outbound {
-    /// A frame was posted: whether it may leave now.
+    /// Counts a posted frame; returns whether it may be sent now.
     #[inline]
-    pub(super) fn posts(&mut self, len: usize) -> bool {
+    pub(super) fn post(&mut self, len: usize) -> bool {
         self.posted += 1;
         self.bytes += cost(len);
         let fits = self.waiting.is_empty() && self.bytes <= self.limit();
@@ -333,21 +337,21 @@ impl Outbound {
     }
 
     fn limit(&self) -> u64 {
-        self.granted.max(WINDOW)
+        self.granted.max(CREDIT)
     }
 
-    /// Keep a frame that may not leave.
+    /// Keeps a frame that may not be sent yet.
     pub(super) fn keep(&mut self, frame: Vec<u8>) {
         self.waiting.push_back(frame);
     }
 
-    /// Whether frames wait for credit.
-    pub(super) fn waits(&self) -> bool {
+    /// Returns whether frames wait for credit.
+    pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Write the frames that may leave, or all; and how much more there is. Gives whether anything was written.
-    pub(super) fn let_go(&mut self, number: u64, out: &mut Vec<u8>, all: bool) -> bool {
+    /// Writes the frames that may be sent, or all; and how much more there is. Returns whether anything was written.
+    pub(super) fn send_waiting(&mut self, number: u64, out: &mut Vec<u8>, all: bool) -> bool {
         let before = out.len();
         while let Some(frame) = self.waiting.front() {
             let sent = self.sent + frame.len() as u64;
@@ -362,13 +366,13 @@ impl Outbound {
             && self.wanted <= self.limit()
         {
             let least = self.sent + frame.len() as u64;
-            self.wanted = self.bytes.min(self.limit().saturating_add(WINDOW)).max(least);
-            Pen(out, number).want(self.wanted);
+            self.wanted = self.bytes.min(self.limit().saturating_add(CREDIT)).max(least);
+            ItemWriter(out, number).want(self.wanted);
         }
         out.len() > before
     }
 
-    /// It will read nothing more.
+    /// Drops all waiting frames: the receiver will read nothing more.
     pub(super) fn forget(&mut self) {
         self.waiting = VecDeque::new();
     }

@@ -1,40 +1,40 @@
-//! How connections come to be: one for each two ranks, whichever of them needs it first.
+//! How connections are established: one for each pair of ranks, by whichever of the two needs it first.
 //!
-//! Where both call at once, that of the lower rank is used; the other is told so, and waits for it.
+//! Where both connect at once, the connection of the lower rank is used; the other rank is told so, and waits for it.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::auth::{Opener, Opening, Refusal, Session, Taker, Taking, Verdict, chance};
+use crate::auth::{HandshakeError, Opener, Opening, Session, Taker, Taking, Verdict, random_bytes};
 use crate::tcp::core::Core;
 use crate::tcp::peer::{Attempt, read_some, write_some};
 
-/// How often a connection that broke off in its handshake is tried again.
+/// How often a connection is retried that broke off in its handshake.
 const TRIES: u32 = 3;
 
-/// A connection that somebody opens to this rank.
-pub(super) struct Half {
+/// A connection that another process opens to this rank.
+pub(super) struct Incoming {
     pub(super) stream: Arc<TcpStream>,
     taker: Taker,
     pub(super) out: Vec<u8>,
     pub(super) since: Instant,
-    /// It is over once `out` is written; and was welcomed, if there is a session.
+    /// Set once the verdict is known: the connection ends when `out` is written, or is used, if there is a session.
     decided: Option<Option<Session>>,
 }
 
 impl Core {
-    /// A connection to `to` is needed: open one, unless one stands or comes.
-    pub(super) fn need(&mut self, to: usize) {
+    /// Ensures a connection to `to`: opens one, unless one exists or is being established.
+    pub(super) fn ensure_connection(&mut self, to: usize) {
         let me = self.me();
         let peer = &mut self.peers[to];
-        let stands = peer.link.is_some() || peer.attempt.is_some() || peer.promised || peer.retry.is_some();
-        let gone = peer.died.is_some() || peer.doomed.is_some() || peer.heard_goodbye;
+        let stands = peer.link.is_some() || peer.attempt.is_some() || peer.welcomed || peer.retry.is_some();
+        let gone = peer.died.is_some() || peer.suspected.is_some() || peer.heard_goodbye;
         if to == me || stands || gone {
             return;
         }
-        let opened = chance().and_then(|nonce| {
+        let opened = random_bytes().and_then(|nonce| {
             let (opener, hello) = Opener::new(self.identity.clone(), to as u32, nonce);
             Attempt::new(peer.address, opener, hello, Instant::now())
         });
@@ -45,12 +45,12 @@ impl Core {
             }
             Err(error) => {
                 let address = peer.address;
-                self.die(to, format!("there is no way to it at {address}: {error}"));
+                self.mark_failed(to, format!("cannot connect to it at {address}: {error}"));
             }
         }
     }
 
-    /// Go on with opening a connection to `to`.
+    /// Continues to open a connection to `to`.
     fn drive_attempt(&mut self, to: usize) {
         loop {
             let peer = &mut self.peers[to];
@@ -68,28 +68,29 @@ impl Core {
                 Ok(Opening::More) => {}
                 Ok(Opening::Say(words)) => attempt.out.extend_from_slice(&words),
                 Ok(Opening::Done(session)) => return self.open(to, stream, &session),
-                Err(Refusal::Crossed) => {
-                    // Its connection to me is the one that is used; should it not come, I try again.
+                Err(HandshakeError::Crossed) => {
+                    // The connection that it opened to this rank is used; if that one does not arrive, this rank
+                    // retries.
                     peer.attempt = None;
                     peer.retry = Some(Instant::now() + self.settings.handshake);
                     return;
                 }
-                Err(refusal) => {
+                Err(error) => {
                     let address = peer.address;
-                    return self.die(to, format!("at {address}, {refusal}"));
+                    return self.mark_failed(to, format!("at {address}, {error}"));
                 }
             }
         }
     }
 
-    /// An attempt came to nothing.
+    /// Handles an attempt that failed.
     fn failed(&mut self, to: usize, error: &std::io::Error) {
         let peer = &mut self.peers[to];
         peer.attempt = None;
         peer.tries += 1;
         if error.kind() == ErrorKind::ConnectionRefused || peer.tries > TRIES {
             let address = peer.address;
-            self.doom(to, format!("there is no way to it at {address}: {error}"));
+            self.suspect(to, format!("cannot connect to it at {address}: {error}"));
         } else {
             peer.retry = Some(Instant::now() + Duration::from_millis(10 << (2 * peer.tries)));
         }
@@ -97,30 +98,30 @@ impl Core {
 
     pub(super) fn open(&mut self, to: usize, stream: Arc<TcpStream>, session: &Session) {
         if self.peers[to].died.is_some() {
-            return; // meanwhile
+            return; // it died meanwhile
         }
         let sealed = self.identity.sealed;
         self.peers[to].open(stream, session, sealed, Instant::now());
-        self.news += 1;
+        self.events += 1;
         self.send(to);
     }
 
-    /// Take who knocks; of a crowd so many at a time.
+    /// Accepts incoming connections, up to a limit at a time.
     pub(super) fn accept(&mut self) {
         let limit = self.settings.half_open.max(1);
         for _ in 0..limit {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => return, // nobody is there, or there is no descriptor for now: whoever knocks goes on to
+                Err(_) => return, // none is waiting, or there is no descriptor now: the peer keeps trying
             };
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-            let (Ok(()), Ok(nonce)) = (ready, chance()) else { continue };
-            if self.halves.len() >= limit {
-                // The oldest goes: a rank needs no time to speak of, and is back at once.
-                self.give_up_half(0);
+            let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
+            if self.incoming.len() >= limit {
+                // The oldest is dropped: an honest rank needs hardly any time, and reconnects at once.
+                self.drop_incoming(0);
             }
-            self.halves.push(Half {
+            self.incoming.push(Incoming {
                 stream: Arc::new(stream),
                 taker: Taker::new(self.identity.clone(), nonce),
                 out: Vec::new(),
@@ -130,25 +131,25 @@ impl Core {
         }
     }
 
-    /// A handshake that somebody has begun is given up.
-    pub(super) fn give_up_half(&mut self, i: usize) {
-        if let Some(Some(session)) = self.halves.remove(i).decided {
-            self.peers[session.peer as usize].promised = false;
+    /// Drops an incoming connection.
+    pub(super) fn drop_incoming(&mut self, i: usize) {
+        if let Some(Some(session)) = self.incoming.remove(i).decided {
+            self.peers[session.peer as usize].welcomed = false;
         }
     }
 
-    /// Go on with the handshakes that others have begun.
-    fn drive_halves(&mut self) {
+    /// Continues the handshakes of all incoming connections.
+    fn drive_all_incoming(&mut self) {
         let mut i = 0;
-        while i < self.halves.len() {
-            if self.drive_half(i) { i += 1 } else { self.give_up_half(i) }
+        while i < self.incoming.len() {
+            if self.drive_incoming(i) { i += 1 } else { self.drop_incoming(i) }
         }
     }
 
-    /// Gives whether it is still one.
-    fn drive_half(&mut self, i: usize) -> bool {
+    /// Continues one; returns whether it is still in its handshake.
+    fn drive_incoming(&mut self, i: usize) -> bool {
         loop {
-            let half = &mut self.halves[i];
+            let half = &mut self.incoming[i];
             if write_some(&half.stream, &mut half.out).is_err() {
                 return false;
             }
@@ -176,17 +177,17 @@ impl Core {
         }
     }
 
-    /// `from` is proven: whether its connection is the one that is used.
+    /// Decides whether the connection of `from`, which has proven itself, is the one that is used.
     pub(super) fn decide(&mut self, i: usize, from: usize) {
         let me = self.me();
-        let half = &mut self.halves[i];
+        let half = &mut self.incoming[i];
         let peer = &mut self.peers[from];
-        let unlike = half.taker.unlike().map(str::to_owned);
+        let unlike = half.taker.mismatch().map(str::to_owned);
         let verdict = if unlike.is_some() {
-            Verdict::Unlike
+            Verdict::Mismatch
         } else if peer.died.is_some() {
             Verdict::GivenUp
-        } else if peer.link.is_some() || peer.promised || peer.attempt.is_some() && me < from {
+        } else if peer.link.is_some() || peer.welcomed || peer.attempt.is_some() && me < from {
             Verdict::Crossed
         } else {
             Verdict::Welcome
@@ -195,16 +196,16 @@ impl Core {
         half.out.extend_from_slice(&words);
         half.decided = Some((verdict == Verdict::Welcome).then_some(session));
         if verdict == Verdict::Welcome {
-            (peer.attempt, peer.promised) = (None, true);
+            (peer.attempt, peer.welcomed) = (None, true);
         }
         if let Some(how) = unlike {
-            self.die(from, format!("it can't work with this rank: {how}"));
+            self.mark_failed(from, format!("it is incompatible with this rank: {how}"));
         }
     }
 
-    /// Go on with all handshakes.
+    /// Continues all handshakes.
     pub(super) fn handshakes(&mut self) {
-        self.drive_halves();
+        self.drive_all_incoming();
         for to in 0..self.peers.len() {
             if self.peers[to].attempt.is_some() {
                 self.drive_attempt(to);

@@ -1,9 +1,9 @@
-//! [`Core`]: all that a process holds of its connections and worlds. Its rank and the thread that serves in its absence
+//! [`Core`]: all that a process holds of its connections and worlds. The rank and the thread that serves in its absence
 //! take turns at it, under one lock; nothing here waits.
 //!
-//! Here is what comes and how it is kept. What ranks say is in [`sayings`](crate::tcp::send), how connections come to be in
-//! [`connecting`](crate::tcp::connect), what becomes of those that are lost in [`losses`](crate::tcp::failure), and what each turn
-//! looks at in [`turns`](crate::tcp::poll).
+//! This file has the state and what arrives. What ranks send is in [`send`](crate::tcp::send), how connections are
+//! established in [`connect`](crate::tcp::connect), what becomes of lost ranks in [`failure`](crate::tcp::failure), and
+//! what each turn polls in [`poll`](crate::tcp::poll).
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -12,18 +12,18 @@ use std::time::Instant;
 
 use crate::auth::Identity;
 use crate::deadlock::Table;
-use crate::stream::{Decoder, Intake, Item, Place};
+use crate::stream::{Decoder, Intake, Item, ReceiveBuffer};
 use crate::tcp::Settings;
 use crate::tcp::channel::Channel;
-use crate::tcp::connect::Half;
-use crate::tcp::peer::{Looked, Peer};
+use crate::tcp::connect::Incoming;
+use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
 use crate::{Header, Leave, Loss};
 
-/// Worlds at most that others are in and this rank is not yet.
+/// The most worlds that other ranks are in and this rank has not joined yet.
 const AHEAD: usize = 1 << 10;
 
-/// Bytes that one read takes in, beside a body that is filled in place.
+/// Bytes that one read takes in, in addition to a body that is filled in place.
 const SCRATCH: usize = 64 << 10;
 
 pub(super) struct Core {
@@ -32,54 +32,55 @@ pub(super) struct Core {
     pub(super) listener: Arc<TcpListener>,
     /// By rank; empty until the table of addresses is known.
     pub(super) peers: Vec<Peer>,
-    /// Those who have died, in the order that it was learnt in.
+    /// The ranks that died, in the order in which this process learnt of it.
     pub(super) deaths: Vec<u32>,
-    pub(super) halves: Vec<Half>,
+    pub(super) incoming: Vec<Incoming>,
     pub(super) channels: BTreeMap<u64, Channel>,
-    /// Worlds that this rank has founded.
-    pub(super) founded: u32,
-    /// Counts what has come that somebody may wait for.
-    pub(super) news: u64,
-    /// Counts the looks that found something.
+    /// The number of worlds that this rank has created.
+    pub(super) created_worlds: u32,
+    /// Counts the events that a rank may wait for.
+    pub(super) events: u64,
+    /// Counts the reads that found something.
     pub(super) heard: u64,
     /// Counts the calls of the rank itself.
     pub(super) calls: u64,
-    /// The rank sleeps, and reads for itself when it wakes.
+    /// The rank sleeps on its sockets, and reads them itself when it wakes.
     pub(super) asleep: bool,
-    /// The rank sleeps elsewhere, and had seen so much: whoever finds more wakes it.
-    pub(super) minded: Option<u64>,
-    /// What wakes it there.
+    /// Event count when the rank went to sleep on its futex; whoever advances the count must wake it.
+    pub(super) slept_at_event: Option<u64>,
+    /// Wakes the rank that sleeps on its futex.
     waker: Option<Box<dyn Fn() + Send>>,
-    /// Which ranks are reached otherwise, this one too: nothing is said to them here. Empty where all are spoken to.
-    pub(super) beside: Vec<bool>,
+    /// Which ranks are on the same node and reached by shared memory, this rank included: nothing is sent to them here.
+    /// Empty where all are reached by connections.
+    pub(super) intra_node: Vec<bool>,
     /// The rank has left for good.
     pub(super) closing: bool,
-    /// To whom something was written that has not been tried to send.
+    /// The ranks for which something was written that was not flushed.
     dirty: Vec<u32>,
-    /// Who is to hear of releases when there is nothing better to do.
-    pub(super) owing: Vec<(u64, u32)>,
-    /// Some of them at once.
-    pub(super) pressing: bool,
+    /// The worlds and ranks to which releases are to be reported when this rank has nothing better to do.
+    pub(super) pending_releases: Vec<(u64, u32)>,
+    /// Some of these releases are urgent.
+    pub(super) release_urgent: bool,
     scratch: Box<[u8]>,
-    /// Bodies of frames to oneself.
+    /// Bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
     pub(super) timed: Instant,
-    /// What is known of waits elsewhere.
+    /// What is known of waits of other ranks.
     pub(super) probes: Probes,
 }
 
-/// What comes from one rank.
-struct Coming<'a> {
+/// Takes in what arrives from one rank.
+struct ItemSink<'a> {
     core: &'a mut Core,
     from: usize,
-    /// Why nothing more is taken of it.
+    /// Why nothing more is taken from it.
     wrong: Option<&'static str>,
 }
 
-impl Intake for Coming<'_> {
+impl Intake for ItemSink<'_> {
     #[inline]
-    fn place(&mut self, channel: u64, header: Header, len: usize) -> Option<Place> {
-        self.core.channels.get_mut(&channel)?.pairs[self.from].inbound.place(header, len)
+    fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer> {
+        self.core.channels.get_mut(&channel)?.pairs[self.from].inbound.buffer(header, len)
     }
 
     #[inline]
@@ -98,20 +99,20 @@ impl Core {
             listener: Arc::new(listener),
             peers: Vec::new(),
             deaths: Vec::new(),
-            halves: Vec::new(),
+            incoming: Vec::new(),
             channels: BTreeMap::new(),
-            founded: 0,
-            news: 0,
+            created_worlds: 0,
+            events: 0,
             heard: 0,
             calls: 0,
             asleep: false,
-            minded: None,
+            slept_at_event: None,
             waker: None,
-            beside: Vec::new(),
+            intra_node: Vec::new(),
             closing: false,
             dirty: Vec::new(),
-            owing: Vec::new(),
-            pressing: false,
+            pending_releases: Vec::new(),
+            release_urgent: false,
             scratch: vec![0; SCRATCH].into(),
             own: Decoder::default(),
             timed: now,
@@ -125,24 +126,24 @@ impl Core {
         self.probes = Probes::new(Table::alone(self.me(), addresses.len()), addresses.len());
     }
 
-    /// These ranks are reached otherwise, and so this wakes the one of this process where it waits for them, and these are
-    /// their entries.
-    pub(super) fn set_beside(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
+    /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes the rank of this process where
+    /// it waits for them, and `waits` are their entries.
+    pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
         self.probes = Probes::new(waits, self.peers.len());
-        self.beside = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
+        self.intra_node = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
         self.waker = Some(waker);
     }
 
-    /// Whether nothing is said to `rank` here.
+    /// Returns whether `rank` is reached by shared memory, so that nothing is sent to it here.
     #[inline]
-    pub(super) fn is_beside(&self, rank: usize) -> bool {
-        self.beside.get(rank).is_some_and(|&beside| beside)
+    pub(super) fn is_intra_node(&self, rank: usize) -> bool {
+        self.intra_node.get(rank).is_some_and(|&intra_node| intra_node)
     }
 
-    /// Wake the rank where it sleeps elsewhere, if there is something that it has not seen.
-    pub(super) fn rouse(&self) {
-        if let (Some(seen), Some(waker)) = (self.minded, &self.waker)
-            && seen != self.news
+    /// Wakes the rank that sleeps on its futex, if there are events that it has not seen.
+    pub(super) fn wake_rank(&self) {
+        if let (Some(seen), Some(waker)) = (self.slept_at_event, &self.waker)
+            && seen != self.events
         {
             waker();
         }
@@ -152,20 +153,20 @@ impl Core {
         self.identity.rank as usize
     }
 
-    /// The channel of this number, entered or not.
+    /// Returns the channel of this number, whether this rank has joined it or not.
     pub(super) fn channel(&mut self, number: u64) -> &mut Channel {
         let ranks = self.peers.len();
         self.channels.entry(number).or_insert_with(|| Channel::new(ranks))
     }
 
-    /// A world that I have closed is forgotten when nobody can say anything in it any more.
+    /// Forgets a world that this rank has closed once no rank can send anything in it.
     pub(super) fn forget_if_over(&mut self, number: u64) {
         let me = self.me();
         let over = self.channels.get(&number).is_some_and(|channel| {
             let silent = |rank: usize| {
                 let peer = &self.peers[rank];
                 rank == me
-                    || self.is_beside(rank)
+                    || self.is_intra_node(rank)
                     || channel.has_left(rank)
                     || peer.died.is_some()
                     || peer.heard_goodbye
@@ -177,18 +178,18 @@ impl Core {
         }
     }
 
-    /// The other members of a world that can still be told something.
+    /// Returns the other members of a world that still read what is sent.
     pub(super) fn members(&self, number: u64) -> Vec<usize> {
         let Some(channel) = self.channels.get(&number) else { return Vec::new() };
         let members = channel.members.iter().map(|&to| to as usize);
         members.filter(|&to| self.listens(channel, to)).collect()
     }
 
-    /// Whether `to` can still be told something in this world.
+    /// Returns whether `to` still reads what is sent in this world.
     pub(super) fn listens(&self, channel: &Channel, to: usize) -> bool {
         let peer = &self.peers[to];
         to != self.me()
-            && !self.is_beside(to)
+            && !self.is_intra_node(to)
             && peer.died.is_none()
             && !peer.heard_goodbye
             && !channel.has_left(to)
@@ -198,42 +199,42 @@ impl Core {
         self.channels.keys().copied().collect()
     }
 
-    /// Look at what comes from `from`.
+    /// Reads what has arrived from `from`.
     pub(super) fn look(&mut self, from: usize) {
         let Some(mut link) = self.peers[from].link.take() else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut coming = Coming { core: self, from, wrong: None };
+        let mut coming = ItemSink { core: self, from, wrong: None };
         let looked = link.look(&mut scratch, &mut coming);
         let wrong = coming.wrong;
         self.peers[from].link = Some(link);
-        if matches!(looked, Looked::Something) {
+        if matches!(looked, ReadOutcome::Something) {
             self.peers[from].heard = true;
             self.heard += 1;
         }
         self.scratch = scratch;
         match (looked, wrong) {
-            (Looked::Garbled(what), _) => self.garbled(from, what),
-            (_, Some(what)) => self.garbled(from, what.into()),
-            (Looked::Ended(what), None) => self.ended(from, what),
-            (Looked::Something | Looked::Nothing, None) => {}
+            (ReadOutcome::Malformed(what), _) => self.reject(from, what),
+            (_, Some(what)) => self.reject(from, what.into()),
+            (ReadOutcome::Ended(what), None) => self.connection_ended(from, what),
+            (ReadOutcome::Something | ReadOutcome::Nothing, None) => {}
         }
         if self.peers[from].unsent() {
-            self.soil(from);
+            self.mark_dirty(from);
         }
     }
 
-    /// Take in an item.
+    /// Takes in an item.
     pub(super) fn take(&mut self, from: usize, number: u64, item: Item) -> Result<(), &'static str> {
         match item {
             Item::Beat => return Ok(()),
             Item::Goodbye => {
-                self.news += 1;
+                self.events += 1;
                 let peer = &mut self.peers[from];
                 peer.heard_goodbye = true;
                 if !self.settings.obituary.is_zero() {
-                    peer.parting = Some(Instant::now() + self.settings.obituary);
+                    peer.closing = Some(Instant::now() + self.settings.obituary);
                 }
-                peer.say(|pen| pen.farewell());
+                peer.write_item(|writer| writer.farewell());
                 return Ok(());
             }
             Item::Farewell => {
@@ -254,11 +255,11 @@ impl Core {
             }
             _ => {}
         }
-        self.news += 1;
+        self.events += 1;
         if !self.channels.contains_key(&number) {
             let ahead = self.channels.values().filter(|channel| channel.members.is_empty()).count();
             if ahead >= AHEAD {
-                return Err("it speaks of too many worlds that this rank is not in");
+                return Err("it sent items of too many worlds that this rank has not joined");
             }
         }
         let released = matches!(item, Item::Release { .. });
@@ -266,9 +267,9 @@ impl Core {
         let channel = self.channel(number);
         channel.take(from, item)?;
         let leaving = left.then(|| channel.leaving(from)).flatten();
-        if released && channel.pairs[from].outbound.waits() {
+        if released && channel.pairs[from].outbound.has_waiting() {
             let Some(channel) = self.channels.get_mut(&number) else { return Ok(()) };
-            channel.pairs[from].outbound.let_go(number, &mut self.peers[from].out, false);
+            channel.pairs[from].outbound.send_waiting(number, &mut self.peers[from].out, false);
         }
         if let Some(how) = leaving {
             self.peers[from].failed = match how {
@@ -280,47 +281,47 @@ impl Core {
         Ok(())
     }
 
-    /// I look for something from `from` in vain.
-    pub(super) fn miss(&mut self, number: u64, from: usize) {
+    /// Called when a poll found nothing from `from`.
+    pub(super) fn note_missing(&mut self, number: u64, from: usize) {
         if from == self.me() {
             return;
         }
         let peer = &mut self.peers[from];
-        peer.missed = true;
+        peer.awaited_by_us = true;
         if let Some(channel) = self.channels.get_mut(&number)
             && channel.left.is_none()
-            && channel.pairs[from].inbound.solicit(number, &mut peer.out)
+            && channel.pairs[from].inbound.grant_wanted(number, &mut peer.out)
         {
             self.send(from);
         }
-        self.tidy();
-        if self.pressing {
-            self.pay();
+        self.flush_dirty();
+        if self.release_urgent {
+            self.send_pending_releases();
         }
     }
 
-    /// Something was written to `to`: it is sent with what follows, or when somebody looks.
-    pub(super) fn soil(&mut self, to: usize) {
+    /// Marks that something was written to `to`: it is sent with what follows, or at the next poll.
+    pub(super) fn mark_dirty(&mut self, to: usize) {
         if !self.dirty.contains(&(to as u32)) {
             self.dirty.push(to as u32);
         }
     }
 
-    /// Send what was written.
+    /// Sends what was written.
     #[inline]
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn flush_dirty(&mut self) {
         while let Some(to) = self.dirty.pop() {
             self.send(to as usize);
         }
     }
 
-    /// Send what is written to `to`, as far as it goes.
+    /// Sends what was written to `to`, as far as the socket takes it.
     pub(super) fn send(&mut self, to: usize) {
         let peer = &mut self.peers[to];
         if peer.link.is_none() {
-            self.need(to);
+            self.ensure_connection(to);
         } else if let Err(error) = peer.flush() {
-            self.broke(to, &error.to_string());
+            self.write_failed(to, &error.to_string());
         }
     }
 }

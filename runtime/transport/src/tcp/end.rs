@@ -5,82 +5,90 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::deadlock::Waits;
 use crate::meter::Meter;
-use crate::shared::waker::{Pause, ROUND, Rhythm};
-use crate::stream::Place;
+use crate::shared::waker::{Backoff, FULL_POLL, Pause};
+use crate::stream::ReceiveBuffer;
 use crate::sync::{spin_loop, yield_now};
 use crate::tcp::core::Core;
-use crate::tcp::fabric::{Fabric, Shared};
-use crate::{Cause, Endpoint, Frame, Header, Leave, Letter, Loss, Lost, Number, Transport};
+use crate::tcp::fabric::{Fabric, FabricShared};
+use crate::{
+    Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify,
+    Number, Topology,
+};
 
 /// One rank's end of a world over TCP.
 pub struct TcpEnd {
-    /// Rank in this world.
+    /// This rank in this world.
     rank: usize,
-    /// Ranks of the job, by rank in this world.
+    /// The ranks of the job, by rank in this world.
     members: Vec<u32>,
     number: u64,
     exchange: u64,
     unread: usize,
-    /// Other members that are spoken to here.
-    far: usize,
-    drafts: Vec<Letter>,
-    /// The letter that was read last.
-    letter: Letter,
-    /// What has come when this end last fell asleep or woke.
+    /// The number of other members that are reached by connections.
+    remote_members: usize,
+    drafts: Vec<Notification>,
+    /// The notification that was read last.
+    notification: Notification,
+    /// The event count when this end last fell asleep or woke.
     seen: u64,
     touching: bool,
-    rhythm: Rhythm,
+    backoff: Backoff,
     meter: Meter,
     fabric: Arc<Fabric>,
 }
 
 impl TcpEnd {
-    /// The end of `rank` of world `world` of the job, which has all of its `size` ranks. Once for each world.
+    /// Returns the end of `rank` of world `world` of the job, which has all of its `size` ranks. A rank takes each
+    /// world once.
     ///
     /// # Errors
-    /// The job has another size, this process is another rank, or it is in that world already.
+    /// The job has another size, this process is another rank, or it has taken that world before.
     pub fn of_job(fabric: &Arc<Fabric>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let members: Vec<u32> = (0..size as u32).collect();
         let ranks = fabric.shared().lock().peers.len();
         if size != ranks {
-            return Err(io::Error::other(format!("a world of {size} ranks in a job of {ranks}")));
+            return Err(io::Error::other(format!(
+                "cannot join a world of {size} ranks: the job has {ranks}"
+            )));
         }
         Self::new(fabric, world.into(), members, rank)
     }
 
     fn new(fabric: &Arc<Fabric>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
         // Ranks at one address share its cores.
-        let (near, far) = {
+        let (local_ranks, remote_members) = {
             let mut core = fabric.shared().lock();
             let (me, ranks) = (core.identity.rank, core.peers.len());
             let here = members.get(rank) == Some(&me) && members.iter().all(|&to| (to as usize) < ranks);
             let channel = core.channel(number);
             if !here || !channel.members.is_empty() {
-                return Err(io::Error::other("a world that this rank can't enter, or has entered"));
+                return Err(io::Error::other(
+                    "this rank is not a member of the world, or has joined it before",
+                ));
             }
             channel.members.clone_from(&members);
             let host = |rank: u32| core.peers[rank as usize].address.ip();
-            let near = members.iter().filter(|&&to| host(to) == host(me)).count();
-            (near, members.iter().filter(|&&to| to != me && !core.is_beside(to as usize)).count())
+            let local_ranks = members.iter().filter(|&&to| host(to) == host(me)).count();
+            (local_ranks, members.iter().filter(|&&to| to != me && !core.is_intra_node(to as usize)).count())
         };
         Ok(Self {
             rank,
             number,
             exchange: 0,
             unread: 0,
-            far,
-            drafts: vec![Letter::default(); members.len()],
-            letter: Letter::default(),
+            remote_members,
+            drafts: vec![Notification::default(); members.len()],
+            notification: Notification::default(),
             seen: 0,
             touching: false,
-            rhythm: Rhythm::of(near),
+            backoff: Backoff::of(local_ranks),
             meter: Meter::default(),
             members,
             fabric: fabric.clone(),
         })
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &FabricShared {
         self.fabric.shared()
     }
 
@@ -98,15 +106,16 @@ impl TcpEnd {
         core.channels.get(&self.number)?.mine(self.rank)
     }
 
-    /// Look at all that has come; why the world has ended, if it has.
+    /// Polls everything that has arrived; returns why the world ended, if it has.
     pub(crate) fn serve(&mut self) -> Option<Cause> {
         let mut core = self.core();
         core.serve_all();
         core.channels.get(&self.number)?.ended.clone()
     }
 
-    /// Fall asleep elsewhere, while the fabric's thread serves and wakes this rank when something comes; not if something
-    /// has come since the last time, which is what this gives. To be followed by [`wake`](Self::wake).
+    /// Prepares this rank to sleep on its futex, while the fabric's thread serves, and wakes it when something arrives.
+    /// Returns false, and does nothing, if something has arrived since the last call. The caller then calls
+    /// [`wake`](Self::wake).
     pub(crate) fn hand_over(&mut self) -> bool {
         let mut seen = self.seen;
         let handed = self.shared().hand_over(&mut seen);
@@ -114,12 +123,12 @@ impl TcpEnd {
         handed
     }
 
-    /// Awake again.
+    /// Ends the sleep on the futex.
     pub(crate) fn wake(&mut self) {
-        self.core().minded = None;
+        self.core().slept_at_event = None;
     }
 
-    /// Whether I may send.
+    /// Returns an error if this rank may not send.
     fn may_send(&self, core: &Core, to: usize) -> Result<(), Lost> {
         if let Some(lost) = self.me(core) {
             return Err(lost);
@@ -130,7 +139,7 @@ impl TcpEnd {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Why nobody at `peer` sends any more, if so, even if not all that it sent has come.
+    /// Returns why nobody at `peer` sends any more, if so, even if not all that it sent has arrived.
     fn lost_of(&self, core: &Core, peer: usize) -> Option<Lost> {
         self.me(core).or_else(|| {
             let from = self.of(peer);
@@ -138,7 +147,7 @@ impl TcpEnd {
         })
     }
 
-    /// Look for something of `from`: gives what `found` does, at once or after a look.
+    /// Polls for something of `from`: returns what `found` does, at once or after a read.
     fn find<T>(&self, from: usize, found: impl Fn(&mut Core) -> Option<T>) -> Result<Option<T>, Lost> {
         let mut core = self.core();
         if let Some(it) = found(&mut core) {
@@ -152,12 +161,12 @@ impl TcpEnd {
         if let Some(lost) = self.me(&core).or_else(|| core.lost(self.number, from, of)) {
             return Err(lost);
         }
-        core.miss(self.number, of);
+        core.note_missing(self.number, of);
         Ok(None)
     }
 }
 
-impl Transport for TcpEnd {
+impl Topology for TcpEnd {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -169,52 +178,39 @@ impl Transport for TcpEnd {
     fn reaches(&self, _peer: usize) -> bool {
         false
     }
+}
 
-    fn found(&mut self, _members: &[usize]) -> io::Result<Option<Number>> {
-        let mut core = self.core();
-        core.founded += 1;
-        let world = u64::from(core.identity.rank + 1) << 32 | u64::from(core.founded);
-        Ok(Some(Number { world, part: world }))
-    }
-
-    fn enter(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
-        let of = |&rank: &usize| self.members.get(rank).copied();
-        let members: Option<Vec<u32>> = members.iter().map(of).collect();
-        let members =
-            members.ok_or_else(|| io::Error::other("a world of ranks that this one does not have"))?;
-        Self::new(&self.fabric, number.world, members, index).map(Endpoint::Tcp)
-    }
-
+impl Notify for TcpEnd {
     #[inline]
-    fn letter(&mut self, to: usize) -> &mut Letter {
+    fn draft(&mut self, to: usize) -> &mut Notification {
         &mut self.drafts[to]
     }
 
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
         self.may_send(&self.core(), self.rank)?;
-        assert!(self.unread == 0, "a letter of the exchange before was not read");
+        assert!(self.unread == 0, "published before every notification of the previous exchange was read");
         self.exchange += 1;
-        self.unread = self.far;
+        self.unread = self.remote_members;
         self.drafts.iter_mut().for_each(|draft| draft.word = word);
         self.core().publish(self.number, &self.drafts);
         self.meter.exchanges += 1;
         Ok(())
     }
 
-    fn read(&mut self, from: usize) -> Result<Option<&Letter>, Lost> {
+    fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
         let (number, exchange, of) = (self.number, self.exchange, self.of(from));
         let found = self.find(from, |core| {
             let channel = core.channels.get_mut(&number)?;
-            let letter = *channel.letter(of)?;
+            let notification = *channel.notification(of)?;
             let inbound = &mut channel.pairs[of].inbound;
             let first = inbound.read < exchange;
             inbound.read = exchange;
-            Some((letter, first))
+            Some((notification, first))
         })?;
-        let Some((letter, first)) = found else { return Ok(None) };
+        let Some((notification, first)) = found else { return Ok(None) };
         self.unread -= usize::from(first);
-        self.letter = letter;
-        Ok(Some(&self.letter))
+        self.notification = notification;
+        Ok(Some(&self.notification))
     }
 
     fn settle(&mut self) -> Result<(), Lost> {
@@ -233,7 +229,9 @@ impl Transport for TcpEnd {
         })?;
         Ok(found.is_some())
     }
+}
 
+impl Channels for TcpEnd {
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
         // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
         let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
@@ -253,20 +251,20 @@ impl Transport for TcpEnd {
         })
     }
 
-    unsafe fn offer(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
-        // SAFETY: the caller promises the same until `release` or `withdraw`, or until this end is dropped: then the
-        // body is recycled, moved out, or dropped.
-        let place = unsafe { Place::new(to, len) };
-        self.core().offer(self.number, self.of(from), ahead, header, place);
+    unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+        // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is dropped: then the body
+        // is recycled, moved out, or dropped.
+        let buffer = unsafe { ReceiveBuffer::new(to, len) };
+        self.core().prepost(self.number, self.of(from), ahead, header, buffer);
     }
 
-    fn withdraw(&mut self, from: usize) {
-        self.core().withdraw(self.number, self.of(from));
+    fn cancel(&mut self, from: usize) {
+        self.core().cancel(self.number, self.of(from));
     }
 
     fn release(&mut self, from: usize) {
         let released = self.core().release(self.number, self.of(from));
-        assert!(released, "no frame of rank {from} is open");
+        assert!(released, "release without a polled frame: rank {from} has no open frame");
         self.meter.releases += 1;
     }
 
@@ -283,22 +281,37 @@ impl Transport for TcpEnd {
             if core.is_gone(number, of) {
                 return posted;
             }
-            core.miss(number, of);
+            core.note_missing(number, of);
         }
         counts(&core).unwrap_or_default().1
     }
 
+    fn drained(&mut self, from: usize) -> bool {
+        let of = self.of(from);
+        self.core().channels.get(&self.number).is_none_or(|channel| channel.drained(of))
+    }
+
+    fn nothing_in_flight(&mut self, _: usize) -> bool {
+        true // a rank reports its wait after all else that it sent
+    }
+
+    fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+impl Liveness for TcpEnd {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
         self.lost_of(&self.core(), peer)
     }
 
     fn idle(&mut self, pause: &mut Pause) {
-        match self.rhythm.step(pause) {
+        match self.backoff.step(pause) {
             Some(step) => {
-                if step % ROUND == ROUND - 1 {
+                if step % FULL_POLL == FULL_POLL - 1 {
                     self.core().serve_all();
                 }
-                if step < self.rhythm.spins { spin_loop() } else { yield_now() }
+                if step < self.backoff.spins { spin_loop() } else { yield_now() }
             }
             None => {
                 let mut seen = self.seen;
@@ -328,20 +341,6 @@ impl Transport for TcpEnd {
         })
     }
 
-    fn drained(&mut self, from: usize) -> bool {
-        let of = self.of(from);
-        self.core().channels.get(&self.number).is_none_or(|channel| channel.drained(of))
-    }
-
-    fn quiet(&mut self, _: usize) -> bool {
-        true // who says that it waits has sent all else before
-    }
-
-    fn waits(&self) -> Option<Waits> {
-        let table = self.core().probes.table.clone();
-        Some(Waits::afar(table, self.fabric.shared().clone(), self.members.clone().into()))
-    }
-
     fn touching(&mut self, on: bool) -> bool {
         self.touching = on;
         let core = self.core();
@@ -349,12 +348,30 @@ impl Transport for TcpEnd {
     }
 
     fn is_touching(&self, peer: usize) -> bool {
-        // Nobody's memory is reached from anywhere else.
+        // No rank's memory is accessed from another process.
         peer == self.rank && self.touching
     }
 
-    fn meter(&self) -> &Meter {
-        &self.meter
+    fn waits(&self) -> Option<Waits> {
+        let table = self.core().probes.table.clone();
+        Some(Waits::remote(table, self.fabric.shared().clone(), self.members.clone().into()))
+    }
+}
+
+impl CreateJoin for TcpEnd {
+    fn create(&mut self, _members: &[usize]) -> io::Result<Option<Number>> {
+        let mut core = self.core();
+        core.created_worlds += 1;
+        let world = u64::from(core.identity.rank + 1) << 32 | u64::from(core.created_worlds);
+        Ok(Some(Number { world, part: world }))
+    }
+
+    fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
+        let of = |&rank: &usize| self.members.get(rank).copied();
+        let members: Option<Vec<u32>> = members.iter().map(of).collect();
+        let members = members
+            .ok_or_else(|| io::Error::other("every member of the new world must be a rank of this one"))?;
+        Self::new(&self.fabric, number.world, members, index).map(Endpoint::Tcp)
     }
 }
 

@@ -1,14 +1,14 @@
-//! [`Fabric`]: a process' connections, and the thread that serves them while its rank computes.
+//! [`Fabric`]: the connections of a process, and the thread that serves them while its rank computes.
 //!
-//! The rank reads for itself whenever it looks, and sleeps on the sockets itself. The thread looks every other
-//! millisecond whether the rank was here since; only when it was not does it begin to wait on the sockets, too, and
-//! it ceases as soon as the rank is back. So a message wakes one thread, and the right one. Beats, limits and what is
-//! owed go by time, and are the thread's in any case.
+//! The rank reads the sockets itself whenever it polls, and sleeps on the sockets itself. Every two milliseconds the
+//! thread checks whether the rank has polled since; only if it has not does the thread wait on the sockets as well, and
+//! it stops as soon as the rank polls again. So a message wakes one thread, and the right one. Heartbeats, time limits
+//! and pending releases are due by time, and are always the thread's.
 //!
-//! Nobody reads in the other's stead unnoticed: the rank says under the lock that it falls asleep, and only if nothing
-//! has come since it last looked; while it sleeps the thread reads nothing, and wakes it for whatever else there is. A rank
-//! that also waits for others, which share memory with it, sleeps where those can wake it: then the thread reads at once,
-//! and wakes it there.
+//! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls asleep, and only if
+//! nothing has arrived since it last polled; while it sleeps, the thread reads nothing, and wakes it for every other
+//! event. A rank that also waits for ranks with which it shares memory sleeps on its futex, where those can wake it:
+//! then the thread reads at once, and wakes it there.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -25,81 +25,81 @@ use crate::tcp::Settings;
 use crate::tcp::core::Core;
 use crate::tcp::poll::{Source, Stream};
 
-/// How often the thread looks whether the rank was here.
+/// How often the thread checks whether the rank has polled.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How often it does what is due by time.
+/// How often the thread does what is due by time.
 const TIMES: Duration = Duration::from_millis(100);
 
-/// A process' connections to the other ranks of its job. Dropping it waits until all that was said has come.
+/// The connections of a process to the other ranks of its job. Dropping it waits until everything sent has arrived.
 pub struct Fabric {
-    shared: Arc<Shared>,
+    shared: Arc<FabricShared>,
     server: Option<JoinHandle<()>>,
 }
 
-pub(super) struct Shared {
+pub(super) struct FabricShared {
     core: Mutex<Core>,
-    /// Wakes the rank, and the thread.
-    rank: Bell,
-    server: Bell,
+    /// Wakes the rank; the next field wakes the thread.
+    rank: PollWaker,
+    server: PollWaker,
 }
 
-/// Wakes one who waits for sockets.
-struct Bell {
-    ring: UnixStream,
-    hear: UnixStream,
+/// Wakes a thread that waits for sockets.
+struct PollWaker {
+    sender: UnixStream,
+    receiver: UnixStream,
 }
 
-impl Bell {
+impl PollWaker {
     fn new() -> io::Result<Self> {
-        let (ring, hear) = UnixStream::pair()?;
-        ring.set_nonblocking(true)?;
-        hear.set_nonblocking(true)?;
-        Ok(Self { ring, hear })
+        let (sender, receiver) = UnixStream::pair()?;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
+        Ok(Self { sender, receiver })
     }
 
-    fn ring(&self) {
-        // Where it can't be written, enough is written already.
-        let _ = (&self.ring).write(&[0]);
+    fn wake(&self) {
+        // If the pipe is full, the thread will wake.
+        let _ = (&self.sender).write(&[0]);
     }
 
-    fn hush(&self) {
-        while matches!((&self.hear).read(&mut [0; 64]), Ok(1..)) {}
+    fn drain(&self) {
+        while matches!((&self.receiver).read(&mut [0; 64]), Ok(1..)) {}
     }
 }
 
-impl Shared {
+impl FabricShared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
-        // What a panic left is what was said last; whoever goes on finds it whole.
+        // A panic leaves the core as the last completed item made it, which is consistent.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tidy up before sleeping; none, if something has come since `seen`.
+    /// Flushes before sleeping; returns `None` if something has arrived since `seen`.
     fn calm(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
         core.calls += 1;
-        core.tidy();
-        core.face_missed();
-        if core.news == *seen {
-            core.pay(); // which may come upon something
+        core.flush_dirty();
+        core.serve_awaited();
+        if core.events == *seen {
+            core.send_pending_releases(); // which may find something
         }
-        if core.news != *seen {
-            *seen = core.news;
+        if core.events != *seen {
+            *seen = core.events;
             return None;
         }
         Some(core)
     }
 
-    /// The rank falls asleep elsewhere, unless something has come since `seen`: gives whether it may.
+    /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether it may.
     pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
         let Some(mut core) = self.calm(seen) else { return false };
-        core.minded = Some(core.news);
+        core.slept_at_event = Some(core.events);
         drop(core);
-        self.server.ring();
+        self.server.wake();
         true
     }
 
-    /// Sleep until something has come, unless something has since `seen`; at most a second.
+    /// Sleeps until something arrives, unless something has since `seen`; at most a second.
     pub(super) fn sleep(&self, seen: &mut u64) {
         let Some(mut core) = self.calm(seen) else { return };
         let sources = core.sources();
@@ -110,25 +110,25 @@ impl Shared {
         core.asleep = false;
         core.calls += 1;
         core.serve(&ready);
-        *seen = core.news;
+        *seen = core.events;
     }
 }
 
-/// Wait until one of these can be served.
-fn wait(bell: &Bell, sources: Vec<(Source, Stream, PollFlags)>, limit: Duration) -> Vec<Source> {
-    let mut fds = vec![PollFd::new(&bell.hear, PollFlags::IN)];
+/// Waits until one of these sources is ready.
+fn wait(waker: &PollWaker, sources: Vec<(Source, Stream, PollFlags)>, limit: Duration) -> Vec<Source> {
+    let mut fds = vec![PollFd::new(&waker.receiver, PollFlags::IN)];
     fds.extend(sources.iter().map(|(_, stream, flags)| PollFd::new(stream, *flags)));
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     let Ok(1..) = poll(&mut fds, Some(&limit)) else { return Vec::new() };
     if !fds[0].revents().is_empty() {
-        bell.hush();
+        waker.drain();
     }
     let ready = fds[1..].iter().zip(&sources).filter(|(fd, _)| !fd.revents().is_empty());
     ready.map(|(_, (source, ..))| *source).collect()
 }
 
 impl Fabric {
-    /// The fabric of `rank`, which is reached at `listener`; see [`listen`](crate::tcp::listen).
+    /// Creates the fabric of `rank`, which other ranks reach at `listener`; see [`listen`](crate::tcp::listen).
     ///
     /// # Errors
     /// There is no descriptor left.
@@ -141,30 +141,32 @@ impl Fabric {
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let rank = u32::try_from(rank).map_err(io::Error::other)?;
-        // Until the table comes, nobody is let in.
+        // Until the table of addresses is set, no handshake succeeds.
         let identity = Identity { secret, job, rank, size: 0, sealed: settings.sealed };
         let core = Mutex::new(Core::new(identity, settings, listener, Instant::now()));
-        let shared = Arc::new(Shared { core, rank: Bell::new()?, server: Bell::new()? });
+        let shared = Arc::new(FabricShared { core, rank: PollWaker::new()?, server: PollWaker::new()? });
         Ok(Self { shared, server: None })
     }
 
-    /// Where it is reached.
+    /// Returns the address of the listener.
     ///
     /// # Errors
-    /// The listener is none.
+    /// The listener has no address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.shared.lock().listener.local_addr()
     }
 
-    /// Where all ranks of the job are reached, by rank. Once, before the first world.
+    /// Sets the addresses of all ranks of the job, by rank. Called once, before the first world.
     ///
     /// # Errors
-    /// There can be no thread, or this rank is none of them.
+    /// The thread cannot be started, or this rank has no address in the table.
     pub fn table(&mut self, addresses: &[SocketAddr]) -> io::Result<()> {
         let rank = {
             let mut core = self.shared.lock();
             if self.server.is_some() || core.identity.rank as usize >= addresses.len() {
-                return Err(io::Error::other("a table that does not belong to this fabric"));
+                return Err(io::Error::other(
+                    "the table of addresses is set already, or has no entry for this rank",
+                ));
             }
             core.table(addresses, Instant::now());
             core.identity.rank
@@ -175,23 +177,22 @@ impl Fabric {
         Ok(())
     }
 
-    /// `rank` has died, as this says. From any thread.
-    pub fn strike(&self, rank: usize, what: &str) {
+    /// Marks `rank` failed, for this reason. May be called from any thread.
+    pub fn mark_failed(&self, rank: usize, what: &str) {
         let mut core = self.shared.lock();
-        core.die(rank, what.into());
-        core.rouse();
+        core.mark_failed(rank, what.into());
+        core.wake_rank();
         drop(core);
-        self.shared.rank.ring();
+        self.shared.rank.wake();
     }
 
-    /// These ranks, this one too, are reached otherwise, and this wakes the rank of this process where it waits for them.
-    /// Once the table is known.
-    /// Their waits are written down here.
-    pub(crate) fn beside(&self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
-        self.shared.lock().set_beside(ranks, waker, waits);
+    /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes the rank of
+    /// this process where it waits for them, and `waits` has their entries. Called once the table is set.
+    pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
+        self.shared.lock().set_intra_node(ranks, waker, waits);
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<FabricShared> {
         &self.shared
     }
 }
@@ -199,17 +200,17 @@ impl Fabric {
 impl Drop for Fabric {
     fn drop(&mut self) {
         self.shared.lock().closing = true;
-        self.shared.server.ring();
+        self.shared.server.wake();
         if let Some(server) = self.server.take() {
             let _ = server.join();
         }
     }
 }
 
-/// Serve while the rank is elsewhere, and part from everybody at the end.
-fn serve(shared: &Shared) {
+/// Serves while the rank does not poll, and closes all connections at the end.
+fn serve(shared: &FabricShared) {
     let (mut calls, mut timed) = (0, Instant::now());
-    // Whether the rank is elsewhere.
+    // Whether the rank does not poll.
     let mut alone = false;
     loop {
         let mut core = shared.lock();
@@ -219,15 +220,15 @@ fn serve(shared: &Shared) {
         let now = Instant::now();
         if now - timed >= TIMES {
             timed = now;
-            let news = core.news;
-            core.times(now);
-            core.pay_all();
-            if core.asleep && core.news != news {
-                shared.rank.ring();
+            let events = core.events;
+            core.run_timers(now);
+            core.send_piggyback();
+            if core.asleep && core.events != events {
+                shared.rank.wake();
             }
-            core.rouse();
+            core.wake_rank();
         }
-        let here = core.asleep || core.minded.is_none() && core.calls != calls;
+        let here = core.asleep || core.slept_at_event.is_none() && core.calls != calls;
         calls = core.calls;
         if here {
             let tick = if core.asleep { 5 * TICK } else { TICK };
@@ -239,25 +240,25 @@ fn serve(shared: &Shared) {
         if !alone {
             alone = true;
             core.serve_all();
-            if core.minded.is_none() {
-                core.pay_all();
+            if core.slept_at_event.is_none() {
+                core.send_piggyback();
             }
-            core.rouse();
+            core.wake_rank();
         }
         let sources = core.sources();
         drop(core);
         let ready = wait(&shared.server, sources, TIMES);
         let mut core = shared.lock();
-        if core.minded.is_some() || !core.asleep && core.calls == calls {
+        if core.slept_at_event.is_some() || !core.asleep && core.calls == calls {
             core.serve(&ready);
-            core.rouse();
+            core.wake_rank();
         }
     }
     loop {
         let mut core = shared.lock();
-        core.times(Instant::now());
+        core.run_timers(Instant::now());
         core.serve_all();
-        if core.part() {
+        if core.close_all() {
             return;
         }
         let sources = core.sources();

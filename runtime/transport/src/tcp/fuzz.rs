@@ -1,18 +1,18 @@
-//! What a fuzzer calls with any bytes: each function must come back, whatever they are, and allocate no more than they
-//! are worth. Also the frames that are broken on purpose.
+//! Entry points for a fuzzer: each function must return for any bytes, and allocate no more than they are worth. Also
+//! the frames that tests corrupt.
 
 use crate::auth::{Identity, Opener, Secret, Taker, Verdict};
 use crate::deadlock::{Table, Waiting, Walk};
-use crate::stream::{Decoder, Item, Pen};
+use crate::stream::{Decoder, Item, ItemWriter};
 use crate::tcp::channel::Channel;
 use crate::tcp::probes::{read, written};
-use crate::{Header, Leave, Letter, Record};
+use crate::{Header, Leave, Notification, Record};
 
 /// The channel that recorded items belong to.
 const NUMBER: u64 = 7;
 
-/// Read `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first byte decides; and take
-/// in what they say as far as it can be. Gives how many items there were, and whether one was refused.
+/// Reads `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first byte decides, and
+/// takes in their items as far as they are valid. Returns how many items there were, and whether one was refused.
 pub fn frames(bytes: &[u8]) -> (usize, bool) {
     let Some((&first, bytes)) = bytes.split_first() else { return (0, false) };
     let mut channel = Channel::new(3);
@@ -36,38 +36,38 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
             break;
         }
         // What this rank does meanwhile.
-        channel.exchange += u64::from(channel.letter(1).is_some());
+        channel.exchange += u64::from(channel.notification(1).is_some());
         channel.pairs[1].inbound.read = channel.exchange;
         let pair = &mut channel.pairs[1];
-        pair.inbound.solicit(NUMBER, &mut out);
+        pair.inbound.grant_wanted(NUMBER, &mut out);
         if let Some((body, _)) = pair.inbound.release(&mut pair.outbound) {
             decoder.recycle(body);
         }
-        if !pair.outbound.posts(100) {
+        if !pair.outbound.post(100) {
             pair.outbound.keep(vec![0; 148]);
         }
-        pair.outbound.let_go(NUMBER, &mut out, false);
-        channel.tidings(NUMBER, 1, &mut out);
+        pair.outbound.send_waiting(NUMBER, &mut out, false);
+        channel.piggyback(NUMBER, 1, &mut out);
         let _ = (channel.gone(1), channel.drained(1), channel.mine(0));
         out.clear();
     }
     (items, refused)
 }
 
-/// Take in a list of waits as rank 0 of 3 does, and go on with it. Gives whether it is one.
+/// Takes in a list of waits as rank 0 of 3 does, and continues it. Returns whether it is valid.
 fn probed(seen: u64, list: &[u8]) -> bool {
     let Some(mut waits) = read(list, 0, 3) else { return false };
     if let Some(last) = waits.last_mut() {
         (last.awaited, last.seen) = (2, seen);
     }
-    if let Walk::Away(probe) = Table::alone(0, 3).walk(waits) {
+    if let Walk::Remote(probe) = Table::alone(0, 3).walk(waits) {
         let again = read(&written(&probe.waits), probe.to, 3);
-        assert!(again.is_some_and(|again| again.len() == probe.waits.len()), "what is handed on is no list");
+        assert!(again.is_some_and(|again| again.len() == probe.waits.len()), "the list handed on is invalid");
     }
     true
 }
 
-/// So many items as a rank sends them, each by itself.
+/// Returns items as a rank sends them, each by itself.
 pub fn recorded(items: usize) -> Vec<Vec<u8>> {
     let mut released = 0;
     let waiting = |rank: usize| Waiting { rank, awaited: 0, text: "a fence".into(), number: 5, seen: 0 };
@@ -75,29 +75,29 @@ pub fn recorded(items: usize) -> Vec<Vec<u8>> {
     let one = |n: usize| {
         let mut bytes = Vec::new();
         let of_none = n % 12 > 7 || n % 12 == 7 && n + 12 < items;
-        let mut pen = Pen(&mut bytes, if of_none { 0 } else { NUMBER });
+        let mut writer = ItemWriter(&mut bytes, if of_none { 0 } else { NUMBER });
         let word = n as u64;
         match n % 12 {
-            0 | 1 => pen.frame(Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
+            0 | 1 => writer.frame(Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
             2 => {
                 let inline = [Record { head: word, value: !word }; 2];
-                pen.letter(&Letter { word, flags: 1, count: 2, address: 3, inline }, word / 4);
+                writer.notification(&Notification { word, flags: 1, count: 2, address: 3, inline }, word / 4);
             }
-            3 => pen.settle(word / 8),
+            3 => writer.settle(word / 8),
             4 => {
-                pen.release(released, 1 << 22);
+                writer.release(released, 1 << 22);
                 released += 1;
             }
-            5 => pen.announce(word, word / 4),
-            6 => pen.want(word << 20),
-            8 => pen.ask(),
-            9 => pen.waits(word, 2, "a fence"),
-            10 => pen.probe(word, &written(&lasting)),
-            11 => pen.agree(word),
-            _ if of_none => pen.beat(),
+            5 => writer.announce(word, word / 4),
+            6 => writer.want(word << 20),
+            8 => writer.ask(),
+            9 => writer.waits(word, 2, "a fence"),
+            10 => writer.probe(word, &written(&lasting)),
+            11 => writer.agree(word),
+            _ if of_none => writer.beat(),
             _ => {
-                pen.end(2, "enough");
-                pen.left(&Leave::Failed("why".into()), word);
+                writer.end(2, "enough");
+                writer.left(&Leave::Failed("why".into()), word);
             }
         }
         bytes
@@ -109,7 +109,7 @@ fn identity(rank: u32) -> Identity {
     Identity { secret: Secret::from_bytes([7; 32]), job: [1; 16], rank, size: 3, sealed: false }
 }
 
-/// Who opens, who takes, and the four messages of a handshake between ranks 0 and 1.
+/// Returns the opener, the taker, and the four messages of a handshake between ranks 0 and 1.
 fn handshake_of(nonce: u8) -> (Opener, Taker, [Vec<u8>; 4]) {
     use crate::auth::{Opening, Taking};
     let (mut opener, hello) = Opener::new(identity(0), 1, [nonce; 32]);
@@ -125,8 +125,8 @@ fn handshake_of(nonce: u8) -> (Opener, Taker, [Vec<u8>; 4]) {
     )
 }
 
-/// Let both sides of a handshake take in these bytes, in pieces whose lengths the first byte decides. Gives whether
-/// either believed that it knows the other.
+/// Lets both sides of a handshake take in these bytes, in pieces whose lengths the first byte decides. Returns whether
+/// either accepted the other.
 pub fn handshake(bytes: &[u8]) -> bool {
     use crate::auth::{Opening, Taking};
     let Some((&first, mut bytes)) = bytes.split_first() else { return false };
@@ -152,7 +152,7 @@ pub fn handshake(bytes: &[u8]) -> bool {
     false
 }
 
-/// What the opener, and what the taker, of that handshake would have to be sent to believe.
+/// Returns the bytes that the opener, and the taker, of that handshake accept.
 pub fn spoken(nonce: u8) -> [Vec<u8>; 2] {
     let (_, _, [hello, answer, proof, verdict]) = handshake_of(nonce);
     [[&[nonce], &answer[..], &verdict].concat(), [&[nonce], &hello[..], &proof].concat()]

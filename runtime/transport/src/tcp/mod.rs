@@ -1,17 +1,18 @@
 //! Ranks that exchange bytes over TCP: processes anywhere, or threads of one process in tests.
 //!
-//! A process has one [`Fabric`]: a listener, and one connection to each other rank, opened when it is first needed. Who
-//! connects and who is connected to prove themselves to each other first (`security`). Every world of the process is a
+//! A process has one [`Fabric`]: a listener, and one connection to each other rank, opened when it is first needed.
+//! Both sides of a connection authenticate each other first ([`auth`](crate::auth)). Every world of the process is a
 //! channel of these connections; a [`TcpEnd`] is one rank's end of one world.
 //!
-//! - Sockets never block. Every look reads what has come, small items are packed into one write, big payloads are
-//!   written from where they lie, and [`idle`](crate::Transport::idle) waits for all sockets at once.
+//! - Sockets never block. Every poll reads what has arrived, small items are packed into one write, large payloads are
+//!   written from the sender's memory, and [`idle`](crate::Liveness::idle) waits for all sockets at once.
 //! - A thread of the fabric serves while the rank computes, and only then ([`fabric`]).
-//! - Frames leave as far as there is credit, a window for each pair; everything else goes past them ([`channel`]).
-//! - Releases and announcements ride with what flows anyway.
-//! - Who waits long asks whom it waits for; so ranks find out that they wait for one another ([`probes`]).
-//! - A rank that leaves says so in each world, and its fabric says goodbye at the end. A connection that ends without
-//!   is a death; so is silence beyond a limit, as everybody sends a beat now and then.
+//! - Frames are sent as far as there is credit, for each pair; everything else overtakes them ([`channel`]).
+//! - Releases and announcements piggyback on other items.
+//! - A rank that waits long asks the rank that it waits for; so ranks detect that they wait for one another
+//!   ([`probes`]).
+//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end. A connection that ends
+//!   without one is a death; so is silence beyond a limit, as every rank sends heartbeats.
 
 mod channel;
 mod connect;
@@ -33,22 +34,23 @@ use std::time::Duration;
 pub use end::TcpEnd;
 pub use fabric::Fabric;
 
-use crate::auth::{Secret, chance};
+use crate::auth::{Secret, random_bytes};
 
-/// How patient a fabric is.
+/// The time limits of a fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Who has sent nothing for so long sends a beat.
+    /// A rank that has sent nothing for this long sends a heartbeat.
     pub beat: Duration,
-    /// Who was not heard for so long has died.
+    /// A rank that was silent for this long is marked failed.
     pub limit: Duration,
-    /// Who ended its connection without a goodbye is given so long until somebody else says what became of it.
+    /// How long a rank that ended its connection without a goodbye is only suspected, until its launcher reports what
+    /// became of it.
     pub obituary: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
-    /// Handshakes of others at most that are under way; beyond, the oldest is given up.
+    /// The most incoming handshakes at a time; beyond, the oldest is dropped.
     pub half_open: usize,
-    /// Whether every record carries a tag. All ranks of a job say the same.
+    /// Whether every record carries a tag. All ranks of a job must agree.
     pub sealed: bool,
 }
 
@@ -65,21 +67,21 @@ impl Default for Settings {
     }
 }
 
-/// Where a fabric is to be reached: on this interface, or else by this machine only.
+/// Opens a listener for a fabric: on this interface, or else for this machine only.
 ///
 /// # Errors
-/// There is no such interface, or no socket.
+/// The interface does not exist, or there is no socket.
 pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
     let listener = TcpListener::bind((on.unwrap_or(Ipv4Addr::LOCALHOST.into()), 0))?;
-    rustix::net::listen(&listener, 4096)?; // all ranks of a big job may knock at once
+    rustix::net::listen(&listener, 4096)?; // all ranks of a large job may connect at once
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-/// A world of `size` ranks in this process, which exchange messages over loopback: an end for each.
+/// Returns a world of `size` ranks in this process, which exchange messages over loopback: one end for each.
 ///
 /// # Errors
-/// There are not enough descriptors, or no loopback.
+/// There are not enough descriptors, or there is no loopback.
 pub fn tcp(size: usize) -> io::Result<Vec<TcpEnd>> {
     tcp_with(size, Settings::default())
 }
@@ -89,7 +91,7 @@ pub fn tcp(size: usize) -> io::Result<Vec<TcpEnd>> {
 /// # Errors
 /// As [`tcp`].
 pub fn tcp_with(size: usize, settings: Settings) -> io::Result<Vec<TcpEnd>> {
-    let (secret, job) = (Secret::new()?, chance()?);
+    let (secret, job) = (Secret::new()?, random_bytes()?);
     let fabrics: Vec<_> = (0..size)
         .map(|rank| Fabric::new(listen(None)?, secret.clone(), job, rank, settings))
         .collect::<io::Result<_>>()?;

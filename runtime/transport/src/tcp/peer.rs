@@ -1,4 +1,4 @@
-//! [`Peer`]: one other rank of the job, and the connection to it, if there is one yet.
+//! [`Peer`]: one other rank of the job, and the connection to it, if it exists.
 
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,94 +9,95 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use crate::Header;
 use crate::auth::{Opener, Seal, Session};
-use crate::stream::{Body, Decoder, Intake, Pen, Place};
+use crate::stream::{Body, Decoder, Intake, ItemWriter, ReceiveBuffer};
 
-/// Bytes at most of one record that carries a tag.
+/// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
 
-/// Bytes of its length: the length, and its complement. The tag comes last, and who believed a length that was spoilt on
-/// the way would wait for it until beats have filled the record.
+/// Bytes of its length field: the length, and its complement. The tag comes last, and a receiver that believed a
+/// corrupted length would wait for the tag until heartbeats have filled the record.
 const LENGTH: usize = 8;
 
-/// Bytes of items that wait for the next write, at most; beyond, what is posted is written at once.
+/// The most bytes of items that wait for the next write; beyond, what is posted is written at once.
 pub(super) const PACKED: usize = 32 << 10;
 
-/// Bytes that are read beside a big payload, and how big it is.
+/// Bytes that are read in addition to a large payload, and the size of a large payload.
 const BESIDE: usize = 512;
 const BIG: usize = 16 << 10;
 
-/// Bytes that one look reads at most, so that nobody is looked at for ever.
+/// The most bytes that one poll reads, so that no peer is read forever.
 const LOOK: usize = 16 << 20;
 
 /// One other rank of the job.
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
-    pub(super) link: Option<Box<Link>>,
+    pub(super) link: Option<Box<Connection>>,
     pub(super) attempt: Option<Attempt>,
-    /// A connection that it opened was welcomed, and comes as soon as it can be told so.
-    pub(super) promised: bool,
-    /// How often I have tried, and when I may try again.
+    /// This rank has welcomed a connection that the peer opened, and uses it as soon as the verdict is written.
+    pub(super) welcomed: bool,
+    /// How often this rank has tried to connect, and when it may retry.
     pub(super) tries: u32,
     pub(super) retry: Option<Instant>,
     /// What goes to it, from `sent` on.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
-    /// The error that it has left a world with, if it has left none without one since.
+    /// The error with which it left a world, if it left none without an error since.
     pub(super) failed: Option<String>,
-    /// It has died, as this says.
+    /// It has died, for this reason.
     pub(super) died: Option<String>,
-    /// It seems to have died, as this says; should nobody know better until then, that is it.
-    pub(super) doomed: Option<(Instant, String)>,
-    /// It has said goodbye; should nobody say until then what became of it, it ended well.
-    pub(super) parting: Option<Instant>,
-    /// I look for something from it in vain.
-    pub(super) missed: bool,
+    /// It is suspected to have died, for this reason; it is marked failed at this time, unless its launcher reports
+    /// another.
+    pub(super) suspected: Option<(Instant, String)>,
+    /// It has sent a goodbye; it ended well, unless its launcher reports otherwise before this time.
+    pub(super) closing: Option<Instant>,
+    /// A poll of this rank found nothing from it.
+    pub(super) awaited_by_us: bool,
     pub(super) said_goodbye: bool,
     pub(super) heard_goodbye: bool,
     pub(super) heard_farewell: bool,
-    /// Something was heard, or sent, since the times below.
+    /// Something was received, or sent, since the times below.
     pub(super) heard: bool,
     pub(super) spoke: bool,
     pub(super) heard_at: Instant,
     pub(super) spoke_at: Instant,
 }
 
-/// A connection that both sides have proven.
-pub(super) struct Link {
+/// A connection whose two sides are authenticated.
+pub(super) struct Connection {
     pub(super) stream: Arc<TcpStream>,
     sealed: Option<Sealed>,
     decoder: Decoder,
-    /// The last frame had a big payload.
+    /// The last frame had a large payload.
     big: bool,
 }
 
-/// Records with tags, on their way.
+/// Records with tags, in flight.
 struct Sealed {
     seals: [Seal; 2],
     out: Vec<u8>,
     sent: usize,
-    got: Vec<u8>,
+    received: Vec<u8>,
 }
 
 /// A connection that is being opened.
 pub(super) struct Attempt {
     pub(super) stream: Arc<TcpStream>,
     pub(super) opener: Opener,
-    /// What the handshake has still to say.
+    /// What the handshake has still to send.
     pub(super) out: Vec<u8>,
     pub(super) since: Instant,
 }
 
-/// What a look at a connection gave.
-pub(super) enum Looked {
+/// The result of a poll of a connection.
+pub(super) enum ReadOutcome {
     /// Nothing was there.
     Nothing,
-    /// Something was.
+    /// Something was there.
     Something,
-    /// The connection has ended, as this says.
+    /// The connection has ended, for this reason.
     Ended(String),
-    /// What came is nothing that a rank would send, as this says.
-    Garbled(String),
+    /// No rank would send what arrived, for this reason.
+    Malformed(String),
 }
 
 impl Peer {
@@ -105,16 +106,16 @@ impl Peer {
             address,
             link: None,
             attempt: None,
-            promised: false,
+            welcomed: false,
             tries: 0,
             retry: None,
             out: Vec::new(),
             sent: 0,
             failed: None,
             died: None,
-            doomed: None,
-            parting: None,
-            missed: false,
+            suspected: None,
+            closing: None,
+            awaited_by_us: false,
             said_goodbye: false,
             heard_goodbye: false,
             heard_farewell: false,
@@ -125,16 +126,16 @@ impl Peer {
         }
     }
 
-    /// The connection stands.
+    /// Uses this connection from now on.
     pub(super) fn open(&mut self, stream: Arc<TcpStream>, session: &Session, sealed: bool, now: Instant) {
         let sealed =
-            sealed.then(|| Sealed { seals: session.seals(), out: Vec::new(), sent: 0, got: Vec::new() });
-        self.link = Some(Box::new(Link { stream, sealed, decoder: Decoder::default(), big: false }));
-        (self.attempt, self.promised, self.retry, self.heard_at, self.spoke_at) =
+            sealed.then(|| Sealed { seals: session.seals(), out: Vec::new(), sent: 0, received: Vec::new() });
+        self.link = Some(Box::new(Connection { stream, sealed, decoder: Decoder::default(), big: false }));
+        (self.attempt, self.welcomed, self.retry, self.heard_at, self.spoke_at) =
             (None, false, None, now, now);
     }
 
-    /// The connection is of no use any more.
+    /// Closes the connection.
     pub(super) fn close(&mut self) {
         if let Some(link) = self.link.take() {
             let _ = link.stream.shutdown(Shutdown::Both);
@@ -143,18 +144,18 @@ impl Peer {
         (self.out, self.sent) = (Vec::new(), 0);
     }
 
-    /// What it failed of before it ended by itself, in no world.
-    pub(super) fn regret(&self) -> Option<&str> {
+    /// Returns the error with which it left its last world before it ended by itself, in no world.
+    pub(super) fn last_error(&self) -> Option<&str> {
         self.failed.as_deref().filter(|_| self.heard_goodbye)
     }
 
-    /// Whether anything is still to be written.
+    /// Returns whether anything is still to be written.
     pub(super) fn unsent(&self) -> bool {
         let sealed = self.link.as_ref().and_then(|link| link.sealed.as_ref());
         self.sent < self.out.len() || sealed.is_some_and(|sealed| sealed.sent < sealed.out.len())
     }
 
-    /// Write as much as can be written now.
+    /// Writes as much as the socket takes.
     ///
     /// # Errors
     /// The connection has ended.
@@ -197,12 +198,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Whether a payload of so many bytes is better written from where it lies than packed first.
+    /// Returns whether a payload of `bytes` bytes is better written from where it is than packed first.
     pub(super) fn writes_in_place(&self, bytes: usize) -> bool {
         bytes > PACKED / 4 && self.link.as_ref().is_some_and(|link| link.sealed.is_none())
     }
 
-    /// Pack a payload, and write what waits if it is enough.
+    /// Packs a payload, and writes what waits if that is enough.
     ///
     /// # Errors
     /// The connection has ended.
@@ -211,7 +212,8 @@ impl Peer {
         if self.out.len() - self.sent > PACKED { self.flush() } else { Ok(()) }
     }
 
-    /// Write what waits and then of this payload what goes; gives how many of its bytes.
+    /// Writes what waits and then as much of this payload as the socket takes; returns how many of its bytes were
+    /// written.
     ///
     /// # Errors
     /// The connection has ended.
@@ -239,19 +241,21 @@ impl Peer {
         Ok(of_payload)
     }
 
-    /// Say a thing that belongs to no world.
-    pub(super) fn say(&mut self, what: impl FnOnce(&mut Pen<'_, Vec<u8>>)) {
-        what(&mut Pen(&mut self.out, 0));
+    /// Writes an item that belongs to no world.
+    pub(super) fn write_item(&mut self, what: impl FnOnce(&mut ItemWriter<'_, Vec<u8>>)) {
+        what(&mut ItemWriter(&mut self.out, 0));
     }
 }
 
-impl Link {
-    /// Read what has come; but where a long payload begins for which there is no place yet, the next look goes on.
-    pub(super) fn look(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> Looked {
+impl Connection {
+    /// Reads what has arrived; but where a long payload begins that has no receive buffer yet, stops before it, and the
+    /// next poll reads it.
+    pub(super) fn look(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome {
         let mut looked = 0;
-        let half_here = self.decoder.unplaced(0);
+        let half_here = self.decoder.lacks_buffer(0);
         loop {
-            // Where big payloads come, little is read beside them, so that they are read to where they stay.
+            // Where large payloads arrive, little is read in addition to them, so that they are read to their final
+            // buffer.
             let scratch = if self.big { &mut scratch[..BESIDE] } else { &mut *scratch };
             let room = if self.sealed.is_none() { self.decoder.room() } else { &mut [] };
             let (in_place, offered) = (room.len(), room.len() + scratch.len());
@@ -262,11 +266,11 @@ impl Link {
                 (&*self.stream).read_vectored(&mut pieces)
             };
             let n = match read {
-                Ok(0) => return Looked::Ended("its connection was closed without a goodbye".into()),
+                Ok(0) => return ReadOutcome::Ended("its connection was closed without a goodbye".into()),
                 Ok(n) => n,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Looked::Ended(format!("its connection broke: {error}")),
+                Err(error) => return ReadOutcome::Ended(format!("its connection broke: {error}")),
             };
             looked += n;
             let fed = match &mut self.sealed {
@@ -274,35 +278,40 @@ impl Link {
                 None => {
                     self.decoder.filled(n.min(in_place));
                     let rest = &scratch[..n.saturating_sub(in_place)];
-                    self.decoder.feed_to(rest, intake).map_err(|garbled| garbled.to_string())
+                    self.decoder.feed_to(rest, intake).map_err(|malformed| malformed.to_string())
                 }
             };
             if let Err(what) = fed {
-                return Looked::Garbled(what);
+                return ReadOutcome::Malformed(what);
             }
             if self.sealed.is_none() {
                 let big = self.decoder.room().len() >= BIG;
                 self.big = big || self.big && (in_place > 0 || n < offered);
             }
-            let unplaced = self.decoder.unplaced(BIG);
-            if n < offered || looked > LOOK || unplaced.is_some() && unplaced != half_here {
+            let lacks_buffer = self.decoder.lacks_buffer(BIG);
+            if n < offered || looked > LOOK || lacks_buffer.is_some() && lacks_buffer != half_here {
                 break;
             }
         }
-        if looked > 0 { Looked::Something } else { Looked::Nothing }
+        if looked > 0 { ReadOutcome::Something } else { ReadOutcome::Nothing }
     }
 
-    /// A place for a payload of this channel, which may be half here; gives it back if it is not.
-    pub(super) fn adopt(&mut self, channel: u64, header: Header, place: Place) -> Option<Place> {
-        self.decoder.adopt(channel, header, place)
+    /// Takes a receive buffer for a payload of this channel that is half received; returns the buffer if there is none.
+    pub(super) fn adopt(
+        &mut self,
+        channel: u64,
+        header: Header,
+        buffer: ReceiveBuffer,
+    ) -> Option<ReceiveBuffer> {
+        self.decoder.adopt(channel, header, buffer)
     }
 
-    /// Places that were offered in this channel are not touched any more.
+    /// Cancels the buffers that were pre-posted in this channel.
     pub(super) fn move_out(&mut self, channel: u64) {
         self.decoder.move_out(channel);
     }
 
-    /// Give back the body of a frame.
+    /// Returns the body of a frame, to be filled again.
     pub(super) fn recycle(&mut self, body: Body) {
         self.decoder.recycle(body);
     }
@@ -310,32 +319,32 @@ impl Link {
 
 impl Sealed {
     fn open(&mut self, bytes: &[u8], decoder: &mut Decoder, intake: &mut impl Intake) -> Result<(), String> {
-        self.got.extend_from_slice(bytes);
+        self.received.extend_from_slice(bytes);
         let mut at = 0;
-        while let Some((head, rest)) = self.got[at..].split_first_chunk::<LENGTH>() {
+        while let Some((head, rest)) = self.received[at..].split_first_chunk::<LENGTH>() {
             let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
             let len = half(0) as usize;
             if len == 0 || len > RECORD || half(0) != !half(4) {
-                return Err(format!("it sent a record whose length can't be {len} bytes"));
+                return Err(format!("it sent a record with an invalid length of {len} bytes"));
             }
             let Some((record, rest)) = rest.split_at_checked(len) else { break };
             let Some((tag, _)) = rest.split_first_chunk::<{ Seal::TAG }>() else { break };
             if !self.seals[1].is(record, *tag) {
                 return Err("it sent a record with a wrong tag".into());
             }
-            decoder.feed_to(record, intake).map_err(|garbled| garbled.to_string())?;
+            decoder.feed_to(record, intake).map_err(|malformed| malformed.to_string())?;
             at += LENGTH + len + Seal::TAG;
         }
-        self.got.drain(..at);
+        self.received.drain(..at);
         Ok(())
     }
 }
 
 impl Attempt {
-    /// Begin to open a connection.
+    /// Begins to open a connection.
     ///
     /// # Errors
-    /// There is no socket, or nobody listens.
+    /// There is no socket, or no listener.
     pub(super) fn new(address: SocketAddr, opener: Opener, hello: Vec<u8>, now: Instant) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -350,7 +359,7 @@ impl Attempt {
     }
 }
 
-/// Write of `out` what can be written now.
+/// Writes as much of `out` as the socket takes.
 ///
 /// # Errors
 /// The connection has ended.
@@ -366,7 +375,7 @@ pub(super) fn write_some(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()
     Ok(())
 }
 
-/// Read at most `wants` bytes, no more than 128: none, if none are there.
+/// Reads at most `wants` bytes, no more than 128; returns an empty slice if none have arrived.
 ///
 /// # Errors
 /// The connection has ended.

@@ -1,4 +1,4 @@
-//! What a turn looks at: sockets where something can be done, and what is due by time.
+//! What each turn polls: sockets that are ready, and what is due by time.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 use crate::tcp::Settings;
 use crate::tcp::core::Core;
 
-/// Where something may be read from.
+/// A source of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Source {
     Listener,
@@ -18,7 +18,7 @@ pub(super) enum Source {
     Other,
 }
 
-/// A socket, kept open while somebody waits for it.
+/// A socket, kept open while a thread waits for it.
 pub(super) enum Stream {
     Listener(Arc<TcpListener>),
     Connection(Arc<TcpStream>),
@@ -34,10 +34,10 @@ impl std::os::fd::AsFd for Stream {
 }
 
 impl Core {
-    /// What there is to wait for.
+    /// Returns the sources to wait for.
     pub(super) fn sources(&self) -> Vec<(Source, Stream, PollFlags)> {
         let mut all = vec![(Source::Listener, Stream::Listener(self.listener.clone()), PollFlags::IN)];
-        for half in &self.halves {
+        for half in &self.incoming {
             let flags = if half.out.is_empty() { PollFlags::IN } else { PollFlags::OUT };
             all.push((Source::Other, Stream::Connection(half.stream.clone()), flags));
         }
@@ -54,7 +54,7 @@ impl Core {
         all
     }
 
-    /// Serve those where something can be done.
+    /// Serves the sources that are ready.
     pub(super) fn serve(&mut self, ready: &[Source]) {
         for source in ready {
             match *source {
@@ -71,10 +71,10 @@ impl Core {
         if ready.iter().any(|source| !matches!(source, Source::Peer(_))) {
             self.handshakes();
         }
-        self.tidy();
+        self.flush_dirty();
     }
 
-    /// Look at everything.
+    /// Polls everything.
     pub(super) fn serve_all(&mut self) {
         self.accept();
         self.handshakes();
@@ -84,18 +84,19 @@ impl Core {
                 self.send(rank);
             }
         }
-        self.tidy();
-        self.pay();
+        self.flush_dirty();
+        self.send_pending_releases();
     }
 
-    /// Before sleeping: those from whom something is awaited must be reached, and may themselves wait for credit.
-    pub(super) fn face_missed(&mut self) {
+    /// Called before sleeping: ranks from which this rank awaits something must be connected, and may themselves wait
+    /// for credit.
+    pub(super) fn serve_awaited(&mut self) {
         for rank in 0..self.peers.len() {
-            if std::mem::take(&mut self.peers[rank].missed) {
-                self.need(rank);
+            if std::mem::take(&mut self.peers[rank].awaited_by_us) {
+                self.ensure_connection(rank);
                 let mut from = 0;
                 while let Some((&number, _)) = self.channels.range(from..).next() {
-                    self.tell_releases(number, rank);
+                    self.report_releases(number, rank);
                     let Some(next) = number.checked_add(1) else { break };
                     from = next;
                 }
@@ -103,34 +104,34 @@ impl Core {
         }
     }
 
-    /// What is due by time: beats, limits, tries.
-    pub(super) fn times(&mut self, now: Instant) {
+    /// Does what is due by time: heartbeats, time limits, retries.
+    pub(super) fn run_timers(&mut self, now: Instant) {
         let step = now - self.timed;
         self.timed = now;
         let Settings { beat, limit, handshake, .. } = self.settings;
-        for i in (0..self.halves.len()).rev() {
-            if now - self.halves[i].since > handshake {
-                self.give_up_half(i);
+        for i in (0..self.incoming.len()).rev() {
+            if now - self.incoming[i].since > handshake {
+                self.drop_incoming(i);
             }
         }
         for rank in 0..self.peers.len() {
             let peer = &mut self.peers[rank];
-            if let Some((_, what)) = peer.doomed.take_if(|(until, _)| *until <= now) {
-                self.die(rank, what);
+            if let Some((_, what)) = peer.suspected.take_if(|(until, _)| *until <= now) {
+                self.mark_failed(rank, what);
                 continue;
             }
-            if peer.parting.take_if(|until| *until <= now).is_some() {
-                self.news += 1;
+            if peer.closing.take_if(|until| *until <= now).is_some() {
+                self.events += 1;
             }
             if peer.attempt.as_ref().is_some_and(|attempt| now - attempt.since > handshake) {
                 let address = peer.address;
-                self.die(rank, format!("nobody answered at {address} within {handshake:?}"));
+                self.mark_failed(rank, format!("no answer at {address} within {handshake:?}"));
                 continue;
             }
             if peer.retry.is_some_and(|retry| now > retry) {
                 peer.retry = None;
-                if peer.unsent() || peer.missed {
-                    self.need(rank);
+                if peer.unsent() || peer.awaited_by_us {
+                    self.ensure_connection(rank);
                 }
                 continue;
             }
@@ -141,7 +142,7 @@ impl Core {
                 peer.heard_at = now;
             }
             if step > (limit / 2).max(Duration::from_secs(1)) {
-                // This process itself was not running, and can't tell who was silent meanwhile.
+                // This process itself was not running, and cannot tell which ranks were silent meanwhile.
                 peer.heard_at = now;
             }
             if std::mem::take(&mut peer.spoke) {
@@ -151,34 +152,34 @@ impl Core {
                 let what = format!("nothing was heard from it for {limit:?}");
                 self.look(rank);
                 if !self.peers[rank].heard {
-                    self.ended(rank, what);
+                    self.connection_ended(rank, what);
                 }
             } else if now - peer.spoke_at > beat && !peer.said_goodbye && !peer.heard_goodbye {
-                peer.say(|pen| pen.beat());
+                peer.write_item(|writer| writer.beat());
                 self.send(rank);
             }
         }
     }
 
-    /// Say goodbye where all is said; gives whether all is over.
-    pub(super) fn part(&mut self) -> bool {
+    /// Sends a goodbye where everything is sent; returns whether all connections are closed.
+    pub(super) fn close_all(&mut self) -> bool {
         let me = self.me();
         let mut over = true;
         for rank in (0..self.peers.len()).filter(|&rank| rank != me) {
             let peer = &mut self.peers[rank];
             if peer.link.is_some() && !peer.said_goodbye {
                 peer.said_goodbye = true;
-                peer.say(|pen| pen.goodbye());
+                peer.write_item(|writer| writer.goodbye());
                 self.send(rank);
             }
             let peer = &mut self.peers[rank];
             if peer.link.is_none() && peer.unsent() && peer.died.is_none() && !peer.heard_goodbye {
                 over = false;
-                self.need(rank);
+                self.ensure_connection(rank);
                 continue;
             }
             over &= match &peer.link {
-                None => peer.attempt.is_none() && !peer.promised,
+                None => peer.attempt.is_none() && !peer.welcomed,
                 Some(_) => peer.heard_farewell && !peer.unsent(),
             };
         }

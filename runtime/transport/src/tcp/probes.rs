@@ -1,48 +1,52 @@
-//! Waits that last, between ranks that read no entries of each other's: what [`waiting`](crate::deadlock) needs of
+//! Long waits between ranks that do not read each other's entries: what [`deadlock`](crate::deadlock) needs of
 //! connections.
 //!
-//! Four items, which belong to no world and which whoever has the lock answers, the rank or the thread that serves:
+//! There are four items, which belong to no world and which the thread that holds the lock answers, be it the rank or
+//! the thread that serves:
 //!
-//! - Who waits *asks* the awaited rank in which wait it is.
-//! - That one *answers*. First it writes whatever it owes to who asks: what it has released, which superstep it is in. If
-//!   frames for it wait for credit, the answer is that it is in no wait. Whatever else it had sent before its wait was
-//!   written before, and bytes of a connection come in order; so all of it has come when the answer has.
-//! - A *probe* is a list of waits of which each has seen the next, and the number of a wait of the rank that it goes to.
-//!   If that rank is in this wait, it puts its own to the list and hands it on, or finds that the list began with it.
-//! - Who knows a ring, and would end its wait, tells the others; and does not before all have told it.
+//! - A waiting rank *asks* the awaited rank in which wait it is.
+//! - The awaited rank *answers*. First it writes what is pending for the asking rank: its releases, and which superstep
+//!   it is in. If frames for that rank wait for credit, it answers that it is in no wait. Everything else that it had
+//!   sent before its wait was written before, and bytes of a connection arrive in order; so all of it has arrived when
+//!   the answer has.
+//! - A *probe* is a list of waits of which each has seen the next, and the number of a wait of the rank that it goes
+//!   to. If that rank is in this wait, it appends its own wait and hands the list on, or finds that the list began with
+//!   its own.
+//! - A rank that knows a cycle, and would end its wait, notifies the others; and does not end it before all have
+//!   notified it.
 //!
-//! None of them is repeated in less than [`AGAIN`], and none is said to who does not read what there is already.
+//! None of them is repeated within [`AGAIN`], and none is sent to a rank that has not read what was written before.
 
 use std::time::{Duration, Instant};
 
-use crate::deadlock::{Afar, Probe, Table, Waiting, Walk, cut, in_order};
-use crate::stream::{PROBE, Pen};
+use crate::deadlock::{Probe, RemoteWaits, Table, Waiting, Walk, cut, in_order};
+use crate::stream::{ItemWriter, PROBE};
 use crate::tcp::core::Core;
-use crate::tcp::fabric::Shared;
+use crate::tcp::fabric::FabricShared;
 
-/// How long something is not said again.
+/// The shortest time after which an item is repeated.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Ranks at most in a list: larger rings are not found.
-const MOST: usize = 1 << 10;
+/// The most ranks in a list: larger cycles are not found.
+const MAX_LIST: usize = 1 << 10;
 
 /// Bytes of a wait in a list before its text, and of the text, in a short list and in a long one.
 const HEAD: usize = 14;
 const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
-const _: () = assert!(SHORT * (HEAD + TEXT[0]) <= PROBE && MOST * (HEAD + TEXT[1]) <= PROBE);
+const _: () = assert!(SHORT * (HEAD + TEXT[0]) <= PROBE && MAX_LIST * (HEAD + TEXT[1]) <= PROBE);
 
-/// Bytes that wait for one who does not read them, beyond which nothing of this is said.
+/// Unsent bytes to a rank beyond which none of these items is written.
 const UNREAD: usize = 1 << 20;
 
-/// What a process knows of waits elsewhere.
+/// What a process knows of waits of other ranks.
 pub(super) struct Probes {
     /// The entries that it reads, its own at least.
     pub(super) table: Table,
     known: Vec<Known>,
-    /// The list that came back, and to which wait.
-    ring: Option<(u64, Vec<Waiting>)>,
-    /// From which wait the last list was handed on that began here, behind which wait, and when.
+    /// The list that returned, and the wait that it returned to.
+    cycle: Option<(u64, Vec<Waiting>)>,
+    /// The last list that began here and was handed on: from which wait, behind which wait, and when.
     begun: Option<(u64, u64, Instant)>,
 }
 
@@ -52,23 +56,23 @@ struct Known {
     waiting: Option<Waiting>,
     asked: Option<Instant>,
     agreed: u64,
-    /// What it was told that this rank agreed to.
-    told: u64,
+    /// The wait of this rank in a cycle that was last reported to that rank.
+    notified: u64,
 }
 
 impl Probes {
     pub(super) fn new(table: Table, ranks: usize) -> Self {
         let known = (0..ranks).map(|_| Known::default()).collect();
-        Self { table, known, ring: None, begun: None }
+        Self { table, known, cycle: None, begun: None }
     }
 
-    /// Of a job that is not known yet.
+    /// Creates the probes of a job that is not known yet.
     pub(super) fn none() -> Self {
         Self::new(Table::none(), 0)
     }
 }
 
-/// A list as it travels: of each wait the rank, the number, and the text behind its length.
+/// Encodes a list: for each wait the rank, the number, and the text after its length.
 pub(super) fn written(waits: &[Waiting]) -> Vec<u8> {
     let most = TEXT[usize::from(waits.len() > SHORT)];
     let mut bytes = Vec::new();
@@ -82,7 +86,7 @@ pub(super) fn written(waits: &[Waiting]) -> Vec<u8> {
     bytes
 }
 
-/// Such a list that goes to `to`, where it is one, of ranks of so many.
+/// Decodes a list that goes to `to`, where it is valid in a job of `ranks` ranks.
 pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Waiting>> {
     let mut waits: Vec<Waiting> = Vec::new();
     while !bytes.is_empty() {
@@ -91,7 +95,7 @@ pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Wait
         let (len, rest) = rest.split_first_chunk()?;
         let (text, rest) = rest.split_at_checked(u16::from_le_bytes(*len).into())?;
         let (rank, number) = (u32::from_le_bytes(*rank) as usize, u64::from_le_bytes(*number));
-        if rank >= ranks || number == 0 || waits.len() == MOST {
+        if rank >= ranks || number == 0 || waits.len() == MAX_LIST {
             return None;
         }
         if let Some(last) = waits.last_mut() {
@@ -105,30 +109,30 @@ pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Wait
 }
 
 impl Core {
-    /// Whether anything of this may be said to `to`.
-    fn may_tell(&self, to: usize) -> bool {
+    /// Returns whether these items may be sent to `to`.
+    fn may_report(&self, to: usize) -> bool {
         let Some(peer) = self.peers.get(to) else { return false };
         let parts = peer.said_goodbye || peer.heard_goodbye;
-        let gone = parts || peer.died.is_some() || peer.doomed.is_some();
+        let gone = parts || peer.died.is_some() || peer.suspected.is_some();
         to != self.me() && !gone && peer.out.len() - peer.sent < UNREAD
     }
 
-    /// Ask `rank` in which wait it is.
+    /// Asks `rank` in which wait it is.
     fn ask(&mut self, rank: usize, now: Instant) {
-        if !self.may_tell(rank) || self.peers[rank].link.is_none() {
+        if !self.may_report(rank) || self.peers[rank].link.is_none() {
             return;
         }
         let asked = &mut self.probes.known[rank].asked;
         if asked.is_none_or(|asked| now - asked >= AGAIN) {
             *asked = Some(now);
-            self.peers[rank].say(|pen| pen.ask());
+            self.peers[rank].write_item(|writer| writer.ask());
             self.send(rank);
         }
     }
 
-    /// Answer `to`, which asks in which wait this rank is.
+    /// Answers `to`, which asks in which wait this rank is.
     pub(super) fn answer(&mut self, to: usize) {
-        if !self.may_tell(to) {
+        if !self.may_report(to) {
             return;
         }
         let mut own = self.probes.table.read(self.me());
@@ -137,24 +141,26 @@ impl Core {
             if !channel.members.contains(&(to as u32)) || !self.listens(channel, to) {
                 continue;
             }
-            if channel.pairs[to].outbound.waits() {
+            if channel.pairs[to].outbound.has_waiting() {
                 own = None;
             }
             let Some(channel) = self.channels.get_mut(&number) else { continue };
-            channel.tidings(number, to, &mut self.peers[to].out);
+            channel.piggyback(number, to, &mut self.peers[to].out);
         }
         let out = &mut self.peers[to].out;
         match own {
-            Some(Waiting { awaited, text, number, .. }) => Pen(out, 0).waits(number, awaited as u32, &text),
-            None => Pen(out, 0).waits(0, 0, ""),
+            Some(Waiting { awaited, text, number, .. }) => {
+                ItemWriter(out, 0).waits(number, awaited as u32, &text)
+            }
+            None => ItemWriter(out, 0).waits(0, 0, ""),
         }
-        self.soil(to);
+        self.mark_dirty(to);
     }
 
-    /// `from` has answered.
+    /// Takes in the answer of `from`.
     ///
     /// # Errors
-    /// With what no rank would.
+    /// No rank would send it.
     pub(super) fn answered(
         &mut self,
         from: usize,
@@ -163,49 +169,49 @@ impl Core {
         text: String,
     ) -> Result<(), &'static str> {
         if awaited >= self.peers.len() {
-            return Err("it waits for a rank that there is not");
+            return Err("it waits for a rank that does not exist");
         }
         let waiting = (number != 0).then_some(Waiting { rank: from, awaited, text, number, seen: 0 });
         let known = &mut self.probes.known[from].waiting;
         if *known != waiting {
             *known = waiting;
-            self.news += 1;
+            self.events += 1;
         }
         Ok(())
     }
 
-    /// A list has come, to this rank in this wait.
+    /// Takes in a list that goes to this rank in this wait.
     ///
     /// # Errors
-    /// It is none.
+    /// The list is invalid.
     pub(super) fn probed(&mut self, seen: u64, list: &[u8]) -> Result<(), &'static str> {
         let me = self.me();
-        let mut waits = read(list, me, self.peers.len()).ok_or("it sent a list of waits that is none")?;
+        let mut waits = read(list, me, self.peers.len()).ok_or("it sent an invalid list of waits")?;
         let Some(own) = self.probes.table.read(me).filter(|own| own.number == seen) else { return Ok(()) };
         if let Some(last) = waits.last_mut() {
             last.seen = seen;
         }
         if waits[0].rank != me {
-            // What it says of this rank, this rank knows better; and what it says of it twice is no ring of it.
+            // This rank knows its own waits better than the list; and a list that names a rank twice is no cycle of it.
             if waits.iter().all(|waiting| waiting.rank != me) {
                 waits.push(own);
                 self.hand_on(waits);
             }
         } else if waits[0].number == seen
-            && self.probes.ring.as_ref().is_none_or(|(number, _)| *number != seen)
+            && self.probes.cycle.as_ref().is_none_or(|(number, _)| *number != seen)
         {
-            self.probes.ring = Some((seen, in_order(waits)));
-            self.news += 1;
+            self.probes.cycle = Some((seen, in_order(waits)));
+            self.events += 1;
         }
         Ok(())
     }
 
-    /// Go on with a list as far as entries are here, and send it where it goes then.
+    /// Continues a list as far as entries are here, and sends it to the next rank.
     fn hand_on(&mut self, waits: Vec<Waiting>) {
         match self.probes.table.walk(waits) {
-            Walk::Nowhere => {}
-            Walk::Away(probe) => self.send_on(&probe),
-            Walk::Round(waits) => {
+            Walk::Open => {}
+            Walk::Remote(probe) => self.send_on(&probe),
+            Walk::Cycle(waits) => {
                 let (to, seen) = (waits[0].rank, waits[0].number);
                 self.send_on(&Probe { to, seen, waits });
             }
@@ -213,22 +219,22 @@ impl Core {
     }
 
     fn send_on(&mut self, Probe { to, seen, waits }: &Probe) {
-        if self.may_tell(*to) && waits.len() <= MOST {
+        if self.may_report(*to) && waits.len() <= MAX_LIST {
             let list = written(waits);
-            self.peers[*to].say(|pen| pen.probe(*seen, &list));
-            self.soil(*to);
+            self.peers[*to].write_item(|writer| writer.probe(*seen, &list));
+            self.mark_dirty(*to);
         }
     }
 
-    /// `from` knows to be in a ring in this wait.
+    /// Takes in that `from` knows to be in a cycle in this wait.
     pub(super) fn agreed(&mut self, from: usize, number: u64) {
         let known = &mut self.probes.known[from];
         known.agreed = known.agreed.max(number);
-        self.news += 1;
+        self.events += 1;
     }
 }
 
-impl Afar for Shared {
+impl RemoteWaits for FabricShared {
     fn waiting(&self, rank: usize, ask: bool) -> Option<Waiting> {
         let mut core = self.lock();
         if ask {
@@ -246,19 +252,19 @@ impl Afar for Shared {
         }
         core.probes.begun = Some((this.0, this.1, now));
         core.send_on(&probe);
-        core.tidy();
+        core.flush_dirty();
     }
 
-    fn ring(&self, number: u64) -> Option<Vec<Waiting>> {
+    fn cycle(&self, number: u64) -> Option<Vec<Waiting>> {
         let core = self.lock();
-        core.probes.ring.as_ref().filter(|(to, _)| *to == number).map(|(_, ring)| ring.clone())
+        core.probes.cycle.as_ref().filter(|(to, _)| *to == number).map(|(_, cycle)| cycle.clone())
     }
 
     fn agree(&self, rank: usize, number: u64) {
         let mut core = self.lock();
-        if core.may_tell(rank) && core.probes.known[rank].told != number {
-            core.probes.known[rank].told = number;
-            core.peers[rank].say(|pen| pen.agree(number));
+        if core.may_report(rank) && core.probes.known[rank].notified != number {
+            core.probes.known[rank].notified = number;
+            core.peers[rank].write_item(|writer| writer.agree(number));
             core.send(rank);
         }
     }
@@ -277,27 +283,27 @@ mod tests {
     }
 
     #[test]
-    fn a_list_comes_as_it_was_sent_and_no_longer_than_is_believed() {
-        for count in [1, 2, SHORT, SHORT + 1, MOST] {
+    fn a_list_arrives_as_it_was_sent_and_no_longer_than_is_accepted() {
+        for count in [1, 2, SHORT, SHORT + 1, MAX_LIST] {
             let mut waits: Vec<Waiting> =
                 (0..count).map(|rank| waiting(rank, rank + 1, &"ä".repeat(300))).collect();
             let bytes = written(&waits);
             assert!(bytes.len() <= PROBE, "{count} waits");
             waits.iter_mut().for_each(|w| w.text = cut(&w.text, TEXT[usize::from(count > SHORT)]).into());
             if let Some(last) = waits.last_mut() {
-                last.seen = 0; // which goes beside the list
+                last.seen = 0; // sent apart from the list
             }
             assert_eq!(read(&bytes, count, count + 1), Some(waits));
         }
-        let long = written(&(0..=MOST).map(|rank| waiting(rank, 0, "")).collect::<Vec<_>>());
-        assert_eq!(read(&long, 0, MOST + 1), None);
+        let long = written(&(0..=MAX_LIST).map(|rank| waiting(rank, 0, "")).collect::<Vec<_>>());
+        assert_eq!(read(&long, 0, MAX_LIST + 1), None);
     }
 
     #[test]
-    fn what_is_no_list_of_ranks_is_refused() {
+    fn an_invalid_list_is_refused() {
         let good = written(&[waiting(1, 2, "one"), waiting(2, 0, "two")]);
         assert!(read(&good, 0, 3).is_some());
-        assert_eq!(read(&good, 0, 2), None, "there is no rank 2");
+        assert_eq!(read(&good, 0, 2), None, "rank 2 does not exist");
         assert_eq!(read(&[], 0, 3), None);
         let whole = good.len() / 2;
         for len in (1..good.len()).filter(|&len| len != whole) {

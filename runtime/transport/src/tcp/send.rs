@@ -1,18 +1,18 @@
-//! What a rank says in its worlds: frames, letters, what it has released, and how it leaves.
+//! What a rank sends in its worlds: frames, notifications, releases, and how it leaves.
 
-use crate::stream::{Body, Item, Pen, Place};
+use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
 use crate::tcp::channel::{Channel, Due, Pair, cost};
 use crate::tcp::core::Core;
-use crate::{Cause, Header, Leave, Letter};
+use crate::{Cause, Header, Leave, Notification};
 
 impl Core {
-    /// Post a frame.
+    /// Posts a frame.
     pub(super) fn post(&mut self, number: u64, to: usize, header: Header, payload: &[u8]) {
         let me = self.me();
         let ranks = self.peers.len();
         let channel = self.channels.entry(number).or_insert_with(|| Channel::new(ranks));
         let peer = &mut self.peers[to];
-        let fits = channel.pairs[to].outbound.posts(payload.len());
+        let fits = channel.pairs[to].outbound.post(payload.len());
         if to == me {
             let body = Body::of(payload, self.own.spare());
             let Pair { inbound, outbound } = &mut channel.pairs[to];
@@ -22,8 +22,8 @@ impl Core {
         }
         let mut wrote = Ok(());
         if fits {
-            channel.tidings(number, to, &mut peer.out);
-            Pen(&mut peer.out, number).frame_head(header, payload.len());
+            channel.piggyback(number, to, &mut peer.out);
+            ItemWriter(&mut peer.out, number).frame_head(header, payload.len());
             wrote = if peer.writes_in_place(payload.len()) {
                 self.write(to, payload)
             } else {
@@ -31,56 +31,56 @@ impl Core {
             };
         } else {
             let mut frame = Vec::with_capacity(cost(payload.len()) as usize);
-            Pen(&mut frame, number).frame(header, payload);
+            ItemWriter(&mut frame, number).frame(header, payload);
             let outbound = &mut channel.pairs[to].outbound;
             outbound.keep(frame);
-            outbound.let_go(number, &mut peer.out, false);
+            outbound.send_waiting(number, &mut peer.out, false);
         }
         match wrote {
-            Ok(()) => self.soil(to),
-            Err(error) => self.broke(to, &error.to_string()),
+            Ok(()) => self.mark_dirty(to),
+            Err(error) => self.write_failed(to, &error.to_string()),
         }
     }
 
-    /// Write a payload from where it lies. As long as something goes in either direction, go on; copy what is left.
+    /// Writes a payload from the sender's memory. Continues as long as bytes move in either direction; copies the rest.
     pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<()> {
         let mut rest = payload;
-        let mut said = Vec::new();
+        let mut written = Vec::new();
         loop {
             let wrote = self.peers[to].write_in_place(rest)?;
             rest = &rest[wrote..];
-            // Nothing else may be written while a payload is in the middle, so what a look would say is kept.
+            // Nothing else may be written in the middle of a payload, so what a poll would write is kept.
             if rest.is_empty() || self.peers[to].unsent() || self.peers[to].link.is_none() {
                 break;
             }
             let before = self.heard;
             self.look(to);
-            said = std::mem::take(&mut self.peers[to].out);
-            if wrote == 0 && self.heard == before || !said.is_empty() || self.peers[to].link.is_none() {
+            written = std::mem::take(&mut self.peers[to].out);
+            if wrote == 0 && self.heard == before || !written.is_empty() || self.peers[to].link.is_none() {
                 break;
             }
         }
         let out = &mut self.peers[to].out;
         out.extend_from_slice(rest);
-        out.extend_from_slice(&said);
+        out.extend_from_slice(&written);
         Ok(())
     }
 
-    /// Publish: a letter to each member.
-    pub(super) fn publish(&mut self, number: u64, letters: &[Letter]) {
+    /// Publishes: writes a notification to each member.
+    pub(super) fn publish(&mut self, number: u64, notifications: &[Notification]) {
         let me = self.me();
         let Some(channel) = self.channels.get_mut(&number) else { return };
         channel.exchange += 1;
-        for (i, letter) in letters.iter().enumerate() {
+        for (i, notification) in notifications.iter().enumerate() {
             let to = channel.members[i] as usize;
-            if self.beside.get(to).is_some_and(|&beside| beside) {
+            if self.intra_node.get(to).is_some_and(|&intra_node| intra_node) {
                 continue;
             }
             let frames = channel.pairs[to].outbound.posted;
             if to == me {
-                // It can't be too early: the caller has read all letters before.
-                let taken = channel.take(me, Item::Letter(*letter, frames));
-                debug_assert!(taken.is_ok(), "a letter to oneself was refused");
+                // It cannot be too early: the caller has read all notifications of the previous exchange.
+                let taken = channel.take(me, Item::Notification(*notification, frames));
+                debug_assert!(taken.is_ok(), "a notification to this rank itself was refused");
                 channel.pairs[me].inbound.read = channel.exchange;
                 continue;
             }
@@ -88,13 +88,13 @@ impl Core {
                 continue;
             }
             let out = &mut self.peers[to].out;
-            channel.tidings(number, to, out);
-            Pen(out, number).letter(letter, frames);
+            channel.piggyback(number, to, out);
+            ItemWriter(out, number).notification(notification, frames);
         }
-        self.tell_members(number);
+        self.flush_members(number);
     }
 
-    /// Settle the exchange that was published last.
+    /// Settles the exchange that was published last.
     pub(super) fn settle(&mut self, number: u64) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let exchange = channel.exchange;
@@ -105,29 +105,29 @@ impl Core {
                 continue;
             }
             let Some(channel) = self.channels.get_mut(&number) else { return };
-            channel.tidings(number, to, &mut self.peers[to].out);
-            Pen(&mut self.peers[to].out, number).settle(exchange);
+            channel.piggyback(number, to, &mut self.peers[to].out);
+            ItemWriter(&mut self.peers[to].out, number).settle(exchange);
         }
         let me = self.me();
         self.channel(number).pairs[me].inbound.settled = exchange;
-        self.tell_members(number);
+        self.flush_members(number);
     }
 
-    /// The world ends.
+    /// Ends the world.
     pub(super) fn end(&mut self, number: u64, cause: Cause) {
         let channel = self.channel(number);
         if channel.ended.is_some() {
             return;
         }
         channel.ended = Some(cause.clone());
-        self.news += 1;
+        self.events += 1;
         for to in self.members(number) {
-            Pen(&mut self.peers[to].out, number).end(cause.rank as u32, &cause.what);
+            ItemWriter(&mut self.peers[to].out, number).end(cause.rank as u32, &cause.what);
         }
-        self.tell_members(number);
+        self.flush_members(number);
     }
 
-    /// I leave a world: what waits for credit leaves, too.
+    /// Leaves a world: frames that wait for credit are sent as well.
     pub(super) fn leave(&mut self, number: u64, how: &Leave) {
         if self.channel(number).left.is_some() {
             return;
@@ -137,40 +137,40 @@ impl Core {
             let Some(channel) = self.channels.get_mut(&number) else { return };
             let to = channel.members[i] as usize;
             let peer = &mut self.peers[to];
-            let beside = self.beside.get(to).is_some_and(|&beside| beside);
-            if to == self.identity.rank as usize || beside || peer.died.is_some() || peer.heard_goodbye {
+            let intra_node = self.intra_node.get(to).is_some_and(|&intra_node| intra_node);
+            if to == self.identity.rank as usize || intra_node || peer.died.is_some() || peer.heard_goodbye {
                 continue;
             }
-            // One that has left, too, only waits for this to forget the world.
+            // A member that has left as well only waits for this item to forget the world.
             if !channel.has_left(to) {
-                channel.tidings(number, to, &mut peer.out);
-                channel.pairs[to].outbound.let_go(number, &mut peer.out, true);
+                channel.piggyback(number, to, &mut peer.out);
+                channel.pairs[to].outbound.send_waiting(number, &mut peer.out, true);
             }
-            Pen(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
+            ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
         }
-        self.tell_members(number);
+        self.flush_members(number);
     }
 
-    /// My end of a world is dropped.
+    /// Drops this rank's end of a world.
     pub(super) fn close(&mut self, number: u64) {
         let channel = self.channel(number);
         channel.closed = true;
         channel.pairs.iter_mut().for_each(|pair| pair.inbound.frames.clear());
-        (0..self.peers.len()).for_each(|from| self.withdraw(number, from));
+        (0..self.peers.len()).for_each(|from| self.cancel(number, from));
         self.forget_if_over(number);
     }
 
-    fn tell_members(&mut self, number: u64) {
+    fn flush_members(&mut self, number: u64) {
         for i in 0..self.channels.get(&number).map_or(0, |channel| channel.members.len()) {
             let Some(channel) = self.channels.get(&number) else { return };
             let to = channel.members[i] as usize;
-            if to != self.me() && !self.is_beside(to) && self.peers[to].unsent() {
+            if to != self.me() && !self.is_intra_node(to) && self.peers[to].unsent() {
                 self.send(to);
             }
         }
     }
 
-    /// The oldest frame from `from` is done with. Gives whether there was one.
+    /// Releases the oldest frame from `from`. Returns whether there was one.
     pub(super) fn release(&mut self, number: u64, from: usize) -> bool {
         let me = self.me();
         let Some(channel) = self.channels.get_mut(&number) else { return false };
@@ -184,57 +184,64 @@ impl Core {
         if let Some(link) = &mut self.peers[from].link {
             link.recycle(body);
         }
-        if due != Due::Later && !self.owing.contains(&(number, from as u32)) {
-            self.owing.push((number, from as u32));
+        if due != Due::Later && !self.pending_releases.contains(&(number, from as u32)) {
+            self.pending_releases.push((number, from as u32));
         }
-        self.pressing |= due == Due::Now;
+        self.release_urgent |= due == Due::Now;
         true
     }
 
-    /// A place for a payload that is still to come from `from`.
-    pub(super) fn offer(&mut self, number: u64, from: usize, ahead: u64, header: Header, place: Place) {
+    /// Pre-posts a buffer for a payload that is still to arrive from `from`.
+    pub(super) fn prepost(
+        &mut self,
+        number: u64,
+        from: usize,
+        ahead: u64,
+        header: Header,
+        buffer: ReceiveBuffer,
+    ) {
         if let Some(channel) = self.channels.get_mut(&number) {
-            let adopt = |place| match &mut self.peers[from].link {
-                Some(link) => link.adopt(number, header, place),
-                None => Some(place),
+            let adopt = |buffer| match &mut self.peers[from].link {
+                Some(link) => link.adopt(number, header, buffer),
+                None => Some(buffer),
             };
-            channel.pairs[from].inbound.offer(ahead, header, place, adopt);
+            channel.pairs[from].inbound.prepost(ahead, header, buffer, adopt);
         }
     }
 
-    /// Places that were offered for payloads from `from` are not touched any more.
-    pub(super) fn withdraw(&mut self, number: u64, from: usize) {
+    /// Cancels the buffers that were pre-posted for payloads from `from`.
+    pub(super) fn cancel(&mut self, number: u64, from: usize) {
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.pairs[from].inbound.withdraw();
+            channel.pairs[from].inbound.cancel();
         }
         if let Some(link) = &mut self.peers[from].link {
             link.move_out(number);
         }
     }
 
-    /// Tell of releases whoever would hear of them in no other way.
-    pub(super) fn pay(&mut self) {
-        self.pressing = false;
-        while let Some((number, to)) = self.owing.pop() {
-            self.tell_releases(number, to as usize);
+    /// Reports releases to ranks that would learn of them in no other way.
+    pub(super) fn send_pending_releases(&mut self) {
+        self.release_urgent = false;
+        while let Some((number, to)) = self.pending_releases.pop() {
+            self.report_releases(number, to as usize);
         }
     }
 
-    pub(super) fn tell_releases(&mut self, number: u64, to: usize) {
+    pub(super) fn report_releases(&mut self, number: u64, to: usize) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        // Who has left says nothing more; it may be forgotten there already.
+        // A rank that has left sends nothing more; the receiver may have forgotten the world already.
         if channel.left.is_none()
-            && channel.pairs[to].inbound.owes()
+            && channel.pairs[to].inbound.has_pending_release()
             && !channel.has_left(to)
             && self.peers[to].died.is_none()
         {
-            channel.pairs[to].inbound.tell(number, &mut self.peers[to].out);
+            channel.pairs[to].inbound.report_releases(number, &mut self.peers[to].out);
             self.send(to);
         }
     }
 
-    /// Tell everybody what else they should know: releases, and in which superstep I am.
-    pub(super) fn pay_all(&mut self) {
+    /// Reports everything else to all ranks: releases, and which superstep this rank is in.
+    pub(super) fn send_piggyback(&mut self) {
         for number in self.numbers() {
             for to in self.members(number) {
                 if self.peers[to].link.is_none() {
@@ -245,7 +252,7 @@ impl Core {
                     break;
                 }
                 let before = self.peers[to].out.len();
-                channel.tidings(number, to, &mut self.peers[to].out);
+                channel.piggyback(number, to, &mut self.peers[to].out);
                 if self.peers[to].out.len() > before {
                     self.send(to);
                 }

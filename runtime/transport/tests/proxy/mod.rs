@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is done at the byte.
+/// What the proxy does at the byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Harm {
     /// Both directions of the connection end.
     Break,
-    /// Nothing that follows comes, and no end either; the other direction goes on.
+    /// Nothing that follows arrives, nor the end of the stream; the other direction continues.
     HalfOpen,
-    /// It and all that follows is late.
+    /// This byte and all following ones are late.
     Delay,
-    /// One of its bits is turned.
+    /// One of its bits is flipped.
     Corrupt,
-    /// The same, and the connection breaks once its sender has nothing more to say for a while.
+    /// The same, and the connection breaks once its sender has sent nothing more for a while.
     CorruptThenBreak,
-    /// What was read together with it, from it on, comes twice.
+    /// The bytes that were read together with it, from it on, arrive twice.
     Duplicate,
 }
 
@@ -31,7 +31,7 @@ pub struct Plan {
     pub way: [usize; 2],
     pub at: u64,
     pub harm: Harm,
-    /// Bytes so far, `[lower to higher rank, back]`, for the pair of the way.
+    /// Bytes so far, `[lower to higher rank, back]`, for this pair of ranks.
     pub passed: [AtomicU64; 2],
     pub happened: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Plan {
     }
 }
 
-/// Stands before `target`, for connections that `from` opens to `to`.
+/// Accepts for `target` the connections that `from` opens to `to`.
 pub struct Proxy {
     pub address: SocketAddr,
     closing: Arc<AtomicBool>,
@@ -82,14 +82,14 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address); // so that it looks
+        let _ = TcpStream::connect(self.address); // wakes its listener
         if let Some(listens) = self.listens.take() {
             let _ = listens.join();
         }
     }
 }
 
-/// Carry bytes until one of the two ends.
+/// Copies bytes until one of the two ends.
 fn pump(mut source: TcpStream, mut sink: TcpStream, way: [usize; 2], plan: &Plan) {
     let (mut buffer, mut breaks, mut swallows) = (vec![0; 1 << 14], false, false);
     let passed = &plan.passed[usize::from(way[0] > way[1])];

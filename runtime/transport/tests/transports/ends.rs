@@ -1,11 +1,12 @@
-//! Worlds of every kind of transport, and what ranks do with their ends of one.
+//! Worlds of every transport, and common operations on their ends.
 
 use std::iter::once_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use fencepost_transport::{
-    Endpoint, Frame, Header, Leave, Letter, Lost, Pause, SimConfig, Transport, local, mixed, shm, sim, tcp,
+    Channels, Endpoint, Frame, Header, Leave, Liveness, Lost, Notification, Notify, Pause, SimConfig,
+    Topology, hybrid, local, shm, sim, tcp,
 };
 
 pub fn simulated(size: usize, config: SimConfig) -> Vec<Endpoint> {
@@ -16,7 +17,7 @@ pub fn threads(size: usize) -> Vec<Endpoint> {
     local(size).into_iter().map(Endpoint::Local).collect()
 }
 
-/// Ends of a segment, which need not know that their ranks are threads here.
+/// Ends of a segment; they do not depend on their ranks being threads here.
 pub fn processes(size: usize) -> Vec<Endpoint> {
     shm(size).unwrap().into_iter().map(Endpoint::Shm).collect()
 }
@@ -27,10 +28,10 @@ pub fn sockets(size: usize) -> Vec<Endpoint> {
 
 /// Ends of a world whose ranks are on these hosts.
 pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
-    mixed(hosts).unwrap().into_iter().map(Endpoint::Mixed).collect()
+    hybrid(hosts).unwrap().into_iter().map(Endpoint::Hybrid).collect()
 }
 
-/// The host of each of so many ranks: all on one, on two halves, by turns, one and the others, each on its own.
+/// Assignments of `size` ranks to hosts: all on one, two halves, alternating, one and the others, each on its own.
 fn layouts(size: usize) -> Vec<Vec<u32>> {
     let ways: [fn(usize, usize) -> usize; 5] = [
         |_, _| 0,
@@ -45,7 +46,7 @@ fn layouts(size: usize) -> Vec<Vec<u32>> {
     all
 }
 
-/// Every transport, with a name for messages; each world is made when it is its turn, so that no two take up addresses.
+/// Every transport, with a name for messages; each world is created when it is used, so that no two take up addresses.
 pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
@@ -59,7 +60,7 @@ pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> 
     local.chain(shm).chain(sim).chain(tcp).chain(mixed)
 }
 
-/// Run `rank` on each end, a thread each; all threads end before a panic of one goes on.
+/// Runs `rank` on each end, in a thread each; all threads end before a panic of one continues.
 pub fn run<R: Send>(ends: Vec<Endpoint>, rank: impl Fn(&mut Endpoint) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let rank = &rank;
@@ -104,7 +105,7 @@ pub fn wait<T>(
     }
 }
 
-pub fn read(end: &mut Endpoint, from: usize) -> Result<Letter, Lost> {
+pub fn read(end: &mut Endpoint, from: usize) -> Result<Notification, Lost> {
     wait(end, |end| Ok(end.read(from)?.copied()))
 }
 
@@ -120,18 +121,18 @@ pub fn released(end: &mut Endpoint, to: usize, frames: u64) {
     wait(end, |end| Ok((end.released(to) >= frames).then_some(()))).unwrap();
 }
 
-/// Post bytes that live as long as the world.
+/// Posts bytes that live as long as the world.
 pub fn post(end: &mut Endpoint, to: usize, header: Header, payload: &'static [u8]) -> Result<(), Lost> {
     // SAFETY: the payload lives forever and never changes.
     unsafe { end.post(to, header, payload.as_ptr(), payload.len()) }
 }
 
-/// The payload of a frame that was not released.
+/// Returns the payload of a frame that was not released.
 pub fn bytes(frame: &Frame) -> Vec<u8> {
     if frame.len == 0 {
         return Vec::new();
     }
-    // SAFETY: it was not released, and what is posted here outlives that.
+    // SAFETY: it was not released, and payloads posted here outlive that.
     unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec()
 }
 
@@ -142,8 +143,8 @@ pub fn take(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> 
     Ok(taken)
 }
 
-/// One exchange; gives the letters.
-pub fn exchange(end: &mut Endpoint, word: u64) -> Result<Vec<Letter>, Lost> {
+/// One exchange; returns the notifications.
+pub fn exchange(end: &mut Endpoint, word: u64) -> Result<Vec<Notification>, Lost> {
     end.publish(word)?;
     (0..end.size()).map(|from| read(end, from)).collect()
 }
@@ -152,7 +153,7 @@ pub const fn header(word: u64) -> Header {
     Header { word, kind: 1, extra: 0 }
 }
 
-/// Bytes that any part of shows where it is from.
+/// Bytes of which any part identifies its position.
 pub static PATTERN: [u8; 3001] = {
     let mut pattern = [0; 3001];
     let mut i = 0;

@@ -1,5 +1,6 @@
-//! One suite for all transports: each test states a line of the contract in `transport`, and runs on every transport and
-//! on several ways for its links to be unpleasant. No test waits for time: what can't come must end in `Lost`.
+//! One suite for all transports: each test states a rule of the contract of `fencepost_transport`, and runs on every
+//! transport and on several configurations of simulated links. No test waits for time: a wait for what cannot arrive
+//! must end in `Lost`.
 
 mod ends;
 mod planted;
@@ -10,7 +11,8 @@ use std::thread;
 
 use ends::*;
 use fencepost_transport::{
-    Cause, Endpoint, Header, Leave, Letter, Lose, Loss, Lost, Pause, Record, SimConfig, Transport,
+    Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Notification, Notify, Pause,
+    Record, SimConfig, Topology,
 };
 use proptest::prelude::*;
 
@@ -83,7 +85,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multipl
             if end.shares(peer) {
                 return;
             }
-            // SAFETY: it is copied, as it lies where it is not shared.
+            // SAFETY: it is copied where it is not shared, as it is on the heap.
             unsafe { end.post(peer, header(0), payload.as_ptr(), 100) }.unwrap();
             payload.fill(2);
             let frame = poll(end, peer).unwrap();
@@ -93,7 +95,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multipl
     }
 }
 
-/// So long that it comes in several pieces.
+/// Long enough to arrive in several pieces.
 static LONG: [u8; 300_000] = {
     let mut long = [0; 300_000];
     let mut i = 0;
@@ -104,18 +106,18 @@ static LONG: [u8; 300_000] = {
     long
 };
 
-/// Memory of this rank, as far as others may write to it only between offering and withdrawing.
+/// Memory of this rank, which other code may write to only between pre-posting and cancelling.
 struct Shelf(Vec<u8>);
 
 impl Shelf {
-    const UNTOUCHED: u8 = 250; // of which there is none in LONG
+    const UNTOUCHED: u8 = 250; // a byte that LONG does not contain
 
     fn new() -> Self {
         Self(vec![Self::UNTOUCHED; LONG.len() + 16])
     }
 
-    /// Offer all but eight bytes on either side; gives where.
-    fn offer(
+    /// Pre-posts all but eight bytes on either side; returns the address.
+    fn prepost(
         &mut self,
         end: &mut Endpoint,
         from: usize,
@@ -124,12 +126,13 @@ impl Shelf {
         less: usize,
     ) -> *const u8 {
         let to = self.0.as_mut_ptr().wrapping_add(8);
-        // SAFETY: there are as many bytes, which the tests touch after the frame was released or the place withdrawn.
-        unsafe { end.offer(from, ahead, header, to, LONG.len() - less) };
+        // SAFETY: the memory has as many bytes, which the tests access after the frame was released or the buffer
+        // cancelled.
+        unsafe { end.prepost(from, ahead, header, to, LONG.len() - less) };
         to
     }
 
-    /// Whether nothing was written beside the place, nor to it, if it was not `used`.
+    /// Returns whether nothing was written outside the buffer, nor to it, if it was not `used`.
     fn is_kept(&self, used: bool) -> bool {
         let (before, rest) = self.0.split_at(8);
         let (place, after) = rest.split_at(LONG.len());
@@ -144,7 +147,7 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
         run(ends, |end| {
             let peer = 1 - end.rank();
             if end.rank() == 0 {
-                exchange(end, 0).unwrap(); // all is offered
+                exchange(end, 0).unwrap(); // all buffers are pre-posted
                 post(end, peer, header(0), piece(0, 1, 5)).unwrap();
                 for word in 1..=4 {
                     post(end, peer, header(word), &LONG).unwrap();
@@ -153,9 +156,9 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
             }
             let mut shelves: Vec<Shelf> = (0..4).map(|_| Shelf::new()).collect();
             let mut places = [std::ptr::null(); 4];
-            // In any order; that of the third frame expects another header, that of the fourth another length.
+            // In any order; the buffer of the third frame expects another header, that of the fourth another length.
             for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
-                places[n] = shelves[n].offer(end, peer, 1 + n as u64, header(word), less);
+                places[n] = shelves[n].prepost(end, peer, 1 + n as u64, header(word), less);
             }
             exchange(end, 0).unwrap();
             take(end, peer).unwrap();
@@ -168,7 +171,7 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
                 end.release(peer);
                 assert!(shelves[n].is_kept(there), "{name}, frame {n}");
             }
-            end.withdraw(peer);
+            end.cancel(peer);
         });
     }
 }
@@ -187,11 +190,11 @@ fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewh
             }
             let mut shelves: Vec<Shelf> = (0..3).map(|_| Shelf::new()).collect();
             for (n, shelf) in shelves.iter_mut().enumerate() {
-                shelf.offer(end, peer, n as u64, header(n as u64), 0);
+                shelf.prepost(end, peer, n as u64, header(n as u64), 0);
             }
             exchange(end, 0).unwrap();
             poll(end, peer).unwrap();
-            end.withdraw(peer); // when the first has come, and of the others who knows how much
+            end.cancel(peer); // when the first has arrived, and an unknown part of the others
             for mut shelf in shelves {
                 shelf.0.fill(Shelf::UNTOUCHED);
                 let frame = poll(end, peer).unwrap();
@@ -215,11 +218,11 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
                 exchange(end, 0).unwrap();
                 return;
             }
-            exchange(end, 0).unwrap(); // all has come
+            exchange(end, 0).unwrap(); // everything has arrived
             let mut shelf = Shelf::new();
             for _ in 0..3 {
-                shelf.offer(end, peer, 0, header(0), 0);
-                shelf.offer(end, peer, 0, header(0), 0);
+                shelf.prepost(end, peer, 0, header(0), 0);
+                shelf.prepost(end, peer, 0, header(0), 0);
                 assert!(take(end, peer).unwrap().1 == LONG, "{name}");
             }
             assert!(shelf.is_kept(false), "{name}");
@@ -232,7 +235,7 @@ fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
     for (_, ends) in transports(2) {
         let mut ends = ends;
         let mut shelf = Shelf::new();
-        shelf.offer(&mut ends[1], 0, 0, header(0), 0);
+        shelf.prepost(&mut ends[1], 0, 0, header(0), 0);
         drop(ends.pop());
         let end = &mut ends[0];
         let ended = wait(end, |end| {
@@ -245,13 +248,13 @@ fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
 }
 
 #[test]
-fn letters_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
+fn notifications_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
     for size in 1..=8 {
         on_all(size, |end| {
             let me = end.rank();
             for e in 0..60u64 {
                 let word = [0, 0, e << 32 | 7, u64::MAX, 5, (e / 8) << 40][e as usize % 6];
-                let letter = |from: usize, to: usize| Letter {
+                let notification = |from: usize, to: usize| Notification {
                     word,
                     flags: e as u32,
                     count: from as u32,
@@ -262,28 +265,32 @@ fn letters_of_many_exchanges_come_each_in_its_own_whatever_their_words() {
                     ],
                 };
                 for to in 0..size {
-                    *end.letter(to) = letter(me, to);
+                    *end.draft(to) = notification(me, to);
                 }
                 end.publish(word).unwrap();
                 if (me as u64 + e).is_multiple_of(3) {
                     thread::yield_now();
                 }
                 for from in (me..size).chain(0..me) {
-                    assert_eq!(read(end, from).unwrap(), letter(from, me));
+                    assert_eq!(read(end, from).unwrap(), notification(from, me));
                 }
-                assert_eq!(end.read(me).unwrap(), Some(&letter(me, me)), "a letter may be read again");
+                assert_eq!(
+                    end.read(me).unwrap(),
+                    Some(&notification(me, me)),
+                    "a notification may be read again"
+                );
             }
         });
     }
 }
 
-/// Ranks must read all letters of an exchange but their own before the next.
+/// Ranks must read all notifications of an exchange but their own before the next.
 #[test]
-fn a_letter_to_oneself_need_not_be_read() {
+fn a_notification_to_oneself_need_not_be_read() {
     on_all(3, |end| {
         let me = end.rank();
         for e in 0..60u64 {
-            end.letter(me).count = e as u32;
+            end.draft(me).count = e as u32;
             end.publish(e).unwrap();
             for from in (0..3).filter(|&from| from != me) {
                 assert_eq!(read(end, from).unwrap().word, e);
@@ -296,7 +303,7 @@ fn a_letter_to_oneself_need_not_be_read() {
 }
 
 #[test]
-fn what_was_posted_before_a_letter_is_there_when_the_letter_is() {
+fn what_was_posted_before_a_notification_is_there_when_the_notification_is() {
     on_all(3, |end| {
         for e in 0..20 {
             for to in 0..3 {
@@ -308,7 +315,7 @@ fn what_was_posted_before_a_letter_is_there_when_the_letter_is() {
             for from in 0..3 {
                 read(end, from).unwrap();
                 for n in 0..=end.rank() {
-                    let frame = end.poll(from).unwrap().expect("a frame posted before the letter");
+                    let frame = end.poll(from).unwrap().expect("a frame posted before the notification");
                     assert_eq!((frame.header.word, bytes(&frame)), (e, piece(from, end.rank(), n).to_vec()));
                     end.release(from);
                 }
@@ -327,7 +334,7 @@ fn an_exchange_is_settled_by_a_rank_when_it_says_so_and_not_before() {
                 continue; // an exchange that nobody settles
             }
             if end.rank() == 0 {
-                take(end, peer).unwrap(); // it has seen that I have not
+                take(end, peer).unwrap(); // it has seen that this rank has not
                 end.settle().unwrap();
             } else {
                 assert!(!end.settled(peer).unwrap());
@@ -345,34 +352,34 @@ fn a_rank_may_publish_the_next_exchange_while_another_has_read_nothing_of_this_o
     on_all(2, |end| {
         let peer = 1 - end.rank();
         for e in 0..20 {
-            end.letter(peer).count = e;
+            end.draft(peer).count = e;
             end.publish(0).unwrap();
             if end.rank() == 1 {
                 // Rank 0 posts this after it published the next.
                 take(end, peer).unwrap();
             }
             for from in 0..2 {
-                let letter = read(end, from).unwrap();
-                assert!(from != peer || letter.count == e);
+                let notification = read(end, from).unwrap();
+                assert!(from != peer || notification.count == e);
             }
             if end.rank() == 0 {
-                end.letter(peer).count = e + 100;
+                end.draft(peer).count = e + 100;
                 end.publish(0).unwrap();
                 post(end, peer, header(0), &[]).unwrap();
             } else {
-                end.letter(peer).count = e + 100;
+                end.draft(peer).count = e + 100;
                 end.publish(0).unwrap();
             }
             for from in 0..2 {
-                let letter = read(end, from).unwrap();
-                assert!(from != peer || letter.count == e + 100);
+                let notification = read(end, from).unwrap();
+                assert!(from != peer || notification.count == e + 100);
             }
         }
     });
 }
 
 #[test]
-fn publishing_with_a_letter_unread_is_refused() {
+fn publishing_with_a_notification_unread_is_refused() {
     for (_, mut ends) in transports(2) {
         let end = &mut ends[0];
         end.publish(1).unwrap();
@@ -389,7 +396,7 @@ fn releasing_what_did_not_come_is_refused() {
 }
 
 #[test]
-fn before_the_first_exchange_there_are_no_letters() {
+fn before_the_first_exchange_there_are_no_notifications() {
     for (_, mut ends) in transports(2) {
         assert_eq!(ends[0].read(1), Ok(None));
         assert_eq!(ends[0].read(0), Ok(None));
@@ -410,7 +417,7 @@ fn a_rank_that_leaves_is_seen_by_every_waiter_after_all_that_it_sent() {
                         for n in 0..50 {
                             post(end, to, header(n), piece(gone, to, n as usize)).unwrap();
                         }
-                        end.letter(to).count = 77;
+                        end.draft(to).count = 77;
                     }
                     end.publish(2).unwrap();
                     end.leave(way.clone());
@@ -421,7 +428,7 @@ fn a_rank_that_leaves_is_seen_by_every_waiter_after_all_that_it_sent() {
                 }
                 let lost = Lost { rank: gone, how: Loss::Left(way.clone()) };
                 end.publish(2).unwrap();
-                // Its release is counted by its leaving, so nobody waits for that forever either.
+                // Leaving counts the release, so no rank waits for it forever either.
                 if post(end, gone, header(0), &PATTERN).is_ok() {
                     released(end, gone, 1);
                 }
@@ -438,7 +445,7 @@ fn a_rank_that_leaves_is_seen_by_every_waiter_after_all_that_it_sent() {
                 end.publish(3).unwrap();
                 assert_eq!(read(end, gone), Err(lost.clone()));
                 assert_eq!(post(end, gone, header(0), &[]), Err(lost));
-                // The others are still here.
+                // The other ranks are still here.
                 let peer = (end.rank() + 1) % gone;
                 post(end, peer, header(5), &[]).unwrap();
                 assert_eq!(take(end, (end.rank() + gone - 1) % gone).unwrap().0.word, 5);
@@ -520,11 +527,11 @@ fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
                 post(end, 1, header(1), &LONG).unwrap();
                 end.publish(1).unwrap();
                 end.settle().unwrap();
-                turn.wait(); // for the other rank, and not with this end
+                turn.wait(); // waits for the other rank without polling this end
                 return;
             }
             end.publish(1).unwrap();
-            assert_eq!(read(end, 0).map(|letter| letter.word), Ok(1), "{name}");
+            assert_eq!(read(end, 0).map(|notification| notification.word), Ok(1), "{name}");
             assert_eq!(poll(end, 0).map(|frame| frame.len), Ok(LONG.len()), "{name}");
             end.release(0);
             settled(end, 0).unwrap();
@@ -542,7 +549,7 @@ fn a_simulated_link_moves_by_the_looks_at_it_alone() {
             post(&mut ends[0], 1, header(1), b"more than there is room for at a time").unwrap();
             ends[0].publish(1).unwrap();
             ends[1].publish(1).unwrap();
-            // Each look takes a byte at least, once the delay before it is over.
+            // Each poll takes at least a byte, once its delay is over.
             let looks = 1000 * (config.max_delay + 1);
             let come = (0..looks).any(|_| ends[1].read(0).unwrap().is_some());
             assert!(come, "{link_bytes} bytes, seed {seed}");
@@ -598,8 +605,8 @@ fn a_rank_that_is_cut_off_at_any_event_is_named_by_all_and_sees_it_itself() {
                 for to in 0..3 {
                     post(end, to, header(e), piece(end.rank(), to, e as usize))?;
                 }
-                for (from, letter) in exchange(end, e)?.iter().enumerate() {
-                    assert_eq!(letter.word, e);
+                for (from, notification) in exchange(end, e)?.iter().enumerate() {
+                    assert_eq!(notification.word, e);
                     assert_eq!(take(end, from)?, (header(e), piece(from, end.rank(), e as usize).to_vec()));
                 }
                 end.settle()?;
@@ -607,7 +614,7 @@ fn a_rank_that_is_cut_off_at_any_event_is_named_by_all_and_sees_it_itself() {
             }
             Ok(())
         });
-        // Ranks 0 and 2 may also lose one another, as who sees the loss first leaves.
+        // Ranks 0 and 2 may also lose each other, as the first rank to see the loss leaves.
         assert_eq!(ended[1], Err(Lost { rank: 1, how: Loss::Cut }));
         let named = |lost: &Lost| lost.rank == 1 && lost.how == Loss::Cut;
         assert!(ended[0].as_ref().is_err_and(named) || ended[2].as_ref().is_err_and(named), "{ended:?}");
@@ -624,7 +631,7 @@ fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
             post(end, peer, header(e), &PATTERN).unwrap();
             if me == 1 {
                 take(end, peer).unwrap();
-                continue; // the next announcement follows at once, or the leaving
+                continue; // the next announcement follows at once, or the rank leaves
             }
             let mut pause = Pause::new();
             let frame = loop {
@@ -687,14 +694,14 @@ fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
     }
 }
 
-/// What a rank does in the random test: post that many bytes to a rank, or take a frame that was promised.
+/// A step of a rank in the random test: it posts that many bytes to a rank, or takes a frame that was promised.
 #[derive(Clone, Debug)]
 struct Traffic {
     size: usize,
     posts: Vec<(usize, usize, usize)>,
     config: SimConfig,
     real: u8,
-    /// The host of each rank, where they have several.
+    /// The host of each rank, if there are several hosts.
     hosts: [u32; 5],
 }
 
@@ -733,7 +740,7 @@ proptest! {
         };
         run(ends, |end| {
             let me = end.rank();
-            // A rank walks the list: its own posts it makes, those to it it takes, at once or at the next exchange.
+            // A rank walks the list: it makes its own posts, and takes those to it, at once or at the next exchange.
             let mut behind = Vec::new();
             for (n, &(from, to, len)) in posts.iter().enumerate() {
                 if from == me {
@@ -744,7 +751,7 @@ proptest! {
                 }
                 let drain = n % 7 == 6 || n % 5 == me;
                 if n % 10 == 9 {
-                    assert!(exchange(end, n as u64).unwrap().iter().all(|letter| letter.word == n as u64));
+                    assert!(exchange(end, n as u64).unwrap().iter().all(|notification| notification.word == n as u64));
                 }
                 for (from, n, len) in behind.drain(..if drain { behind.len() } else { 0 }) {
                     assert_eq!(take(end, from).unwrap(), (header(n as u64), PATTERN[..len].to_vec()));

@@ -1,20 +1,20 @@
-//! Races on purpose: `.ci/run threads` runs each of these under the thread sanitizer, which must report it, or it would
-//! not see a real one either. Without the sanitizer they show nothing.
+//! Deliberate races: `.ci/run threads` runs each of these under the thread sanitizer, which must report it; otherwise
+//! it would miss a real race as well. Without the sanitizer these tests show nothing.
 //!
-//! A race is seen only where nothing orders its two accesses by chance, such as a rank that looks whether the other has
-//! left: so what two ranks do is done in many rounds.
+//! A race is seen only where nothing orders its two accesses by chance, such as a rank that checks whether the other
+//! has left: so each pair of accesses is repeated in many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
-use fencepost_transport::{Endpoint, Transport};
+use fencepost_transport::{Channels, Endpoint, Notify, Topology};
 use std::cell::UnsafeCell;
 use std::thread;
 
 const ROUNDS: u64 = 500;
 
-/// Plain memory, as a payload or a window is.
+/// Plain memory, like a payload or a window.
 struct Plain(UnsafeCell<[u8; 8]>);
 
-// SAFETY: it isn't: these tests race on purpose.
+// SAFETY: not sound: these tests race deliberately.
 unsafe impl Sync for Plain {}
 
 impl Plain {
@@ -23,12 +23,12 @@ impl Plain {
     }
 
     fn write(&self, byte: u8) {
-        // SAFETY: none, as above.
+        // SAFETY: not sound, as above.
         unsafe { self.0.get().write_volatile([byte; 8]) };
     }
 
     fn read(&self) -> u8 {
-        // SAFETY: none, as above.
+        // SAFETY: not sound, as above.
         unsafe { self.0.get().read_volatile()[0] }
     }
 }
@@ -41,7 +41,7 @@ fn a_payload_is_written_before_it_is_released() {
         for round in 1..=ROUNDS {
             if end.rank() == 0 {
                 PAYLOAD.write(1);
-                // SAFETY: none: the payload does not stay as it is.
+                // SAFETY: not sound: the payload does not stay unchanged.
                 unsafe { end.post(1, header(1), PAYLOAD.0.get().cast(), 8) }.unwrap();
                 PAYLOAD.write(2);
                 released(end, 1, round);
@@ -56,7 +56,7 @@ fn a_payload_is_written_before_it_is_released() {
 
 #[test]
 #[ignore = "a race on purpose, for the thread sanitizer"]
-fn memory_is_written_after_the_letter_that_leads_to_it() {
+fn memory_is_written_after_the_notification_that_leads_to_it() {
     static WINDOW: Plain = Plain::new();
     run(threads(2), |end| {
         for round in 1..=ROUNDS {
@@ -88,10 +88,10 @@ fn memory_is_read_after_the_exchange_was_settled() {
     });
 }
 
-/// One end in two threads.
+/// One end used by two threads.
 struct Shared(*mut Endpoint);
 
-// SAFETY: it isn't: an end belongs to one thread, and this test races on purpose.
+// SAFETY: not sound: an end belongs to one thread, and this test races deliberately.
 unsafe impl Send for Shared {}
 
 #[test]
@@ -104,7 +104,7 @@ fn two_threads_post_to_one_ring() {
             let shared = Shared(end);
             scope.spawn(move || {
                 let shared = shared;
-                // SAFETY: none, as above; the end outlives the scope.
+                // SAFETY: not sound, as above; the end outlives the scope.
                 post(unsafe { &mut *shared.0 }, 1, header(1), &PATTERN[..16]).unwrap();
             });
         }
