@@ -6,9 +6,9 @@
 //! nothing is in flight between them; so each adds which wait of the awaited rank it has *seen*.
 //!
 //! Ranks of one host read each other's entries. Between hosts, or where ranks only exchange messages, they ask
-//! ([`RemoteWaits`]): a rank that answers has first sent everything else that it has to send, so what it sent before
+//! (`RemoteWaits`): a rank that answers has first sent everything else that it has to send, so what it sent before
 //! its wait has arrived before the answer. A cycle is then followed entry by entry as far as the entries are here, and
-//! handed on as a list, a [`Probe`], to the rank whose entry is not; it ends with the rank that it began with.
+//! handed on as a list, a `Probe`, to the rank whose entry is not; it ends with the rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!

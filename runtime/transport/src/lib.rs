@@ -15,7 +15,7 @@
 )]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("Fencepost is tried on Linux, and built for nothing else");
+compile_error!("Fencepost supports Linux only: build it for a Linux target");
 
 #[cfg(not(loom))]
 pub mod auth;

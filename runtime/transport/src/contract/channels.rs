@@ -1,7 +1,7 @@
 //! [`Channels`]: a first in, first out channel of frames for each ordered pair of ranks.
 //!
-//! - Posting never blocks. A posted frame arrives without further calls of its sender: the sender may compute, or wait in
-//!   another world, until it ends.
+//! - Posting never blocks. A posted frame arrives without further calls of its sender: the sender may compute, or wait
+//!   in another world, until it ends.
 //! - Memory that a frame refers to may be read once the frame has arrived (W1), and belongs to its owner again once the
 //!   reader has released the frame (W2, W4).
 //! - Memory of a rank that others may read remains unchanged until they have released it: leaving lifts no obligation.
@@ -17,8 +17,8 @@ pub trait Channels {
     ///
     /// # Safety
     /// `payload` is valid for reads of `len` bytes. Where [`shares(to)`](crate::Topology::shares), and where it is in
-    /// [`memory`](Self::memory) of this end and [`reaches(to)`](crate::Topology::reaches), it is not copied, and must stay
-    /// valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
+    /// [`memory`](Self::memory) of this end and [`reaches(to)`](crate::Topology::reaches), it is not copied, and must
+    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
 
     /// Returns the oldest frame from `from` that this rank has not released, if it has arrived.
@@ -27,20 +27,21 @@ pub trait Channels {
     /// There is none, and none can arrive: `from` left, or the world was ended.
     fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost>;
 
-    /// Pre-posts a receive buffer: the payload of the frame from `from` that follows `ahead` others which this rank has not
-    /// released may be written to `to` as it arrives, if the frame has this header and is `len` bytes long;
-    /// [`poll`](Self::poll) then returns it there. A transport may ignore the buffer: it has filled it before the frame is
-    /// polled, or never will.
+    /// Pre-posts a receive buffer: the payload of the frame from `from` that follows `ahead` others which this rank has
+    /// not released may be written to `to` as it arrives, if the frame has this header and is `len` bytes long;
+    /// [`poll`](Self::poll) then returns it there. A transport may ignore the buffer: it has filled it before the frame
+    /// is polled, or never will.
     ///
     /// # Safety
-    /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released, and nobody else accesses
-    /// them until the frame is polled; or until the buffers of `from` are [cancelled](Self::cancel), or this end is dropped.
+    /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released, and nobody else
+    /// accesses them until the frame is polled; or until the buffers of `from` are [cancelled](Self::cancel), or this
+    /// end is dropped.
     unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
         let _ = (from, ahead, header, to, len);
     }
 
-    /// Cancels all buffers that this rank pre-posted for frames from `from`: they are not accessed any more, and a payload
-    /// that has arrived in one is copied.
+    /// Cancels all buffers that this rank pre-posted for frames from `from`: they are not accessed any more, and a
+    /// payload that has arrived in one is copied.
     fn cancel(&mut self, from: usize) {
         let _ = from;
     }
@@ -51,8 +52,8 @@ pub trait Channels {
     /// If there is no such frame.
     fn release(&mut self, from: usize);
 
-    /// Returns how many of the frames that this rank posted to `to` have been released there, in total; all of them, once
-    /// `to` has left.
+    /// Returns how many of the frames that this rank posted to `to` have been released there, in total; all of them,
+    /// once `to` has left.
     fn released(&mut self, to: usize) -> u64;
 
     /// Returns the allocator of memory that other ranks are to read in place.
@@ -60,8 +61,8 @@ pub trait Channels {
         Memory::heap()
     }
 
-    /// Takes memory that this rank needs no more, but that ranks of this world may still read `until` then: a later call
-    /// frees it, or the end of the world. It was allocated from [`memory`](Self::memory).
+    /// Takes memory that this rank needs no more, but that ranks of this world may still read `until` then: a later
+    /// call frees it, or the end of the world. It was allocated from [`memory`](Self::memory).
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
         drop((memory, until)); // a rank that does not reach it received a copy
     }
@@ -70,8 +71,8 @@ pub trait Channels {
     /// tell.
     fn drained(&mut self, from: usize) -> bool;
 
-    /// Returns whether nothing is in flight that `from` had sent to this rank before it began the wait which this rank has
-    /// just read that it is in: polling finds all of it. False where this rank cannot tell.
+    /// Returns whether nothing is in flight that `from` had sent to this rank before it began the wait which this rank
+    /// has just read that it is in: polling finds all of it. False where this rank cannot tell.
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let _ = from;
         false

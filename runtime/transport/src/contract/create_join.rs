@@ -1,7 +1,7 @@
 //! [`CreateJoin`]: a new world of some ranks of this one.
 //!
-//! The first member creates the world, and so does the first member on each [`host`](crate::Topology::host); they hand their
-//! numbers to the other members, and each member then joins.
+//! The first member creates the world, and so does the first member on each [`host`](crate::Topology::host); they hand
+//! their numbers to the other members, and each member then joins.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use crate::{Endpoint, Number};
 
 /// A new world of some ranks of this one.
 pub trait CreateJoin {
-    /// Creates a world of these ranks, in their order in it. Returns `None` where the program that started the ranks creates
-    /// worlds, as for threads of one process.
+    /// Creates a world of these ranks, in their order in it. Returns `None` where the program that started the ranks
+    /// creates worlds, as for threads of one process.
     ///
     /// # Errors
     /// There is no room for it.
@@ -19,9 +19,9 @@ pub trait CreateJoin {
         Ok(None)
     }
 
-    /// Returns this rank's end of the world that [`create`](Self::create) gave this number to: the world's number by its
-    /// first member, the part's by the first member on this rank's host. This rank is `members[index]`. A rank joins each
-    /// world once.
+    /// Returns this rank's end of the world that [`create`](Self::create) gave this number to: the world's number by
+    /// its first member, the part's by the first member on this rank's host. This rank is `members[index]`. A rank
+    /// joins each world once.
     ///
     /// # Errors
     /// No world has this number, or there is no room.

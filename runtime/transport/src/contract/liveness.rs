@@ -5,45 +5,45 @@
 //!
 //! # How to wait
 //!
-//! The caller polls everything that it waits for; calls [`idle`](Liveness::idle) if that found nothing; polls again. It must
-//! poll between any two calls of `idle` with the same [`Pause`]: that poll is what makes falling asleep safe.
+//! The caller polls everything that it waits for; calls [`idle`](Liveness::idle) if that found nothing; polls again. It
+//! must poll between any two calls of `idle` with the same [`Pause`]: that poll is what makes falling asleep safe.
 
 use crate::{Cause, Leave, Lost, Pause, deadlock};
 
 /// How ranks wait, leave and fail, and how a world ends.
 pub trait Liveness {
-    /// Returns what keeps `peer` from sending anything more to this rank, if something does; what `peer` sent before may
-    /// still be unread.
+    /// Returns what keeps `peer` from sending anything more to this rank, if something does; what `peer` sent before
+    /// may still be unread.
     fn lost(&mut self, peer: usize) -> Option<Lost>;
 
-    /// One step of waiting after a poll that found nothing: spins, then yields, then sleeps in the kernel until something
-    /// happens that may concern this rank (and at most a second, so that the caller can report a stall).
+    /// One step of waiting after a poll that found nothing: spins, then yields, then sleeps in the kernel until
+    /// something happens that may concern this rank (and at most a second, so that the caller can report a stall).
     fn idle(&mut self, pause: &mut Pause);
 
-    /// Leaves the world for good: how, and why. Later calls return [`Lost`], or nothing. Dropping an end leaves as well, as a
-    /// failure.
+    /// Leaves the world for good: how, and why. Later calls return [`Lost`], or nothing. Dropping an end leaves as
+    /// well, as a failure.
     fn leave(&mut self, how: Leave);
 
     /// Ends the world for all ranks; the first cause is the one that every rank sees.
     fn end(&mut self, cause: Cause);
 
-    /// Publishes which superstep this rank has entered, by its word, so that a peer waiting for another one can detect the
-    /// mismatch. Wakes nobody: a sleeping rank sees it when it polls again, within a second.
+    /// Publishes which superstep this rank has entered, by its word, so that a peer waiting for another one can detect
+    /// the mismatch. Wakes nobody: a sleeping rank sees it when it polls again, within a second.
     fn announce(&mut self, word: u64);
 
     /// Returns the word of the superstep that `peer` entered last; 0 before the first.
     fn announced(&self, peer: usize) -> u64;
 
-    /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns whether it may begin: not
-    /// once the world was ended.
+    /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns whether it may begin:
+    /// not once the world was ended.
     fn touching(&mut self, on: bool) -> bool;
 
-    /// Returns whether `peer` may be accessing memory of other ranks. Once the world was ended and this is false, it stays
-    /// false.
+    /// Returns whether `peer` may be accessing memory of other ranks. Once the world was ended and this is false, it
+    /// stays false.
     fn is_touching(&self, peer: usize) -> bool;
 
-    /// Returns the wait-for table of the job, where ranks are not threads that share one by other means. This end belongs to
-    /// one of the worlds that all ranks of the job are in.
+    /// Returns the wait-for table of the job, where ranks are not threads that share one by other means. This end
+    /// belongs to one of the worlds that all ranks of the job are in.
     #[doc(hidden)]
     fn waits(&self) -> Option<deadlock::Waits> {
         None

@@ -15,8 +15,8 @@ use crate::{Lost, Notification};
 
 /// The all-to-all exchange of notifications.
 pub trait Notify {
-    /// Returns the draft of this rank's notification to `to` for the next exchange. It holds what was last written to it:
-    /// the caller writes every field.
+    /// Returns the draft of this rank's notification to `to` for the next exchange. It holds what was last written to
+    /// it: the caller writes every field.
     fn draft(&mut self, to: usize) -> &mut Notification;
 
     /// Sends all drafts, each with this word. Every word is valid, also the same one twice.

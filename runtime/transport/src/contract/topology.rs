@@ -1,7 +1,8 @@
 //! [`Topology`]: the ranks of a world, and whose memory can be accessed from where.
 //!
-//! Three relations hold between two ranks, each implying the next: they are *threads of one process*, and hand over values
-//! of Rust types by reference; they *reach* each other, and read each other's shared memory in place; they exchange bytes.
+//! Three relations hold between two ranks, each implying the next: they are *threads of one process*, and hand over
+//! values of Rust types by reference; they *reach* each other, and read each other's shared memory in place; they
+//! exchange bytes.
 
 /// The ranks of a world, and whose memory can be accessed from where.
 pub trait Topology {
@@ -15,14 +16,14 @@ pub trait Topology {
     /// same addresses for both.
     fn reaches(&self, peer: usize) -> bool;
 
-    /// Returns whether `peer` is a thread of this process, so that values of Rust types may be handed over by reference.
-    /// Implies [`reaches`](Self::reaches).
+    /// Returns whether `peer` is a thread of this process, so that values of Rust types may be handed over by
+    /// reference. Implies [`reaches`](Self::reaches).
     fn shares(&self, peer: usize) -> bool {
         self.reaches(peer)
     }
 
-    /// Returns the host of `peer`: two ranks reach each other if and only if their hosts are equal. By default, either all
-    /// ranks reach one another or none do.
+    /// Returns the host of `peer`: two ranks reach each other if and only if their hosts are equal. By default, either
+    /// all ranks reach one another or none do.
     fn host(&self, peer: usize) -> usize {
         if self.reaches(peer) { 0 } else { peer }
     }

@@ -100,12 +100,12 @@ pub(crate) struct Outlet {
     /// Polls for which the link is to deliver nothing.
     pub(crate) hold: u32,
     /// The link does not know the latest of these values.
-    pub(crate) news: bool,
+    pub(crate) changed: bool,
 }
 
 impl Outlet {
     /// Sends an item, applying the fault to it.
-    pub(crate) fn say(
+    pub(crate) fn write(
         &mut self,
         item: &[u8],
         kind: Option<FaultKind>,
@@ -120,7 +120,7 @@ impl Outlet {
         sealed[16..].copy_from_slice(&of_head.to_le_bytes());
         let mut sealed = [&sealed, item].concat();
         self.sent += 1;
-        self.news = true;
+        self.changed = true;
         let mut times = 1;
         match kind {
             Some(FaultKind::Drop) => times = 0,
@@ -181,7 +181,7 @@ impl Inlet {
     }
 
     /// Counts a poll; returns an error if something was missing for too many.
-    pub(crate) fn looked(&mut self, missing: bool) -> Option<String> {
+    pub(crate) fn polled(&mut self, missing: bool) -> Option<String> {
         self.fruitless = if missing { self.fruitless + 1 } else { 0 };
         let opened = self.opened;
         (self.fruitless > PATIENCE)
@@ -207,8 +207,8 @@ mod tests {
         let mut random = Random::new(1, 0);
         let mut sealed = VecDeque::new();
         let mut outlet = Outlet::default();
-        outlet.say(&first, None, &mut random, &mut sealed);
-        outlet.say(&second, None, &mut random, &mut sealed);
+        outlet.write(&first, None, &mut random, &mut sealed);
+        outlet.write(&second, None, &mut random, &mut sealed);
         let sealed: Vec<u8> = sealed.into();
         let mut inlet = Inlet::default();
         inlet.take(&sealed);
@@ -238,9 +238,9 @@ mod tests {
         for kind in [FaultKind::Drop, FaultKind::Duplicate] {
             let (mut outlet, mut random, mut sealed) =
                 (Outlet::default(), Random::new(1, 0), VecDeque::new());
-            outlet.say(&[1], None, &mut random, &mut sealed);
-            outlet.say(&[2], Some(kind), &mut random, &mut sealed);
-            outlet.say(&[3], None, &mut random, &mut sealed);
+            outlet.write(&[1], None, &mut random, &mut sealed);
+            outlet.write(&[2], Some(kind), &mut random, &mut sealed);
+            outlet.write(&[3], None, &mut random, &mut sealed);
             let mut inlet = Inlet::default();
             inlet.take(sealed.make_contiguous());
             assert_eq!(inlet.open(), Ok(Some(vec![1])));

@@ -33,7 +33,7 @@ pub(crate) struct LinkReader {
     /// Polls until the bytes on the link become visible; `None` while there are no bytes.
     delay: Option<u32>,
     /// It was polled since the last `idle`.
-    pub looked: bool,
+    pub polled: bool,
     pub inlet: Inlet,
     pub decoder: Decoder,
     pub frames: VecDeque<(Header, Body)>,
@@ -53,7 +53,7 @@ impl LinkReader {
         Self {
             random,
             delay: None,
-            looked: false,
+            polled: false,
             inlet: Inlet::default(),
             decoder: Decoder::default(),
             frames: VecDeque::new(),
@@ -66,7 +66,7 @@ impl LinkReader {
     }
 
     /// Returns how many of `available` bytes are visible in this poll.
-    pub(crate) fn piece(&mut self, available: usize, config: &SimConfig) -> usize {
+    pub(crate) fn visible(&mut self, available: usize, config: &SimConfig) -> usize {
         if available == 0 {
             return 0;
         }

@@ -104,17 +104,17 @@ fn referenced(bytes: &[u8]) -> (*const u8, usize) {
 }
 
 impl SimEnd {
-    fn me(&self) -> Option<Lost> {
+    fn own_loss(&self) -> Option<Lost> {
         self.world.membership.lost(self.rank)
     }
 
     /// Polls what arrives from `from`; takes everything in flight, if nothing more can arrive.
-    fn look(&mut self, from: usize, all: bool) {
-        if self.me().is_some() && !all {
+    fn poll_link(&mut self, from: usize, all: bool) {
+        if self.own_loss().is_some() && !all {
             return;
         }
         let inbound = &mut self.inbound[from];
-        inbound.looked = true;
+        inbound.polled = true;
         let mut link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         let available = link.bytes.len();
         let late = !all && link.hold > 0;
@@ -122,11 +122,11 @@ impl SimEnd {
         let n = match available {
             _ if late => 0,
             n if all => n,
-            n => inbound.piece(n.min(self.world.config.room()), &self.world.config),
+            n => inbound.visible(n.min(self.world.config.room()), &self.world.config),
         };
         let mut taken = inbound.take(&mut link.bytes, n, &self.world.config);
         if self.world.config.fault.is_some()
-            && let Some(what) = inbound.inlet.looked(link.item_lost(inbound.inlet.opened))
+            && let Some(what) = inbound.inlet.polled(link.item_lost(inbound.inlet.opened))
         {
             taken = taken.and(Err(what));
         }
@@ -136,17 +136,19 @@ impl SimEnd {
         }
     }
 
-    /// Decides what a poll that found nothing from `from` means; `found` looks again.
+    /// Decides what a poll that found nothing from `from` means; `found` checks again.
     fn missing(&mut self, from: usize, found: impl Fn(&Self) -> bool) -> Result<bool, Lost> {
-        let Some(lost) = self.me().or_else(|| self.world.membership.lost(from)) else { return Ok(false) };
+        let Some(lost) = self.own_loss().or_else(|| self.world.membership.lost(from)) else {
+            return Ok(false);
+        };
         if lost.rank != self.rank || lost.how != Loss::Cut {
-            self.look(from, true);
+            self.poll_link(from, true);
         }
         if found(self) { Ok(true) } else { Err(lost) }
     }
 
     /// Writes an item to `to`: sealed, and with the fault applied to it, where there is one.
-    fn say(&mut self, to: usize, write: impl FnOnce(&mut ItemWriter<'_, VecDeque<u8>>)) {
+    fn send_item(&mut self, to: usize, write: impl FnOnce(&mut ItemWriter<'_, VecDeque<u8>>)) {
         let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
         let Some(fault) = &self.world.config.fault else { return write(&mut ItemWriter(waiting, 0)) };
         let mut kind = None;
@@ -158,15 +160,15 @@ impl SimEnd {
         if !self.crashed {
             let mut item = VecDeque::new();
             write(&mut ItemWriter(&mut item, 0));
-            outlet.say(item.make_contiguous(), kind, &mut self.random, waiting);
+            outlet.write(item.make_contiguous(), kind, &mut self.random, waiting);
         }
     }
 
     /// Puts the written items on the link to `to`.
     fn flush(&mut self, to: usize) {
         let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
-        let news = std::mem::take(&mut outlet.news);
-        if waiting.is_empty() && !news {
+        let changed = std::mem::take(&mut outlet.changed);
+        if waiting.is_empty() && !changed {
             return;
         }
         if self.world.membership.gone(to) {
@@ -217,7 +219,7 @@ impl SimEnd {
 
     /// Returns an error if this rank may not send to `to`.
     fn may_send(&self, to: usize) -> Result<(), Lost> {
-        self.me().or_else(|| self.world.membership.lost(to)).map_or(Ok(()), Err)
+        self.own_loss().or_else(|| self.world.membership.lost(to)).map_or(Ok(()), Err)
     }
 
     fn notification_arrived(&self, from: usize) -> bool {
@@ -236,7 +238,7 @@ impl SimEnd {
             let link = lock(&self.world.links[from * size + self.rank]);
             !link.bytes.is_empty() || self.is_item_lost(&link, from)
         };
-        (0..size).any(|from| self.inbound[from].looked && comes(from))
+        (0..size).any(|from| self.inbound[from].polled && comes(from))
     }
 }
 
@@ -272,18 +274,18 @@ impl Notify for SimEnd {
             let LinkWriter { draft, posted, .. } = &mut self.outbound[to];
             draft.word = word;
             let (notification, posted) = (*draft, *posted);
-            self.say(to, |writer| writer.notification(&notification, posted));
+            self.send_item(to, |writer| writer.notification(&notification, posted));
         }
         self.event(0..self.size())?;
         self.inbound[self.rank].read = self.exchange;
-        self.look(self.rank, true);
+        self.poll_link(self.rank, true);
         self.meter.exchanges += 1;
         Ok(())
     }
 
     fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
         if !self.notification_arrived(from) {
-            self.look(from, false);
+            self.poll_link(from, false);
             if !self.notification_arrived(from)
                 && !self.missing(from, |end| end.notification_arrived(from))?
             {
@@ -301,7 +303,7 @@ impl Notify for SimEnd {
     fn settle(&mut self) -> Result<(), Lost> {
         self.may_send(self.rank)?;
         let exchange = self.exchange;
-        (0..self.size()).for_each(|to| self.say(to, |writer| writer.settle(exchange)));
+        (0..self.size()).for_each(|to| self.send_item(to, |writer| writer.settle(exchange)));
         self.event(0..self.size())?;
         self.meter.settles += 1;
         Ok(())
@@ -310,7 +312,7 @@ impl Notify for SimEnd {
     fn settled(&mut self, from: usize) -> Result<bool, Lost> {
         let settled = |end: &Self| end.inbound[from].settled >= end.exchange;
         if !settled(self) {
-            self.look(from, false);
+            self.poll_link(from, false);
         }
         if settled(self) { Ok(true) } else { self.missing(from, settled) }
     }
@@ -333,7 +335,7 @@ impl Channels for SimEnd {
         let (header, bytes) = &self.world.config.tampered([self.rank, to], header, bytes);
         #[cfg(feature = "testing")]
         let (header, bytes) = (*header, &bytes[..]);
-        self.say(to, |writer| writer.frame(header, bytes));
+        self.send_item(to, |writer| writer.frame(header, bytes));
         self.outbound[to].posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
@@ -343,7 +345,7 @@ impl Channels for SimEnd {
     fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
         let has_come = |end: &Self| !end.inbound[from].frames.is_empty();
         if !has_come(self) {
-            self.look(from, false);
+            self.poll_link(from, false);
         }
         if !has_come(self) {
             self.missing(from, has_come)?;
@@ -368,7 +370,7 @@ impl Channels for SimEnd {
         outbound.releases += 1;
         if self.may_send(from).is_ok() {
             let releases = self.outbound[from].releases;
-            self.say(from, |writer| writer.release(releases, 0));
+            self.send_item(from, |writer| writer.release(releases, 0));
             if self.crashed {
                 return self.cut_off();
             }
@@ -382,7 +384,7 @@ impl Channels for SimEnd {
             return posted;
         }
         if self.inbound[to].released < posted {
-            self.look(to, false);
+            self.poll_link(to, false);
         }
         self.inbound[to].released
     }
@@ -405,16 +407,16 @@ impl Channels for SimEnd {
 
 impl Liveness for SimEnd {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
-        self.me().or_else(|| self.world.membership.lost(peer))
+        self.own_loss().or_else(|| self.world.membership.lost(peer))
     }
 
     fn idle(&mut self, pause: &mut Pause) {
         self.world.wakers.wait_step_unless(self.rank, pause, || self.busy());
-        self.inbound.iter_mut().for_each(|inbound| inbound.looked = false);
+        self.inbound.iter_mut().for_each(|inbound| inbound.polled = false);
     }
 
     fn leave(&mut self, how: Leave) {
-        if self.me().is_none_or(|lost| matches!(lost.how, Loss::Ended(_))) {
+        if self.own_loss().is_none_or(|lost| matches!(lost.how, Loss::Ended(_))) {
             (0..self.size()).for_each(|to| self.flush(to));
         }
         self.mark_gone(Loss::Left(how));

@@ -200,19 +200,19 @@ impl Core {
     }
 
     /// Reads what has arrived from `from`.
-    pub(super) fn look(&mut self, from: usize) {
+    pub(super) fn read_from(&mut self, from: usize) {
         let Some(mut link) = self.peers[from].link.take() else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut coming = ItemSink { core: self, from, wrong: None };
-        let looked = link.look(&mut scratch, &mut coming);
+        let outcome = link.read(&mut scratch, &mut coming);
         let wrong = coming.wrong;
         self.peers[from].link = Some(link);
-        if matches!(looked, ReadOutcome::Something) {
+        if matches!(outcome, ReadOutcome::Something) {
             self.peers[from].heard = true;
             self.heard += 1;
         }
         self.scratch = scratch;
-        match (looked, wrong) {
+        match (outcome, wrong) {
             (ReadOutcome::Malformed(what), _) => self.reject(from, what),
             (_, Some(what)) => self.reject(from, what.into()),
             (ReadOutcome::Ended(what), None) => self.connection_ended(from, what),

@@ -102,7 +102,7 @@ impl TcpEnd {
         self.members[rank] as usize
     }
 
-    fn me(&self, core: &Core) -> Option<Lost> {
+    fn own_loss(&self, core: &Core) -> Option<Lost> {
         core.channels.get(&self.number)?.mine(self.rank)
     }
 
@@ -130,7 +130,7 @@ impl TcpEnd {
 
     /// Returns an error if this rank may not send.
     fn may_send(&self, core: &Core, to: usize) -> Result<(), Lost> {
-        if let Some(lost) = self.me(core) {
+        if let Some(lost) = self.own_loss(core) {
             return Err(lost);
         }
         if to == self.rank || !core.is_gone(self.number, self.of(to)) {
@@ -141,7 +141,7 @@ impl TcpEnd {
 
     /// Returns why nobody at `peer` sends any more, if so, even if not all that it sent has arrived.
     fn lost_of(&self, core: &Core, peer: usize) -> Option<Lost> {
-        self.me(core).or_else(|| {
+        self.own_loss(core).or_else(|| {
             let from = self.of(peer);
             core.gone_of(self.number, from).map(|how| Lost { rank: peer, how })
         })
@@ -154,11 +154,11 @@ impl TcpEnd {
             return Ok(Some(it));
         }
         let of = self.of(from);
-        core.look(of);
+        core.read_from(of);
         if let Some(it) = found(&mut core) {
             return Ok(Some(it));
         }
-        if let Some(lost) = self.me(&core).or_else(|| core.lost(self.number, from, of)) {
+        if let Some(lost) = self.own_loss(&core).or_else(|| core.lost(self.number, from, of)) {
             return Err(lost);
         }
         core.note_missing(self.number, of);
@@ -277,7 +277,7 @@ impl Channels for TcpEnd {
         };
         let (posted, released) = counts(&core).unwrap_or_default();
         if to != self.rank && released < posted {
-            core.look(of);
+            core.read_from(of);
             if core.is_gone(number, of) {
                 return posted;
             }
@@ -344,7 +344,7 @@ impl Liveness for TcpEnd {
     fn touching(&mut self, on: bool) -> bool {
         self.touching = on;
         let core = self.core();
-        !on || !self.me(&core).is_some_and(|lost| matches!(lost.how, Loss::Ended(_)))
+        !on || !self.own_loss(&core).is_some_and(|lost| matches!(lost.how, Loss::Ended(_)))
     }
 
     fn is_touching(&self, peer: usize) -> bool {

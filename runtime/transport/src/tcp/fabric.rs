@@ -75,7 +75,7 @@ impl FabricShared {
     }
 
     /// Flushes before sleeping; returns `None` if something has arrived since `seen`.
-    fn calm(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core>> {
+    fn prepare_to_sleep(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
         core.calls += 1;
         core.flush_dirty();
@@ -92,7 +92,7 @@ impl FabricShared {
 
     /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether it may.
     pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
-        let Some(mut core) = self.calm(seen) else { return false };
+        let Some(mut core) = self.prepare_to_sleep(seen) else { return false };
         core.slept_at_event = Some(core.events);
         drop(core);
         self.server.wake();
@@ -101,7 +101,7 @@ impl FabricShared {
 
     /// Sleeps until something arrives, unless something has since `seen`; at most a second.
     pub(super) fn sleep(&self, seen: &mut u64) {
-        let Some(mut core) = self.calm(seen) else { return };
+        let Some(mut core) = self.prepare_to_sleep(seen) else { return };
         let sources = core.sources();
         core.asleep = true;
         drop(core);
@@ -211,7 +211,7 @@ impl Drop for Fabric {
 fn serve(shared: &FabricShared) {
     let (mut calls, mut timed) = (0, Instant::now());
     // Whether the rank does not poll.
-    let mut alone = false;
+    let mut rank_absent = false;
     loop {
         let mut core = shared.lock();
         if core.closing {
@@ -233,12 +233,12 @@ fn serve(shared: &FabricShared) {
         if here {
             let tick = if core.asleep { 5 * TICK } else { TICK };
             drop(core);
-            alone = false;
+            rank_absent = false;
             wait(&shared.server, Vec::new(), tick);
             continue;
         }
-        if !alone {
-            alone = true;
+        if !rank_absent {
+            rank_absent = true;
             core.serve_all();
             if core.slept_at_event.is_none() {
                 core.send_piggyback();

@@ -47,7 +47,7 @@ impl Core {
             if self.peers[to].link.is_none() {
                 return;
             }
-            self.look(to);
+            self.read_from(to);
             if self.heard == heard {
                 break;
             }

@@ -22,11 +22,11 @@ const LENGTH: usize = 8;
 pub(super) const PACKED: usize = 32 << 10;
 
 /// Bytes that are read in addition to a large payload, and the size of a large payload.
-const BESIDE: usize = 512;
+const EXTRA: usize = 512;
 const BIG: usize = 16 << 10;
 
 /// The most bytes that one poll reads, so that no peer is read forever.
-const LOOK: usize = 16 << 20;
+const MAX_READ: usize = 16 << 20;
 
 /// One other rank of the job.
 pub(super) struct Peer {
@@ -250,13 +250,13 @@ impl Peer {
 impl Connection {
     /// Reads what has arrived; but where a long payload begins that has no receive buffer yet, stops before it, and the
     /// next poll reads it.
-    pub(super) fn look(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome {
-        let mut looked = 0;
+    pub(super) fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome {
+        let mut total = 0;
         let half_here = self.decoder.lacks_buffer(0);
         loop {
             // Where large payloads arrive, little is read in addition to them, so that they are read to their final
             // buffer.
-            let scratch = if self.big { &mut scratch[..BESIDE] } else { &mut *scratch };
+            let scratch = if self.big { &mut scratch[..EXTRA] } else { &mut *scratch };
             let room = if self.sealed.is_none() { self.decoder.room() } else { &mut [] };
             let (in_place, offered) = (room.len(), room.len() + scratch.len());
             let read = if in_place == 0 {
@@ -272,7 +272,7 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return ReadOutcome::Ended(format!("its connection broke: {error}")),
             };
-            looked += n;
+            total += n;
             let fed = match &mut self.sealed {
                 Some(sealed) => sealed.open(&scratch[..n], &mut self.decoder, intake),
                 None => {
@@ -289,11 +289,11 @@ impl Connection {
                 self.big = big || self.big && (in_place > 0 || n < offered);
             }
             let lacks_buffer = self.decoder.lacks_buffer(BIG);
-            if n < offered || looked > LOOK || lacks_buffer.is_some() && lacks_buffer != half_here {
+            if n < offered || total > MAX_READ || lacks_buffer.is_some() && lacks_buffer != half_here {
                 break;
             }
         }
-        if looked > 0 { ReadOutcome::Something } else { ReadOutcome::Nothing }
+        if total > 0 { ReadOutcome::Something } else { ReadOutcome::Nothing }
     }
 
     /// Takes a receive buffer for a payload of this channel that is half received; returns the buffer if there is none.

@@ -60,7 +60,7 @@ impl Core {
             match *source {
                 Source::Listener => self.accept(),
                 Source::Peer(rank) => {
-                    self.look(rank);
+                    self.read_from(rank);
                     if self.peers[rank].unsent() {
                         self.send(rank);
                     }
@@ -79,7 +79,7 @@ impl Core {
         self.accept();
         self.handshakes();
         for rank in 0..self.peers.len() {
-            self.look(rank);
+            self.read_from(rank);
             if self.peers[rank].unsent() {
                 self.send(rank);
             }
@@ -150,7 +150,7 @@ impl Core {
             }
             if now - peer.heard_at > limit {
                 let what = format!("nothing was heard from it for {limit:?}");
-                self.look(rank);
+                self.read_from(rank);
                 if !self.peers[rank].heard {
                     self.connection_ended(rank, what);
                 }

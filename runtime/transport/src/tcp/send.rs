@@ -54,7 +54,7 @@ impl Core {
                 break;
             }
             let before = self.heard;
-            self.look(to);
+            self.read_from(to);
             written = std::mem::take(&mut self.peers[to].out);
             if wrote == 0 && self.heard == before || !written.is_empty() || self.peers[to].link.is_none() {
                 break;
