@@ -106,7 +106,7 @@ fn abort(error: &Error) -> ! {
     if crate::run::echo(error)
         && let Some(member) = fencepost_job::joined()
     {
-        member.tell_echo();
+        member.report_secondary_failure();
     }
     std::process::exit(1)
 }
