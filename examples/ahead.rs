@@ -1,11 +1,11 @@
-//! Compiling ahead: heat2d's exchange is compiled without a world, for 4 ranks and for 100,172, saved, loaded, run,
-//! and refused where it does not fit.
+//! Ahead-of-time compilation: the exchange of heat2d is compiled without a world, for 4 ranks and for 100,172 ranks,
+//! saved, loaded and run. Plans that do not match the program are refused.
 //!
-//! `cargo run --release --example ahead`, with `--transport shm` or `tcp` as processes
+//! `cargo run --release --example ahead`; `--transport shm` or `tcp` runs the ranks as processes
 
-#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-#[expect(dead_code, reason = "only its superstep is wanted")]
+#[expect(dead_code, reason = "only its superstep is used")]
 #[path = "heat2d.rs"]
 mod heat2d;
 
@@ -16,7 +16,7 @@ use heat2d::exchange;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Compile heat2d's exchange ahead, run it, and refuse it where it does not fit.
+/// Compile the exchange of heat2d ahead of time, run it, and refuse it where it does not match
 #[derive(Parser)]
 #[command(after_help = "Example:\n  ahead -n 4 --transport tcp")]
 struct Options {
@@ -24,11 +24,11 @@ struct Options {
     job: Job,
 }
 
-/// The cells of heat2d's plate, and a way of its own to cut them for very many ranks.
+/// The cells of heat2d's plate, and the grid of blocks for a very large number of ranks.
 const CELLS: [usize; 2] = [512, 512];
 const MANY: [usize; 2] = [316, 317];
 
-/// The exchange after an edit that changes what is put where: faces only.
+/// The exchange after an edit that changes its pattern: only faces are exchanged.
 mod edited {
     use super::*;
 
@@ -41,7 +41,7 @@ mod edited {
     }
 }
 
-/// The exchange after an edit that changes words only.
+/// The exchange after an edit that keeps its pattern.
 mod reworded {
     use super::*;
 
@@ -55,7 +55,7 @@ mod reworded {
     }
 }
 
-/// A folder of this process's own for plans, gone at the end.
+/// A temporary folder for the plans of this process; removed on drop.
 struct Plans(PathBuf);
 
 impl Plans {
@@ -68,12 +68,12 @@ impl Plans {
 
 impl Drop for Plans {
     fn drop(&mut self) {
-        // A folder that is left in the system's place for temporary files does no harm.
+        // A folder that is left in the system's temporary folder does no harm.
         let _: std::io::Result<()> = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// What a run of heat2d's exchange leaves on each rank, by plan or without one: where rank 0 is.
+/// The windows of all ranks after one exchange, by plan or without one; `None` in processes other than rank 0's.
 fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut left: Vec<_> = job.world().run(|world| {
         let block = Block::new(world, CELLS)?.halo(1)?;
@@ -90,7 +90,7 @@ fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     Ok(left.swap_remove(0))
 }
 
-/// Every one of the first `ranks` ranks must refuse a plan with a reason that names `because`.
+/// Checks that each of the first `ranks` ranks refuses a plan, with a message that contains `because`.
 fn refused<T>(
     job: &Job,
     ranks: usize,
@@ -101,7 +101,7 @@ fn refused<T>(
     job.world().run(|world| {
         let Some(part) = world.split((world.rank() < ranks).then_some(0), 0)? else { return Ok(()) };
         let rank = world.rank();
-        let error = load(&part).err().unwrap_or_else(|| panic!("rank {rank} took the plan of {what}"));
+        let error = load(&part).err().unwrap_or_else(|| panic!("rank {rank} accepted the plan of {what}"));
         assert_eq!(error.class(), Class::Plan, "{error}");
         if rank == 0 {
             println!("\n{what} is refused: {error}");
@@ -111,7 +111,7 @@ fn refused<T>(
     })
 }
 
-/// The whole example, as the command line says.
+/// Runs the example with the options of the command line.
 pub fn main() -> Result<()> {
     let options = Options::parse();
     options.job.start()?;
@@ -123,7 +123,7 @@ fn report(job: &Job) -> Result<()> {
     let (few, many) = (plans.0.join("few.plan"), plans.0.join("many.plan"));
     let size = job.ranks();
 
-    // Compiled with no world: nothing here has ranks yet.
+    // Compilation needs no world: no ranks have been started yet.
     let compiled = exchange::compile(size as u32, |rank| Block::at(rank, size, CELLS)?.halo(1))?;
     let compiled = job.compiled(&compiled)?;
     compiled.save(&few)?;
@@ -143,7 +143,7 @@ fn report(job: &Job) -> Result<()> {
     }
 
     let (planned, plain) = (run(job, Some(&few))?, run(job, None)?);
-    assert!(planned == plain, "the plan moves other bits than the superstep");
+    assert!(planned == plain, "the plan and the superstep leave different bits");
     if job.reports() {
         println!("the loaded plan leaves the same bits as the superstep");
     }
@@ -156,19 +156,19 @@ fn report(job: &Job) -> Result<()> {
     })?;
     let first = Block::at(0, size, CELLS)?.halo(1)?;
     if first.neighbours().count() > first.faces().count() {
-        // Where no block has a corner neighbour, faces are all there is.
+        // Without corner neighbours the two patterns are equal.
         refused(job, size, "source edited so that the pattern changed", "operation 2", |world| {
             edited::exchange::load(world, &few, &block(world)?)
         })?;
     }
     job.world().run::<(), ()>(|world| reworded::exchange::load(world, &few, &block(world)?).map(drop))?;
     if job.reports() {
-        println!("\nsource edited so that it says the same in other words is accepted");
+        println!("\nsource edited so that the pattern stayed the same is accepted");
     }
     Ok(())
 }
 
-/// The same, for a test.
+/// Runs the example as a test.
 pub fn check() -> Result<()> {
     report(&Options::parse_from(["ahead", "-n", "4"]).job)
 }

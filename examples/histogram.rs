@@ -1,11 +1,12 @@
-//! A histogram that is spread over all ranks: ten million weights fall into buckets that nobody knows beforehand.
+//! A histogram that is distributed over all ranks: ten million weights fall into random buckets.
 //!
-//! Each epoch's accumulates are counted, sent and applied at its fence, one message from each rank to each other. The
-//! result equals a serial histogram bit for bit; then every weight is taken out again, and all buckets are empty.
+//! The fence of each epoch counts, sends and applies its accumulates, with one message from each rank to each other
+//! rank. The result equals a serial histogram bit for bit; then every weight is subtracted again, and all buckets are
+//! zero.
 //!
-//! `cargo run --release --example histogram -- -n 4`, with `--transport shm` or `tcp` as processes
+//! `cargo run --release --example histogram -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
 
-#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
@@ -14,24 +15,24 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Sum weights into the buckets of a distributed table, check it, and undo it.
+/// Sum weights into the buckets of a distributed table, check the result, and undo it
 #[derive(Parser)]
 #[command(after_help = "Example:\n  histogram -n 8 --updates 1000000 --buckets 65536")]
 struct Options {
     #[command(flatten)]
     job: Job,
-    /// How many weights fall
+    /// The number of weights
     #[arg(long, default_value = "10000000")]
     updates: u64,
-    /// Into how many buckets
+    /// The number of buckets
     #[arg(long, default_value = "1048576")]
     buckets: NonZeroUsize,
 }
 
-/// So many accumulates each rank collects before a fence.
+/// The number of accumulates of each rank in an epoch.
 const EPOCH: usize = 100_000;
 
-/// Bucket and weight of an update: a hash of its number, so any rank can draw any of them.
+/// Bucket and weight of an update: a hash of its number, so that any rank can compute any update.
 fn draw(update: u64, buckets: usize) -> (usize, u64) {
     let mut bits = update.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,13 +41,13 @@ fn draw(update: u64, buckets: usize) -> (usize, u64) {
     ((bits % buckets as u64) as usize, bits >> 7)
 }
 
-/// Part `part` of `parts` of as many things.
+/// Part number `part` of `things` things that are cut into `parts` parts.
 fn share(things: u64, part: usize, parts: usize) -> Range<u64> {
     let cut = |part: usize| (u128::from(things) * part as u128 / parts as u128) as u64;
     cut(part)..cut(part + 1)
 }
 
-/// Adds this rank's share of the updates to the table, or takes it out.
+/// Adds this rank's share of the updates to the table, or subtracts it; returns the time.
 fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) -> Result<Duration> {
     let (size, buckets) = (world.size(), options.buckets.get());
     let each = buckets.div_ceil(size);
@@ -67,7 +68,7 @@ fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) ->
     Ok(clock.elapsed())
 }
 
-/// The table after all updates, and how long they took: where rank 0 is.
+/// The table after all updates, and the time of the slowest rank; `None` in processes other than rank 0's.
 fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     let mut parts: Vec<_> = options.job.world().run(|world| {
         let each = options.buckets.get().div_ceil(world.size());
@@ -75,7 +76,7 @@ fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
         let mut slowest = [pour(world, &mut table, options, false)?.as_nanos() as u64];
         let full = world.gather(0, &table)?;
         pour(world, &mut table, options, true)?;
-        assert!(table.iter().all(|&sum| sum == 0), "rank {}: not all is undone", world.rank());
+        assert!(table.iter().all(|&sum| sum == 0), "rank {}: some buckets are not zero", world.rank());
         world.allreduce(&mut slowest, Op::Max)?;
         Ok(full.map(|full| (full.concat(), Duration::from_nanos(slowest[0]))))
     })?;
@@ -84,7 +85,7 @@ fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     Ok(Some((table, slowest)))
 }
 
-/// The same in a plain loop.
+/// The same table, computed in a plain loop.
 fn serial(options: &Options) -> Vec<u64> {
     let mut table = vec![0_u64; options.buckets.get()];
     for update in 0..options.updates {
@@ -99,18 +100,21 @@ fn report(options: &Options) -> Result<()> {
     assert!(table == serial(options), "the distributed table differs from the serial one");
     let each = taken.as_secs_f64() * 1e9 / options.updates.max(1) as f64;
     println!("{} accumulates on {} ranks: {each:.1} ns each", options.updates, options.job.ranks());
-    println!("equal to the serial table bit for bit; undone, all {} buckets are zero", options.buckets);
+    println!(
+        "equal to the serial table bit for bit; after the weights are subtracted, all {} buckets are zero",
+        options.buckets
+    );
     Ok(())
 }
 
-/// The whole example, as the command line says.
+/// Runs the example with the options of the command line.
 pub fn main() -> Result<()> {
     let options = Options::parse();
     options.job.start()?;
     report(&options)
 }
 
-/// Small enough for a test: fewer updates than ranks, and fewer buckets, too.
+/// Runs small cases as a test, some with fewer updates and fewer buckets than ranks.
 pub fn check() -> Result<()> {
     for (ranks, updates, buckets) in
         [("1", "1000", "10"), ("3", "250000", "1000"), ("5", "3", "2"), ("4", "0", "1")]

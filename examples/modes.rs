@@ -1,8 +1,8 @@
-//! Four workloads in every mode, predicted and measured side by side, and what `auto` makes of them.
+//! Four workloads in every transfer mode: the predicted and the measured time of an epoch, and that of `auto`.
 //!
-//! `cargo run --release --example modes -- -n 2`, with `--transport shm` or `tcp` as processes
+//! `cargo run --release --example modes -- -n 2`; `--transport shm` or `tcp` runs the ranks as processes
 
-#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use fencepost::Ranks;
 use fencepost::prelude::*;
@@ -11,21 +11,21 @@ use fencepost_examples_support::options::{Job, mode_name};
 use fencepost_examples_support::pin;
 use std::time::{Duration, Instant};
 
-/// Run each workload in each mode; compare with the machine model.
+/// Run each workload in each transfer mode, and compare the times with the machine model
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  modes -n 2\n  modes -n 4 --epochs 50 --size 512")]
 struct Options {
     #[command(flatten)]
     job: Job,
-    /// How many epochs are timed, after a quarter as many to warm up
+    /// The number of timed epochs; a quarter as many run before to warm up
     #[arg(long, default_value = "400")]
     epochs: u32,
-    /// The side of the grids, and a hundredth of the scattered puts and of the block
+    /// The side of the grids; scattered puts are 10 times, the block 100 times as many elements
     #[arg(long, default_value = "1024")]
     size: usize,
 }
 
-/// The cells next to each face go into the halo behind it.
+/// Each block puts the cells next to each face into the halo of the block behind it.
 #[superstep]
 fn faces(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
@@ -34,7 +34,7 @@ fn faces(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Element i goes to place `places[i]` of the next rank, each by a put of its own.
+/// Puts element i to index `places[i]` of the next rank, each element by a put of its own.
 #[superstep]
 fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
     for (i, &place) in places.iter().enumerate() {
@@ -43,14 +43,14 @@ fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// The first half goes to the second half of the next rank.
+/// Puts the first half into the second half of the next rank.
 #[superstep]
 fn block(u: &mut Window<f64>, next: usize, half: usize) -> Result<()> {
     u.put(0..half).to(next, half)?;
     Ok(())
 }
 
-/// What is compared.
+/// A workload to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Workload {
     /// A grid cut into rows.
@@ -64,11 +64,11 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All of them.
+    /// All workloads.
     pub const ALL: [Workload; 4] =
         [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
 
-    /// Its name.
+    /// The name of the workload.
     pub fn name(self) -> &'static str {
         match self {
             Workload::RowHalo => "row halo",
@@ -83,7 +83,7 @@ impl Workload {
         Block::at(rank, ranks, [size, size])?.grid(grid)?.halo(1)
     }
 
-    /// Distinct places in the second half of the next rank's window, in no order.
+    /// Distinct indices into the second half of the next rank's window, in pseudo-random order.
     fn places(size: usize) -> Vec<usize> {
         let n = size * 10;
         // Multiplication by a number without common factors permutes 0..n.
@@ -91,7 +91,7 @@ impl Workload {
         (0..n).map(|i| n + i * step % n).collect()
     }
 
-    /// Its schedule in `mode`, compiled without a world.
+    /// Compiles the workload in `mode`, without a world.
     pub fn compile(self, ranks: usize, mode: Mode, size: usize) -> Result<fencepost::Compiled> {
         let next = |rank: usize| (rank + 1) % ranks;
         let compiled = match self {
@@ -107,7 +107,7 @@ impl Workload {
         compiled?.in_mode(mode)
     }
 
-    /// Runs it on a world in `mode`; gives the time of an epoch on the slowest rank.
+    /// Runs the workload in a world in `mode`; returns the time of an epoch on the slowest rank.
     pub fn measure(self, world: Ranks, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
         let times: Vec<Duration> = world.mode(mode).run(|world| {
             pin(world.rank());
@@ -145,7 +145,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The time of an epoch: a quarter of them first, to warm up.
+/// Measures the time of an epoch, after a quarter of the epochs to warm up.
 fn time(world: &World, epochs: u32, mut epoch: impl FnMut() -> Result<()>) -> Result<Duration> {
     (0..epochs.div_ceil(4)).try_for_each(|_| epoch())?;
     world.barrier()?;
@@ -175,14 +175,14 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The whole example, as the command line says.
+/// Runs the example with the options of the command line.
 pub fn main() -> Result<()> {
     let options = Options::parse();
     options.job.start()?;
     report(&options)
 }
 
-/// Small enough for a test.
+/// Runs small cases as a test.
 pub fn check() -> Result<()> {
     for ranks in ["1", "2", "3"] {
         report(&Options::parse_from(["modes", "-n", ranks, "--epochs", "4", "--size", "60"]))?;

@@ -1,12 +1,12 @@
-//! A sparse matrix times a vector, again and again, with a halo that follows no grid.
+//! Repeated products of a sparse matrix and a vector, with an irregular halo.
 //!
-//! Rows are spread over the ranks. What a rank needs of the others' parts of the vector is known once the matrix is:
-//! lists of indices. The superstep that fetches them is compiled ahead for all ranks at once, saved, loaded by each
-//! rank and replayed in every iteration. The result equals a serial loop's bit for bit.
+//! The rows are distributed over the ranks. The matrix determines which elements of the vector a rank needs from
+//! other ranks: lists of indices. The superstep that fetches them is compiled ahead of time for all ranks, saved,
+//! loaded by each rank and replayed in every iteration. The result equals that of a serial loop bit for bit.
 //!
-//! `cargo run --release --example sparse -- -n 4`, with `--transport shm` or `tcp` as processes
+//! `cargo run --release --example sparse -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
 
-#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
@@ -16,22 +16,22 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Multiply a vector by a sparse matrix many times over.
+/// Multiply a vector repeatedly by a sparse matrix
 #[derive(Parser)]
 #[command(after_help = "Example:\n  sparse -n 8 --rows 100000 --iterations 20")]
 struct Options {
     #[command(flatten)]
     job: Job,
-    /// Rows and columns of the matrix
+    /// The number of rows and of columns of the matrix
     #[arg(long, default_value = "200000")]
     rows: NonZeroUsize,
-    /// How many times it is applied
+    /// The number of multiplications
     #[arg(long, default_value = "50")]
     iterations: usize,
 }
 
-/// The columns of a row, ascending: those beside it, and three far away. With a weight of a seventh each, and one for
-/// the row itself, the entries of the vector flow towards their mean.
+/// The columns of a row, ascending: the row itself, its two neighbours, and three distant ones. All have equal
+/// weights, so that the elements of the vector approach their mean.
 fn columns(row: usize, rows: usize) -> Vec<usize> {
     let far =
         |salt: usize| (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_usize ^ salt << 7).rotate_right(29) % rows;
@@ -50,13 +50,14 @@ fn share(rank: usize, ranks: usize, rows: usize) -> Range<usize> {
     rows * rank / ranks..rows * (rank + 1) / ranks
 }
 
-/// Whose row it is.
+/// The rank that owns a row.
 fn owner(row: usize, ranks: usize, rows: usize) -> usize {
     let guess = row * ranks / rows;
     (guess..ranks).find(|&rank| share(rank, ranks, rows).contains(&row)).unwrap_or(guess)
 }
 
-/// What a rank needs of another: its rank, where the values go here, and which of its elements they are.
+/// Elements that a rank needs from another one: the owner, their first index in the local window, and their indices
+/// at the owner.
 type Need = (usize, usize, Vec<usize>);
 
 /// The needs of a rank by owner, ascending, and each row's columns as local indices: own rows first, then the halo.
@@ -80,7 +81,7 @@ fn localise(rank: usize, ranks: usize, rows: usize) -> (Vec<Need>, Vec<Vec<usize
     (needs, entries)
 }
 
-/// Fetch the elements of the others that this rank's rows need.
+/// Gets the elements of other ranks that this rank's rows need.
 #[superstep]
 fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     for (owner, first, elements) in needs {
@@ -89,7 +90,7 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// The vector after all iterations: where rank 0 is.
+/// The vector after all iterations; `None` in processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
     let plan = std::env::temp_dir().join(format!("fencepost-sparse-{}-{ranks}.plan", std::process::id()));
@@ -126,7 +127,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     Ok(parts?.swap_remove(0))
 }
 
-/// The same in plain loops.
+/// The same vector, computed in plain loops.
 fn serial(options: &Options) -> Vec<f64> {
     let rows = options.rows.get();
     let matrix: Vec<Vec<usize>> = (0..rows).map(|row| columns(row, rows)).collect();
@@ -145,14 +146,14 @@ fn report(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The whole example, as the command line says.
+/// Runs the example with the options of the command line.
 pub fn main() -> Result<()> {
     let options = Options::parse();
     options.job.start()?;
     report(&options)
 }
 
-/// Small enough for a test; ranks without rows, too.
+/// Runs small cases as a test, some with ranks that have no rows.
 pub fn check() -> Result<()> {
     for (ranks, rows) in [("1", "50"), ("2", "3"), ("4", "1000"), ("5", "3")] {
         report(&Options::parse_from(["sparse", "-n", ranks, "--rows", rows, "--iterations", "7"]))?;

@@ -1,26 +1,26 @@
-//! Lists of hosts, and which ranks go where.
+//! Lists of hosts, and the assignment of ranks to hosts.
 
 use std::net::Ipv6Addr;
 
 /// A host as the user names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
-    /// What the remote command is given.
+    /// The name that is passed to the remote command.
     pub name: String,
-    /// The address or interface that its ranks listen at, where the user said so.
+    /// The address or interface that the host's ranks listen at, if the user named one.
     pub address: Option<String>,
-    /// How many ranks it takes, where the user said so.
+    /// How many ranks the host can take, if the user gave a number.
     pub ranks: Option<u32>,
 }
 
-/// Reads `NAME`, `NAME:RANKS`, `NAME=ADDRESS` or `NAME=ADDRESS:RANKS`, several with commas between them.
+/// Parses a comma-separated list of `NAME`, `NAME:RANKS`, `NAME=ADDRESS` and `NAME=ADDRESS:RANKS`.
 pub fn list(text: &str) -> Result<Vec<Named>, String> {
     text.split(',').map(|word| one(word.trim())).collect()
 }
 
 fn one(word: &str) -> Result<Named, String> {
-    let bad = || format!("`{word}` is no host: write NAME, NAME:RANKS or NAME=ADDRESS:RANKS");
-    // An address of version 6 has colons of its own: alone it is whole, and brackets tell where it ends.
+    let bad = || format!("`{word}` is not a host: give NAME, NAME:RANKS, NAME=ADDRESS or NAME=ADDRESS:RANKS");
+    // An IPv6 address contains colons itself: a number of ranks can follow it only if it is in brackets.
     let alone = word.split_once('=').is_some_and(|(_, address)| address.parse::<Ipv6Addr>().is_ok());
     let (rest, ranks) = match word.rsplit_once(':') {
         _ if alone => (word, None),
@@ -43,32 +43,37 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number > 0)
 }
 
-/// Reads a file of hosts: a line each, as in [`list`], or `NAME slots=RANKS address=ADDRESS`; `#` begins a comment.
+/// Parses a host file: one host a line, as in [`list`] or as `NAME slots=RANKS address=ADDRESS`; `#` starts a comment.
 pub fn file(text: &str) -> Result<Vec<Named>, String> {
     let mut hosts = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
         let Some(first) = words.next() else { continue };
-        let placed = |why: String| format!("line {}: {why}", at + 1);
-        let mut host = one(first).map_err(placed)?;
+        let on_line = |why: String| format!("line {}: {why}", at + 1);
+        let mut host = one(first).map_err(on_line)?;
         for word in words {
             match word.split_once('=') {
                 Some(("slots" | "ranks", count)) => {
-                    let bad = || placed(format!("`{word}`: give a number from 1 on"));
+                    let bad = || on_line(format!("`{word}`: the number of ranks must be at least 1"));
                     host.ranks = Some(number(count).ok_or_else(bad)?);
                 }
                 Some(("address", address)) => host.address = Some(address.to_owned()),
-                _ => return Err(placed(format!("`{word}`: after a host come `slots=` and `address=`"))),
+                _ => {
+                    return Err(on_line(format!(
+                        "`{word}`: only `slots=RANKS` and `address=ADDRESS` may follow a host"
+                    )));
+                }
             }
         }
         hosts.push(host);
     }
-    if hosts.is_empty() { Err("it names no host".into()) } else { Ok(hosts) }
+    if hosts.is_empty() { Err("the file names no host".into()) } else { Ok(hosts) }
 }
 
-/// How many ranks each host gets, in the order given: `ranks` all together, or as many as the hosts take.
+/// Returns the number of ranks of each host, in the order given: `ranks` in total, or as many as the hosts can take.
 ///
-/// Where no host says how many it takes, they share the ranks evenly, the first ones taking one more.
+/// If no host has a number of its own, the hosts share the ranks evenly, and the first hosts get one more. Otherwise
+/// a host without a number takes one rank.
 pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     if let (Some(ranks), true) = (ranks, hosts.iter().all(|host| host.ranks.is_none())) {
         let (each, more) = (ranks / hosts.len() as u32, ranks % hosts.len() as u32);
@@ -78,7 +83,10 @@ pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     let all: u64 = room.iter().map(|&ranks| u64::from(ranks)).sum();
     let mut left = u64::from(ranks.unwrap_or(u32::MAX)).min(all) as u32;
     if ranks.is_some_and(|ranks| u64::from(ranks) > all) {
-        return Err(format!("{} ranks do not fit on hosts that take {all}", ranks.unwrap_or_default()));
+        return Err(format!(
+            "{} ranks do not fit on the hosts, which take {all}: ask for fewer ranks, or raise the numbers of the hosts",
+            ranks.unwrap_or_default()
+        ));
     }
     Ok(room
         .into_iter()
@@ -99,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_name_hosts_addresses_and_ranks() {
+    fn a_list_names_hosts_addresses_and_ranks() {
         let all = list("a,b:3, c=10.0.0.3:2 ,d=[fe80::1]:4,e=eth0,f=[::1],g=::1").expect("hosts");
         assert_eq!(
             all,
@@ -119,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_comments_and_both_ways_to_say_how_many() {
+    fn a_host_file_has_comments_and_two_forms_of_rank_counts() {
         let all = file("# all of them\n\na slots=4\nb:2 # the small one\nc ranks=1 address=ib0\n");
         let named = [host("a", None, Some(4)), host("b", None, Some(2)), host("c", Some("ib0"), Some(1))];
         assert_eq!(all, Ok(named.into()));

@@ -1,7 +1,7 @@
 //! `fencepost`: starts programs as jobs of processes, on this machine or on several.
 //!
-//! What is deliberately absent: how a job runs, which is the runtime's. Here are the command line, host lists, and where
-//! ranks go.
+//! What is deliberately absent: running a job, which is the part of the crate `fencepost-job`. This crate has the
+//! command line, the lists of hosts, and the assignment of ranks to hosts.
 
 mod hosts;
 mod run;
@@ -20,26 +20,26 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a program as a job of several ranks, a process each
+    /// Run a program as a job of several ranks, each a process
     Run(Box<run::Run>),
-    /// The part of a job's starter that is on another host; started by `fencepost run`
+    /// Start and watch the ranks of one host; `fencepost run` starts this on other hosts
     #[command(hide = true)]
     Host,
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page of this command, or of one of its subcommands
     Man {
-        /// Which subcommand
+        /// The subcommand: run, completions or man [default: the page of fencepost itself]
         subcommand: Option<String>,
     },
 }
 
 const EXAMPLES: &str = "Examples:
-  fencepost run -n 8 ./heat2d                      8 processes here, by shared memory
-  fencepost run --hosts a:4,b:4 ./heat2d           4 on each of two hosts, by TCP between them
+  fencepost run -n 8 ./heat2d                8 processes on this machine, over shared memory
+  fencepost run --hosts a:4,b:4 ./heat2d     4 processes on each of two hosts, over TCP between them
   fencepost completions bash > ~/.local/share/bash-completion/completions/fencepost
   fencepost man run | man -l -";
 
@@ -65,7 +65,7 @@ fn man(subcommand: Option<&str>) -> ExitCode {
     };
     let Some(page) = page else {
         let name = subcommand.unwrap_or_default();
-        return usage(&format!("there is no subcommand `{name}`: there are `run`, `completions` and `man`"));
+        return usage(&format!("there is no subcommand `{name}`: give `run`, `completions` or `man`"));
     };
     let mut text = Vec::new();
     match clap_mangen::Man::new(page).render(&mut text) {
@@ -74,7 +74,7 @@ fn man(subcommand: Option<&str>) -> ExitCode {
     }
 }
 
-/// Prints `text`; that nobody reads on is no failure.
+/// Prints `text`; a reader that closes the output early is not an error.
 fn print(text: &[u8]) -> ExitCode {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => usage(&error.to_string()),
@@ -82,14 +82,14 @@ fn print(text: &[u8]) -> ExitCode {
     }
 }
 
-/// One line that says what the command line asks in vain.
+/// Reports an error of the command line, in one line.
 fn usage(why: &str) -> ExitCode {
-    refused(fencepost_job::USAGE, why)
+    fail(fencepost_job::USAGE, why)
 }
 
-/// One line that says what can't be.
-fn refused(code: u8, why: &str) -> ExitCode {
-    // Nobody may be there to read it.
+/// Reports an error in one line, and returns its exit code.
+fn fail(code: u8, why: &str) -> ExitCode {
+    // An error means that standard error has no reader.
     let _: io::Result<()> = io::stderr().write_all(format!("fencepost: {why}\n").as_bytes());
     ExitCode::from(code)
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 }

@@ -1,7 +1,7 @@
 //! `fencepost run`: the command line of a job.
 
 use crate::hosts::{self, Named};
-use crate::{print, refused};
+use crate::{fail, print};
 use clap::{Args, ValueHint};
 use fencepost_job::{Host, Reach, Settings, Start};
 use std::ffi::OsString;
@@ -10,47 +10,49 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What `fencepost run` takes.
+/// The options and arguments of `fencepost run`.
 #[derive(Args)]
 #[command(after_help = AFTER)]
 pub struct Run {
-    /// How many ranks [default: one for each core, or as many as the hosts take]
+    /// The number of ranks [default: one for each core, or as many as the hosts take]
     #[arg(short = 'n', long, value_name = "RANKS")]
     ranks: Option<NonZeroU32>,
-    /// The hosts that ranks run on: NAME, NAME:RANKS or NAME=ADDRESS:RANKS, with commas between them
+    /// The hosts to run on, comma-separated: NAME, NAME:RANKS, NAME=ADDRESS or NAME=ADDRESS:RANKS
     #[arg(long, value_name = "HOSTS", value_hint = ValueHint::Hostname, conflicts_with = "hostfile")]
     hosts: Option<String>,
-    /// A file of hosts, a line each: NAME, then perhaps slots=RANKS and address=ADDRESS
+    /// A file that lists the hosts, one a line: NAME [slots=RANKS] [address=ADDRESS]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hostfile: Option<PathBuf>,
-    /// How ranks reach each other: shm or tcp [default: shm within a host, tcp between hosts]
+    /// How ranks communicate: shm or tcp [default: shm within a host, tcp between hosts]
     #[arg(long, value_name = "TRANSPORT", env = "FENCEPOST_TRANSPORT", value_parser = reach, hide_env_values = true)]
     transport: Option<Reach>,
-    /// The address or interface to listen at [default: loopback; on hosts, the address of the host's name]
+    /// The address or network interface that ranks listen at [default: loopback; with --hosts, the address of the
+    /// host's name]
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// End the job, with exit code 124, when it takes longer: 90s, 15m, 2h (off: never)
+    /// The time limit, such as 90s, 15m, 2h or off; a job that exceeds it is ended with exit code 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
-    /// A variable for the ranks: NAME=VALUE, or NAME for the value it has here
+    /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Put the rank before each line that it writes
+    /// Write the rank in front of each line of its output
     #[arg(long)]
     tag_output: bool,
-    /// Keep each rank on a core of its own, as long as there are enough
+    /// Pin each rank to a core of its own; ranks share cores if there are not enough
     #[arg(long)]
     pin: bool,
-    /// The command that runs another one on a host; {host} stands for its name, which else comes last
+    /// The command that runs a program on a host; {host} stands for the host's name, which is appended if {host} is
+    /// absent [default: ssh with BatchMode]
     #[arg(long, value_name = "COMMAND", env = "FENCEPOST_SSH", hide_env_values = true, value_hint = ValueHint::CommandString)]
     remote_command: Option<String>,
-    /// Where this command is on the other hosts [default: where it is here]
+    /// The path of fencepost on the other hosts [default: its path here]
     #[arg(long, value_name = "PATH")]
     remote_fencepost: Option<PathBuf>,
-    /// Print what would be started where, and start nothing
+    /// Print what would be started on which host, and start nothing
     #[arg(long)]
     show: bool,
-    /// Say what is started, which signals are handed on, and how each rank ends
+    /// Report what is started, which signals are forwarded, and how each rank ends
     #[arg(short, long)]
     verbose: bool,
     /// The program and its arguments
@@ -58,25 +60,32 @@ pub struct Run {
     program: Vec<OsString>,
 }
 
+// `\` joins the lines of a paragraph, since clap wraps text but keeps line breaks. The lines of lists fit into 80 columns.
 const AFTER: &str = "\
-Ranks go to the hosts in order, as many in a row as each takes. On each host the program and this command are where they
-are here. Variables whose names begin with FENCEPOST_ go along.
+The hosts get consecutive ranks, in the order given. The program and fencepost must have the same path on each host as \
+here. The ranks get all environment variables whose names begin with FENCEPOST_. The launcher forwards the output of \
+ranks on other hosts, and all output with --tag-output, in whole lines.
 
-Times, from the environment, such as 250ms, 30s, 1.5m or 2h, in seconds without a unit:
-  FENCEPOST_HEARTBEAT (500ms) and FENCEPOST_SILENCE (10s; off: never): a rank or host that gives no sign of life for that
-  long is taken for dead. A connection between ranks on which nothing arrives for that long and one heartbeat more is
-  given up; the ranks that wait for it are told at most two seconds later, in which the launcher may say how the other
-  rank died.
-  FENCEPOST_GRACE (10s): how long the other ranks may go on after one has failed.
+Environment variables, each a time such as 250ms, 30s, 1.5m or 2h, or a number of seconds:
+  FENCEPOST_HEARTBEAT  the time between two heartbeats [default: 500ms]
+  FENCEPOST_SILENCE    the longest time without one, or off [default: 10s]
+  FENCEPOST_GRACE      the time to end after a rank has failed [default: 10s]
+  FENCEPOST_TIMEOUT    the time limit if --timeout is not given [default: off]
 
-What ranks write through the launcher (--tag-output, other hosts) is handed on in whole lines.
+A rank or host that sends no heartbeat for FENCEPOST_SILENCE counts as dead and is killed. A connection between ranks on \
+which nothing arrives for this time and one heartbeat more is given up; the ranks that wait for it get an error at most \
+two seconds later.
 
-Exit codes: that of the lowest rank that failed by itself, 128 plus the signal that killed it, 101 if it panicked, or
-  2    the command line or a setting is not understood
-  124  the job took longer than --timeout
-  125  the job could not be carried out: a host that is not reached, no memory, no descriptors
-  126  the program can't be run, or is not one of Fencepost's
-  127  the program is not there
+Exit codes:
+  0    every rank succeeded
+  2    the command line or a setting is not valid
+  124  the job exceeded its time limit
+  125  the job could not run, such as for lack of a host, memory or descriptors
+  126  the program can't be executed, or it ended without joining the job
+  127  the program does not exist
+
+Otherwise the exit code is that of the lowest rank that failed independently of other ranks: the code with which it exited \
+(101 after a panic), or 128 plus the number of the signal that killed it.
 
 Examples:
   fencepost run -n 8 ./heat2d
@@ -84,16 +93,16 @@ Examples:
   fencepost run --hosts a:4,b:4 --bind ib0 --timeout 2h ./hillslope
   fencepost run --hosts a,b --remote-command 'ip netns exec {host}' ./heat2d";
 
-/// Keeps connections that carry nothing from being cut unnoticed, and never asks for a password.
+/// The default remote command: it detects broken connections, and never asks for a password.
 const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
-/// Why nothing is started, and the exit code that says so.
-struct Refusal {
+/// Why no job is started, and the exit code for it.
+struct NotStarted {
     code: u8,
     why: String,
 }
 
-impl From<String> for Refusal {
+impl From<String> for NotStarted {
     fn from(why: String) -> Self {
         Self { code: fencepost_job::USAGE, why }
     }
@@ -103,16 +112,16 @@ fn reach(text: &str) -> Result<Reach, String> {
     match text {
         "shm" => Ok(Reach::Shm),
         "tcp" => Ok(Reach::Tcp),
-        _ => Err("processes reach each other by `shm` or `tcp`".into()),
+        _ => Err("processes communicate over `shm` or `tcp`".into()),
     }
 }
 
 impl Run {
-    /// Carry it out.
+    /// Runs the job, or prints it for `--show`.
     pub fn run(&self) -> ExitCode {
         let start = match self.start() {
             Ok(start) => start,
-            Err(refusal) => return refused(refusal.code, &refusal.why),
+            Err(error) => return fail(error.code, &error.why),
         };
         if self.show {
             return print(show(&start).as_bytes());
@@ -120,16 +129,16 @@ impl Run {
         ExitCode::from(start.run())
     }
 
-    fn start(&self) -> Result<Start, Refusal> {
+    fn start(&self) -> Result<Start, NotStarted> {
         let settings = Settings::from_environment()?;
         let here = |error: std::io::Error| error.to_string();
         let (program, arguments) =
-            self.program.split_first().ok_or_else(|| "a program is missing".to_owned())?;
-        let hosts = self.placed()?;
+            self.program.split_first().ok_or_else(|| "no program is given".to_owned())?;
+        let hosts = self.hosts_with_ranks()?;
         let ranks: u64 = hosts.iter().map(|host| u64::from(host.ranks)).sum();
         if ranks > u64::from(fencepost_job::RANKS_MAX) {
             return Err(format!(
-                "{ranks} ranks are asked for, and a job has {} at most",
+                "the job would have {ranks} ranks; a job has at most {}",
                 fencepost_job::RANKS_MAX
             )
             .into());
@@ -142,7 +151,7 @@ impl Run {
         };
         let reach = self.transport.unwrap_or(chosen);
         if several && reach == Reach::Shm {
-            let why = format!("{} hosts do not share memory: leave --transport shm out", hosts.len());
+            let why = format!("{} hosts share no memory: omit --transport shm, or use one host", hosts.len());
             return Err(why.into());
         }
         let fencepost = match &self.remote_fencepost {
@@ -179,8 +188,8 @@ impl Run {
         }
     }
 
-    /// Which hosts take how many ranks, and how they are reached.
-    fn placed(&self) -> Result<Vec<Host>, Refusal> {
+    /// The hosts, the number of ranks of each, and how each is reached.
+    fn hosts_with_ranks(&self) -> Result<Vec<Host>, NotStarted> {
         let ranks = self.ranks.map(NonZeroU32::get);
         let Some(named) = self.named()? else {
             let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
@@ -196,10 +205,10 @@ impl Run {
         for (host, ranks) in taken {
             let bind = match host.address.as_ref().or(self.bind.as_ref()) {
                 Some(bind) => bind.clone(),
-                // Nobody listens, so nothing need be known of the name.
+                // No rank listens, so the name need not be resolved.
                 None if alone => "127.0.0.1".into(),
                 None => {
-                    let unknown = |why| Refusal { code: fencepost_job::FAILED, why };
+                    let unknown = |why| NotStarted { code: fencepost_job::FAILED, why };
                     fencepost_job::resolve(&host.name).map_err(unknown)?.to_string()
                 }
             };
@@ -209,7 +218,7 @@ impl Run {
         let loopback = |host: &&Host| host.bind.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
         if let (Some(host), false) = (hosts.iter().find(loopback), hosts.iter().all(|host| loopback(&host))) {
             let why = format!(
-                "host {} would listen at {}, where the others do not reach it: give {}=ADDRESS, or --bind",
+                "host {} would listen at {}, which other hosts cannot reach: give its address as {}=ADDRESS, or use --bind",
                 host.name, host.bind, host.name
             );
             return Err(why.into());
@@ -217,7 +226,7 @@ impl Run {
         Ok(hosts)
     }
 
-    /// The words before a command that is to run on a host: none, where that is this machine.
+    /// The words in front of a command that shall run on a host; none if the host is this machine.
     fn remote(&self, host: &str) -> Vec<OsString> {
         let here = rustix::system::uname();
         if self.remote_command.is_none()
@@ -235,9 +244,9 @@ impl Run {
     }
 
     fn environment(&self) -> Result<Vec<(OsString, OsString)>, String> {
-        let ours = |name: &str| name.starts_with("FENCEPOST_") && name != "FENCEPOST_JOB";
+        let passed_on = |name: &str| name.starts_with("FENCEPOST_") && name != "FENCEPOST_JOB";
         let mut all: Vec<(OsString, OsString)> =
-            std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)).collect();
+            std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passed_on)).collect();
         for variable in &self.env {
             let (name, value) = match variable.split_once('=') {
                 Some((name, value)) => (name, OsString::from(value)),
@@ -245,12 +254,14 @@ impl Run {
                     let value = std::env::var_os(variable);
                     (
                         variable.as_str(),
-                        value.ok_or_else(|| format!("--env {variable}: it has no value here"))?,
+                        value.ok_or_else(|| {
+                            format!("--env {variable}: the variable has no value here; give {variable}=VALUE")
+                        })?,
                     )
                 }
             };
             if name.is_empty() || name == "FENCEPOST_JOB" {
-                return Err(format!("--env {variable}: that is no variable to set"));
+                return Err(format!("--env {variable}: this variable cannot be set"));
             }
             all.push((name.into(), value));
         }
@@ -258,7 +269,7 @@ impl Run {
     }
 }
 
-/// Where a program is: as given, where that has a slash, else in the folders of PATH.
+/// Returns the absolute path of a program: as given if it has a slash, otherwise from the folders of PATH.
 fn find(program: &Path) -> PathBuf {
     let is_file = |path: &PathBuf| path.is_file();
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
@@ -270,9 +281,9 @@ fn find(program: &Path) -> PathBuf {
     found.map_or_else(|| program.to_owned(), absolute)
 }
 
-/// What is started where, a line each.
+/// Lists what is started on which host, one line each.
 fn show(start: &Start) -> String {
-    let mut text = format!("{} ranks by {}\n", start.size(), start.reach);
+    let mut text = format!("{} ranks over {}\n", start.size(), start.reach);
     let mut first = 0;
     for host in &start.hosts {
         let last = first + host.ranks - 1;
@@ -287,13 +298,13 @@ fn show(start: &Start) -> String {
         text.push('\n');
         first = last + 1;
     }
-    text += &format!("each: {}", start.program.display());
+    text += &format!("program: {}", start.program.display());
     for argument in &start.arguments {
         text += &format!(" {}", argument.to_string_lossy());
     }
     text.push('\n');
     for (name, value) in &start.environment {
-        text += &format!("with {}={}\n", name.to_string_lossy(), value.to_string_lossy());
+        text += &format!("variable: {}={}\n", name.to_string_lossy(), value.to_string_lossy());
     }
     text
 }

@@ -1,12 +1,12 @@
-//! Ten million years of soil creep on real terrain: the elevation model in `data/`, or any other.
+//! Ten million years of soil creep on real terrain: the elevation model in `data/`, or another one.
 //!
-//! The terrain is cut into blocks, one a rank. Before each step every block puts its edge into its neighbours' halos;
-//! that superstep is described once and replayed. Whatever the ranks and the mode, the result equals that of the
-//! serial program (`serial.rs`) bit for bit.
+//! The terrain is cut into one block for each rank. Before each step every block puts its edge into its neighbours'
+//! halos; that superstep is prepared once and replayed. For every number of ranks and every transfer mode the result
+//! equals that of the serial program (`serial.rs`) bit for bit.
 //!
-//! `cargo run --release --example hillslope -- -n 4`, with `--transport shm` or `tcp` as processes
+//! `cargo run --release --example hillslope -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
 
-#![expect(clippy::print_stdout, reason = "an example reports to whoever runs it")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 mod serial;
 
@@ -19,13 +19,13 @@ use serial::{JACKSBORO, Steps};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Let soil creep downhill for a few million years, and draw what becomes of the terrain.
+/// Simulate the creep of soil on a terrain for a few million years, and draw the result
 #[derive(Parser)]
 #[command(after_help = "Examples:
   hillslope -n 4                            the Jacksboro fault, pictures in out/hillslope
-  hillslope -n 7 --mode direct --years 2e6  other ranks, another way of the bytes, another time
+  hillslope -n 7 --mode direct --years 2e6  another number of ranks, transfer mode and time
   hillslope -n 4 --transport shm            four processes that share memory
-  hillslope --input terrain.npy --out /tmp  a terrain of one's own, with cells of the same size")]
+  hillslope --input terrain.npy --out /tmp  another terrain, with cells of the same size")]
 struct Options {
     #[command(flatten)]
     job: Job,
@@ -33,7 +33,7 @@ struct Options {
     terrain: Terrain,
 }
 
-/// Fill this block's halo from the blocks behind its faces.
+/// Each block puts the cells next to each face into the halo of the block behind it.
 #[superstep]
 fn exchange(heights: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
@@ -42,7 +42,7 @@ fn exchange(heights: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// One step of this block; cells at the edge of the terrain keep their heights.
+/// Computes one step of this block; cells at the edge of the terrain keep their heights.
 fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
     let down = block.stride(0);
     for i in block.rows_inside(1).flatten() {
@@ -51,15 +51,15 @@ fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
     }
 }
 
-/// What a run gives.
+/// The result of a run.
 struct Outcome {
     heights: Grid,
     time: Duration,
-    /// Frames that all ranks sent in all steps.
+    /// The number of frames that all ranks sent in all steps.
     frames: u64,
 }
 
-/// All steps on as many ranks as the job has: what they give, where rank 0 is.
+/// Runs all steps on the ranks of the job; returns `None` in processes other than rank 0's.
 fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
     let bar = job.reports().then(|| progress::bar(steps.count));
     let (rows, columns) = (before.rows, before.columns);
@@ -100,7 +100,7 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
     Ok(outcomes.swap_remove(0))
 }
 
-/// The terrain of these blocks, `[rank]`.
+/// Assembles the terrain from the blocks, `[rank]`.
 fn assemble(before: &Grid, parts: &[Vec<f64>]) -> Result<Grid> {
     let mut heights = before.clone();
     for (rank, cells) in parts.iter().enumerate() {
@@ -124,7 +124,7 @@ fn input(terrain: &Terrain) -> Result<Grid> {
         Some(at) => Err(Error::new(
             Class::Arg,
             format!(
-                "{}: the height at row {}, column {} is {}; every cell needs a finite one",
+                "{}: the height at row {}, column {} is {}; every height must be finite",
                 terrain.input.display(),
                 at / grid.columns,
                 at % grid.columns,
@@ -134,15 +134,15 @@ fn input(terrain: &Terrain) -> Result<Grid> {
     }
 }
 
-/// Bytes of elements that all ranks put in one step.
+/// The number of bytes that all ranks put in one step.
 fn bytes(compiled: &fencepost::Compiled) -> usize {
     let patterns = &compiled.patterns()[0];
     let puts = patterns.class_of.iter().flat_map(|&class| patterns.classes[class].operations.values());
     puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
 }
 
-/// Runs the job beside the serial program; gives the terrain before and after, and why its bytes took their way, where
-/// rank 0 is.
+/// Runs the job and the serial program. Returns the terrain before and after, and the explanation of the transfer mode;
+/// `None` in processes other than rank 0's.
 fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
     let Options { job, terrain } = options;
     let before = input(terrain)?;
@@ -168,29 +168,29 @@ fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
     steps.run(&mut serial, before.rows, before.columns);
     println!("the serial program: {:.1?} a step", clock.elapsed() / steps.count.max(1) as u32);
     let different = after.cells.iter().zip(&serial).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
-    assert_eq!(different, 0, "cells that differ from the serial program's");
+    assert_eq!(different, 0, "the number of cells that differ from the serial program");
     println!("equal to the serial program bit for bit");
 
     Ok(Some((before, after, explanation)))
 }
 
-/// Says what will be done, and which way the bytes take.
+/// Prints the terrain, the steps and the transfer mode.
 fn announce(Options { job, terrain }: &Options, before: &Grid, steps: &Steps, explanation: &str) {
     let name = terrain.input.file_name().unwrap_or_default().display();
     println!("{name}: {} rows, {} columns", before.rows, before.columns);
     println!(
-        "{} steps of {:.0} years, at most {:.0} are stable",
+        "{} steps of {:.0} years; steps of up to {:.0} years are stable",
         steps.count,
         steps.years,
         JACKSBORO.stability_bound()
     );
-    println!("\nasked for {}; what that comes to, and why, on rank 0:", mode_name(job.mode));
-    // A headline, its cost, then a paragraph for each class of ranks.
+    println!("\nmode {}; the transfer modes of rank 0, and the reasons:", mode_name(job.mode));
+    // The explanation has a headline, its cost, then a paragraph for each class of ranks.
     println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
 }
 
-/// Writes the pictures, and what else is worth keeping.
-fn keep(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()> {
+/// Writes the pictures, the resulting elevations and the explanation.
+fn save(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()> {
     let spacing = Spacing { north_south: JACKSBORO.north_south, east_west: JACKSBORO.east_west };
     let heights = Heights::of(before);
     std::fs::create_dir_all(out)?;
@@ -203,12 +203,12 @@ fn keep(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()
     Ok(())
 }
 
-/// The whole job, as the command line says.
+/// Runs the example with the options of the command line.
 pub fn main() -> Result<()> {
     run(&Options::parse())
 }
 
-/// The whole job, as these words say.
+/// Runs the example with these options.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
     run(&Options::try_parse_from(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?)
@@ -217,18 +217,19 @@ pub fn with(words: &[&str]) -> Result<()> {
 fn run(options: &Options) -> Result<()> {
     options.job.start()?;
     let Some((before, after, explanation)) = compare(options)? else { return Ok(()) };
-    keep(&before, &after, &explanation, &options.terrain.out)?;
+    save(&before, &after, &explanation, &options.terrain.out)?;
     println!("digest {}", digest(&after.cells));
     Ok(())
 }
 
-/// One digest for every number of ranks and every mode; bad input is refused with its reason.
+/// Checks that the digest is the same for every number of ranks and every mode, and that invalid input is refused.
 pub fn check() -> Result<()> {
     let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
     let parse = |words: &[&str]| Options::try_parse_from([&["hillslope", "--years", "1e6"], words].concat());
     let run = |words: &[&str]| {
         let options = parse(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?;
-        compare(&options)?.ok_or_else(|| Error::new(Class::Other, "threads give all to this process"))
+        compare(&options)?
+            .ok_or_else(|| Error::new(Class::Other, "internal error: this process has no result"))
     };
     let (before, expected, explanation) = run(&["-n", "1"])?;
     for ranks in ["2", "3", "4", "5", "7", "8", "16"] {
@@ -237,7 +238,7 @@ pub fn check() -> Result<()> {
     for mode in Mode::ALL.map(mode_name) {
         assert_eq!(digest(&run(&["--mode", mode])?.1.cells), digest(&expected.cells), "{mode}");
     }
-    keep(&before, &expected, &explanation, &out)?;
+    save(&before, &expected, &explanation, &out)?;
     for picture in ["before.png", "after.png", "change.png"] {
         assert!(std::fs::metadata(out.join(picture))?.len() > 10_000, "{picture}");
     }

@@ -1,23 +1,23 @@
 //! Hillslope diffusion on one processor, in plain loops: dz/dt = k (d2z/dx2 + d2z/dy2).
 //!
-//! Soil creeps downhill in proportion to the slope, so over time ridges are lost and hollows filled. Explicit
-//! steps, central differences, double precision; cells on the boundary keep their height.
+//! Soil creeps downhill in proportion to the slope, so over time ridges are worn down and hollows filled. The method
+//! has explicit steps, central differences and double precision; cells on the boundary keep their heights.
 
-/// What diffuses how fast on which cells.
+/// The diffusivity of the soil, and the spacing of the cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Slope {
-    /// Square metres a year.
+    /// In square metres a year.
     pub diffusivity: f64,
-    /// Metres from a row to the next.
+    /// The distance of two rows in metres.
     pub north_south: f64,
-    /// Metres from a column to the next.
+    /// The distance of two columns in metres.
     pub east_west: f64,
 }
 
 /// The soil and the cells of the Jacksboro model.
 pub const JACKSBORO: Slope = Slope { diffusivity: 0.01, north_south: 92.6, east_west: 74.4 };
 
-/// How many steps, and the factors of the second differences in each.
+/// The number and the length of the steps, and the factors of the second differences in each step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
     pub count: u64,
@@ -27,7 +27,7 @@ pub struct Steps {
 }
 
 impl Slope {
-    /// Longer steps would make ripples grow: 1 / (2 k (1/dy2 + 1/dx2)) years.
+    /// The longest stable step: 1 / (2 k (1/dy2 + 1/dx2)) years; longer steps make ripples grow.
     pub fn stability_bound(&self) -> f64 {
         0.5 / (self.diffusivity * (self.north_south.powi(-2) + self.east_west.powi(-2)))
     }
@@ -43,7 +43,7 @@ impl Slope {
             .unwrap_or(unit / 2.0)
     }
 
-    /// As few steps of equal length, none longer than the round one, as make `years`.
+    /// The fewest steps of equal length that cover `years`, none longer than the round step.
     pub fn steps(&self, years: f64) -> Steps {
         let count = (years / self.round_step()).ceil();
         let step = if count > 0.0 { years / count } else { 0.0 };
@@ -58,8 +58,8 @@ impl Slope {
 }
 
 impl Steps {
-    /// One cell a step later, from itself and its four neighbours. Each result depends on these five values alone,
-    /// evaluated in this order, so whoever computes the cell finds the same bits.
+    /// The height of a cell after a step, from its own and its four neighbours' heights. The result depends on these
+    /// five values only, evaluated in this order, so every rank that computes the cell finds the same bits.
     #[inline(always)]
     pub fn cell(&self, here: f64, north: f64, south: f64, west: f64, east: f64) -> f64 {
         let down = (north - here) + (south - here);
@@ -67,7 +67,7 @@ impl Steps {
         here + (self.north_south * down + self.east_west * across)
     }
 
-    /// All steps over a grid of `rows` by `columns`.
+    /// Runs all steps over a grid of `rows` by `columns`.
     pub fn run(&self, heights: &mut Vec<f64>, rows: usize, columns: usize) {
         let mut next = heights.clone();
         for _ in 0..self.count {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plane_stays_and_a_peak_spreads_without_gaining_height() {
+    fn a_plane_is_unchanged_and_a_peak_spreads_without_gaining_height() {
         let plane: Vec<f64> = (0..20).map(|i| f64::from(i / 5) * 8.0 + f64::from(i % 5) * 2.0).collect();
         let mut heights = plane.clone();
         JACKSBORO.steps(1e6).run(&mut heights, 4, 5);

@@ -54,7 +54,7 @@ by_value! {
     f64: |v| v.to_bits();
 }
 
-/// All ranks alike.
+/// All ranks are in one class.
 impl Argument for () {
     fn class(&self) -> Option<Vec<u64>> {
         Some(Vec::new())

@@ -8,14 +8,14 @@ use crate::ir::pattern::{Kind, Local, Operation, Patterns};
 /// No process has more memory than this; sums of bytes of many ranks are far below 2^64 so.
 pub const MOST_BYTES: u64 = 1 << 47;
 
-/// Whether each rank's operations make sense by themselves. Conflicts of different operations are none of its business:
-/// they have a meaning.
+/// Whether each rank's operations make sense by themselves. It does not check conflicts of different operations:
+/// they have a defined meaning.
 ///
 /// # Errors
 /// Naming the operation, its rank and its line: a target outside the world (class `Rank`), sides that differ in size
-/// (`Size`) or in element type (`Type`), elements below the window's first (`Disp`), an operator that is not defined for
-/// the window's elements (`Op`), a window that is no parameter (`Win`), a class that is not there (`Arg`), more than
-/// [`MOST_BYTES`] in all operations of a rank (`NoMem`).
+/// (`Size`) or in element type (`Type`), elements below the window's first (`Disp`), an operator that is not defined
+/// for the window's elements (`Op`), a window that is no parameter (`Win`), a class that is not there (`Arg`), more
+/// than [`MOST_BYTES`] in all operations of a rank (`NoMem`).
 pub fn check(patterns: &Patterns) -> Result<()> {
     let ranks = i64::from(patterns.ranks());
     let mut reach: Vec<Option<(Delta, Delta)>> = Vec::with_capacity(patterns.classes.len());

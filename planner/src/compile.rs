@@ -57,12 +57,13 @@ impl std::fmt::Display for Report {
 ///
 /// # Errors
 /// What [`check`] says; class `NoMem` where [`Options::cap`] cannot be kept, with what is needed at least, and where
-/// operations that overlap have more than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the
-/// verifier goes through; class `Intern` for a schedule of ours that the verifier refuses.
+/// operations that overlap have more than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in
+/// common than the verifier goes through; class `Intern` if the verifier refuses the schedule, which is a bug of the
+/// planner.
 ///
 /// # Cost
-/// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have to be
-/// coloured, the messages.
+/// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have
+/// to be coloured, the messages.
 pub fn compile(
     patterns: &Patterns,
     placement: Placement,

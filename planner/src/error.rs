@@ -1,4 +1,4 @@
-//! The one error of Fencepost: its class is MPI's, its message says what was given, what was allowed, and where.
+//! The one error of Fencepost: its class is that of MPI, its message says what was given, what was allowed, and where.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,7 +6,7 @@ use std::panic::Location;
 /// A `Result` with Fencepost's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// MPI's error classes, where they have one, and ours where they have none.
+/// The class of an error: that of MPI, or one of Fencepost where MPI has no class for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Class {
@@ -46,17 +46,17 @@ pub enum Class {
     NoMem,
     /// MPI_ERR_DIMS: a grid that cannot be.
     Dims,
-    /// MPI_ERR_IO, MPI_ERR_FILE: the file system said no.
+    /// MPI_ERR_IO, MPI_ERR_FILE: a file can't be read or written.
     Io,
-    /// A file that is not what it should be: truncated, edited, foreign, of another version.
+    /// A file that is not valid: truncated, edited, of another kind or another version.
     File,
     /// A plan that is not for this superstep, these arguments, or this world.
     Plan,
     /// A rank that left or died; the world ends.
     ProcFailed,
-    /// A bug of ours: the message names the pass.
+    /// A bug of Fencepost: the message names the pass.
     Intern,
-    /// Anything that the user's own code returned.
+    /// An error that the user's own code returned.
     Other,
 }
 
@@ -70,7 +70,7 @@ pub enum State {
     Mixed,
 }
 
-/// What went wrong, whose it is, where, and what state is left.
+/// An error: its cause, its class, its place, and the state that it leaves.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -81,7 +81,7 @@ struct Inner {
     site: Option<&'static Location<'static>>,
     state: State,
     world_ended: bool,
-    told: bool,
+    reported: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -96,19 +96,19 @@ impl Error {
             site: None,
             state: State::Unchanged,
             world_ended: false,
-            told: false,
+            reported: false,
             source: None,
         }))
     }
 
-    /// On which rank.
+    /// Sets the rank, if none is set.
     #[must_use]
     pub fn on_rank(mut self, rank: u32) -> Self {
         self.0.rank.get_or_insert(rank);
         self
     }
 
-    /// In which superstep.
+    /// Sets the superstep, if none is set.
     #[must_use]
     pub fn in_superstep(mut self, name: impl Into<String>) -> Self {
         if self.0.superstep.is_none() {
@@ -117,66 +117,66 @@ impl Error {
         self
     }
 
-    /// At which line of the user's.
+    /// Sets the line of the user's program, if none is set.
     #[must_use]
     pub fn at(mut self, site: &'static Location<'static>) -> Self {
         self.0.site.get_or_insert(site);
         self
     }
 
-    /// What state is left.
+    /// Sets the state that the error leaves.
     #[must_use]
     pub fn leaving(mut self, state: State) -> Self {
         self.0.state = state;
         self
     }
 
-    /// The world has ended with this error: each later call on it returns an error at once.
+    /// Marks the world as ended by this error: each later call on it returns an error at once.
     #[must_use]
     pub fn ending_world(mut self) -> Self {
         self.0.world_ended = true;
         self
     }
 
-    /// What caused it.
+    /// Sets the cause.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Whether no error handler has seen it so far; from here on one has.
+    /// Marks the error as reported to an error handler; returns whether it was not before.
     #[doc(hidden)]
     pub fn tell_once(&mut self) -> bool {
-        !std::mem::replace(&mut self.0.told, true)
+        !std::mem::replace(&mut self.0.reported, true)
     }
 
-    /// MPI's class of this error.
+    /// The class of this error.
     pub fn class(&self) -> Class {
         self.0.class
     }
 
-    /// What was given, what was allowed.
+    /// The message: what was given, what was allowed.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The rank that it was seen on, where one is known.
+    /// The rank on which the error occurred, if known.
     pub fn rank(&self) -> Option<u32> {
         self.0.rank
     }
 
-    /// The line of the user's that it belongs to.
+    /// The line of the user's program that the error concerns.
     pub fn site(&self) -> Option<&'static Location<'static>> {
         self.0.site
     }
 
-    /// What state is left.
+    /// The state that the error leaves.
     pub fn state(&self) -> State {
         self.0.state
     }
 
-    /// Whether the world has ended with it.
+    /// Whether the error has ended the world.
     pub fn world_ended(&self) -> bool {
         self.0.world_ended
     }

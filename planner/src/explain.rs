@@ -1,5 +1,5 @@
-//! [`Cost`]: what a schedule is predicted to take, beside what no schedule can do without; [`explain`]: where each
-//! operation went, and why.
+//! [`Cost`]: the predicted time of a schedule, and a lower bound for every schedule of its messages; [`explain`]: how
+//! each operation travels, and why.
 
 use crate::element::ElementType;
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
@@ -10,16 +10,16 @@ use crate::machine::Machine;
 use crate::units::{Bytes, Nanos};
 use std::fmt::{self, Write};
 
-/// What a schedule is predicted to take.
+/// The predicted time and the memory of a schedule.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    /// Of the rank that takes longest, all its instructions and the way of its last frame.
+    /// The time of the slowest rank: all its instructions, and the travel time of its last frame.
     pub predicted: Nanos,
-    /// No schedule of these messages takes less: the most overheads and bytes that one rank has, and one latency.
+    /// The lower bound: the overheads and bytes of the rank that has most of them, and one latency.
     pub bound: Nanos,
-    /// The rank that takes longest.
+    /// The slowest rank.
     pub slowest: u32,
-    /// The most bytes of staging that one rank needs: all copies of all buffers.
+    /// The largest staging memory of a rank: all copies of all buffers.
     pub peak: Bytes,
 }
 
@@ -150,8 +150,9 @@ fn side(part: &Part) -> Side {
     }
 }
 
-/// Where each operation of each class went, and why: mode, message, round, cost terms, the user's line; predicted cost
-/// beside the lower bound. `superstep` cannot be told from its text what could not be compiled: that is an error earlier.
+/// Explains how each operation of each class travels, and why: mode, message, round, cost terms, the user's line; and
+/// the predicted cost with its lower bound. A superstep that could not be compiled has no schedule to explain: that
+/// is an error earlier.
 pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
     let mut text = String::new();
     let ranks = schedule.class_of.len();
@@ -251,7 +252,7 @@ fn line(
 
 /// How many operations share the frames of this one.
 fn together(program: &Program, operation: &Operation, route: Routing) -> usize {
-    let alike = |(id, other): (OperationId, &Operation)| {
+    let shares_frames = |(id, other): (OperationId, &Operation)| {
         let same_way = program.routes[id].is_some_and(|other| {
             other.mode == route.mode && (other.round == route.round || route.mode == Mode::Direct)
         });
@@ -259,7 +260,7 @@ fn together(program: &Program, operation: &Operation, route: Routing) -> usize {
             && other.target == operation.target
             && (other.kind == Kind::Get) == (operation.kind == Kind::Get)
     };
-    program.pattern.operations.iter().filter(|&row| alike(row)).count()
+    program.pattern.operations.iter().filter(|&row| shares_frames(row)).count()
 }
 
 fn nothing(operation: &Operation) -> &'static str {

@@ -72,9 +72,9 @@ impl Default for Machine {
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements
     /// between two threads, packed and direct, as the example `modes` times them (`benches/LOG.md` has the table, and
-    /// the bench `auto` whether the choices that follow are good ones). Those of the network were not
-    /// measured through our own transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the
-    /// 3.5 GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
+    /// the bench `auto` whether the choices that follow are good ones). Those of the network were not measured
+    /// through Fencepost's transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the 3.5
+    /// GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
     /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in.
     fn default() -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Machine {
             + self.moving.remote * bytes
     }
 
-    /// What a straight copy of as many elements saves beside packing and unpacking them: less than nothing where runs
+    /// The time that a direct copy of `size` elements saves over packing and unpacking them: negative where the runs
     /// in the memory of the other rank are short.
     pub fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
         let (theirs, own) = (remote.run_count() as f64, local.run_count() as f64);

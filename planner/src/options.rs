@@ -1,20 +1,21 @@
-//! [`Options`]: what is left to choice when patterns are compiled.
+//! [`Options`]: the choices of the caller when patterns are compiled.
 
 use crate::ir::pattern::Mode;
 use crate::units::Bytes;
 
-/// What is left to choice. Any choice gives the same contents of windows.
+/// The choices of the caller. All of them leave the same contents of windows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Options {
-    /// A mode for all operations, whatever each asks for; [`Mode::Auto`] leaves it to them.
+    /// A mode for all operations, which overrides those of the operations; with [`Mode::Auto`] each operation's own
+    /// mode counts.
     pub mode: Mode,
-    /// Whether transfers are joined, and what is replaced is left out.
+    /// Whether transfers are joined, and elements that are overwritten later are not sent.
     pub coalesce: bool,
-    /// The chunk of pipelined messages; the machine model's if there is none.
+    /// The chunk of pipelined messages; `None` takes that of the machine model.
     pub chunk: Option<Bytes>,
-    /// The most bytes of staging that a rank may have: all copies of all buffers that its messages are sent from. Where
-    /// it would have more, buffers have one copy instead of two; then what can be copied directly is; and if that is not
-    /// enough, there is no schedule.
+    /// The largest staging memory of a rank in bytes: all copies of all buffers that its messages are sent from.
+    /// Where a rank would need more, its buffers have one copy instead of two; if that is not enough, messages that
+    /// can be copied directly are; if that is not enough either, there is no schedule.
     pub cap: Option<Bytes>,
 }
 

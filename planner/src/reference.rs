@@ -94,7 +94,7 @@ pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
 /// taken each of its puts and accumulates exactly once in some order. `None` if so, else the first difference.
 ///
 /// # Errors
-/// As [`run`]; and `Class::Arg` where an element takes so many unlike operations that their orders cannot be tried.
+/// As [`run`]; and `Class::Arg` where the different operations on an element have too many orders to be tried.
 ///
 /// # Cost
 /// For each element, the number of distinct sub-multisets of its operations times the values they can leave.

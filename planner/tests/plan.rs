@@ -356,7 +356,7 @@ fn the_plans_of_several_epochs_are_one_file() {
         assert_eq!(read(&good[..end]).is_ok(), whole, "{end} of {} bytes", good.len());
     }
     let error = read(&[&good[..], b"x"].concat()).unwrap_err();
-    assert!(error.message().contains("behind the plans of 3 epochs"), "{error}");
+    assert!(error.message().contains("after the plans of 3 epochs"), "{error}");
     for at in [16, 17, 23, first + 16, first + 23] {
         let mut edited = good.clone();
         edited[at] ^= 1;
@@ -609,11 +609,11 @@ fn tables_hold_what_is_referred_to_and_no_more() {
     let mut sections = good.clone();
     sections[2].1[0] += 1;
     sections[2].1.extend(b"\x04none");
-    refused(&put_together(&sections), &["one way"]);
+    refused(&put_together(&sections), &["canonical encoding"]);
     // Two runs where one would do: a line of three ranks of one class.
     let mut sections = taken_apart(&few_bytes_for(3));
     sections[1].1 = vec![1, 1, 1, 2, 1, 0, 2, 0];
-    refused(&put_together(&sections), &["one way"]);
+    refused(&put_together(&sections), &["canonical encoding"]);
 }
 
 #[test]

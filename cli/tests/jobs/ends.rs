@@ -1,11 +1,11 @@
-//! How jobs end: well, with a code, by a signal, by a limit, with their launcher.
+//! How jobs end: with success, with a code, by a signal, by a time limit, with their launcher.
 
 use crate::launched::{BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, start};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-pub fn well() {
+pub fn success() {
     for transport in BOTH {
         let ended = run(&["-n", "3", "--transport", transport, "--tag-output", "-v"], &["well"]).end();
         ended.expect(0);
@@ -17,15 +17,15 @@ pub fn well() {
     }
 }
 
-pub fn by_itself() {
+pub fn self_launched() {
     for transport in BOTH {
-        let ended = start(&rank_program(), &["rank", "by-itself", "3", transport], &[]).end();
+        let ended = start(&rank_program(), &["rank", "self-launched", "3", transport], &[]).end();
         let mut lines: Vec<&str> = ended.expect(0).out.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["values [0]", "values [1]", "values [2]"]);
     }
-    let ended = start(&rank_program(), &["rank", "by-itself", "3", "sim"], &[]).end();
-    assert_eq!(ended.expect(0).out, "values [0, 1, 2]\n", "threads give all values to one process");
+    let ended = start(&rank_program(), &["rank", "self-launched", "3", "sim"], &[]).end();
+    assert_eq!(ended.expect(0).out, "values [0, 1, 2]\n", "with threads one process returns all values");
 }
 
 pub fn codes() {
@@ -51,7 +51,7 @@ pub fn signals() {
             let mut job = run(&[&options(transport, "3")[..], &["-v"]].concat(), &["spin"]);
             job.lines(ranks, "spins");
             job.kill(signal);
-            job.end().expect(code).says("is handed on");
+            job.end().expect(code).says("is forwarded to the ranks");
         }
     }
 }
@@ -60,7 +60,7 @@ pub fn timeout() {
     for transport in ["shm", "mixed"] {
         let options = options(transport, "2");
         let ended = run(&[&options[..], &["--timeout", "1s"]].concat(), &["spin"]).end();
-        ended.expect(124).says("longer than its time");
+        ended.expect(124).says("the job exceeded its time limit");
     }
     run(&["-n", "2", "--timeout", "0"], &["well"]).end().expect(0);
 }
@@ -92,8 +92,8 @@ pub fn late() {
         let options = ["-n", "2", "--transport", transport, "--timeout", "2s"];
         let limits = [("FENCEPOST_SILENCE", "300ms"), ("FENCEPOST_HEARTBEAT", "100ms")];
         let ended = run_with(&options, &["unjoined", &file.display().to_string()], &limits).end();
-        std::fs::remove_file(&file).expect("one has joined");
-        ended.expect(124).says("has not joined the job, 0.3 s after others");
+        std::fs::remove_file(&file).expect("one rank has joined");
+        ended.expect(124).says("has not joined the job 0.3 s after other ranks");
         assert_eq!(ended.err.matches("has not joined").count(), 1, "{ended:#?}");
     }
 }
@@ -108,7 +108,7 @@ pub fn continued() {
     }
 }
 
-/// Rank 0 writes more than any pipe holds, and then asks the launcher to end, whose output nobody reads meanwhile.
+/// Rank 0 writes more than a pipe holds, and then sends SIGTERM to the launcher, whose output is not read meanwhile.
 pub fn unread() {
     for transport in BOTH {
         let options = ["-n", "2", "--transport", transport, "--tag-output"];
@@ -118,7 +118,7 @@ pub fn unread() {
         ended.expect(143);
         assert!(ended.out.lines().all(|line| line.starts_with('[')) && !ended.out.is_empty());
     }
-    // Who reads at last finds all of it, and the code that the ranks gave.
+    // A late reader gets all output, and the exit code of the ranks.
     let ended = run(&["-n", "2", "--tag-output"], &["flood", "3000000", "well"]).end();
     assert_eq!(ended.expect(0).out.len(), 2 * (3_000_000 / 1024) * 1028);
 }
@@ -128,7 +128,7 @@ pub fn orphans() {
         for group in [false, true] {
             let mut job = run(&options(transport, "3"), &["spin"]);
             let ranks = job.lines(ranks, "spins");
-            // With their parents: the launcher, or the hosts.
+            // The ranks and their parents: the launcher, or the agents of the hosts.
             let numbers = ranks.iter().flat_map(|line| line.split(' ').skip(1));
             let numbers: BTreeSet<&str> = numbers.collect();
             let processes: Vec<_> = numbers.into_iter().map(process).collect();
@@ -173,17 +173,17 @@ pub fn start_up() {
         let mut times = Vec::new();
         for _ in 0..5 {
             let clock = Instant::now();
-            // A name service that answers nothing must not matter.
+            // A name service that does not answer must not delay a job on one machine.
             let broken = [("LOCALDOMAIN", "invalid"), ("RES_OPTIONS", "attempts:1 timeout:1")];
             run_with(&["-n", "8", "--transport", transport], &["ask", "8"], &broken).end().expect(0);
             times.push(clock.elapsed());
         }
         times.sort();
-        println!("  {transport}: 8 ranks come together and end in {:.0?} (median of 5)", times[2]);
+        println!("  {transport}: 8 ranks start, meet and end in {:.0?} (median of 5)", times[2]);
     }
 }
 
-/// A `run` in a thread while another thread is in one: refused, and neither is believed.
+/// A call of `run` while another thread is in `run` is refused, and both calls return an error.
 pub fn overlapping() {
     for (transport, ranks) in [("shm", 2), ("tcp", 2), ("mixed", 4)] {
         let ended = run(&options(transport, "2"), &["overlapping"]).end();
@@ -198,13 +198,13 @@ pub fn overlapping() {
     }
 }
 
-/// More worlds in a row than memory has places for.
+/// More consecutive worlds than the shared memory has places for.
 pub fn many_runs() {
     let ended = run(&["-n", "2", "--transport", "shm"], &["runs", "16500"]).end();
     assert_eq!(ended.expect(0).out, "done\ndone\n");
 }
 
-/// Both calls are named on every rank, whichever of them finds out.
+/// Every rank's error names both calls, whichever rank detects the difference.
 pub fn apart() {
     for (transport, ranks) in [("shm", 2), ("tcp", 2), ("mixed", 4)] {
         let ended = run(&options(transport, "2"), &["apart"]).end();
@@ -228,7 +228,7 @@ pub fn aborts() {
         ended.expect(1).says(&format!("fencepost: rank 2 on host {host} exited with code 1"));
         let whole = ended.err.lines().filter(|line| line.starts_with("fencepost: an error of rank ")).count();
         let all = ended.err.matches("fencepost: an error of rank ").count();
-        assert_eq!(whole, all, "a line in a line: {ended:#?}");
+        assert_eq!(whole, all, "two lines are mixed: {ended:#?}");
     }
 }
 
@@ -243,10 +243,10 @@ pub fn panics() {
     }
 }
 
-/// Who could not begin because another had died is not the one that failed.
+/// A rank that could not join because another rank had died is not reported as the one that failed.
 pub fn unborn() {
     let hosts = ["--hosts", "a=127.0.0.2:1,b=127.0.0.3:1", HOSTS[2], HOSTS[3]];
     let ended = run(&hosts, &["never-joins", "b"]).end();
     ended.expect(137).says("rank 1 on host b was killed by signal 9 (SIGKILL)");
-    assert!(ended.out.contains("before the job had begun, rank 1"), "{ended:#?}");
+    assert!(ended.out.contains("another rank ended before all ranks had joined: rank 1"), "{ended:#?}");
 }

@@ -1,4 +1,4 @@
-//! Many epochs, dynamic and prepared by turns, on every transport: memory and descriptors stay as they were.
+//! Many epochs, alternately dynamic and prepared, on every transport: the use of memory and descriptors does not grow.
 
 use crate::launched::{Launched, options, rank_program, run_with, start};
 use crate::rank::say;
@@ -6,32 +6,32 @@ use fencepost::prelude::*;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// How many ranks; on several hosts, there are two on each.
+/// The number of ranks; on several hosts, the number on each host.
 const RANKS: usize = 2;
-/// The highest marks of queues and of the allocator's arenas still rise a little. A buffer for one epoch in 25 would be
-/// twice this after 2,000 epochs, and two pages for one in a hundred after 100,000.
+/// The peaks of queues and of the allocator's arenas still rise a little. Leaking one buffer in 25 epochs would
+/// exceed this twofold after 2,000 epochs, and leaking two pages in a hundred epochs after 100,000.
 const SLACK_KIB: u64 = 4096;
-/// The same of the memory that a job shares, which has no allocator but the arenas of the ranks.
+/// The same for the shared memory of a job, which has no allocator but the arenas of the ranks.
 const SEGMENT_SLACK_KIB: u64 = 512;
 
-/// How many epochs, in the tests by default and with `FENCEPOST_JOBS=full`.
+/// The number of epochs, by default and with `FENCEPOST_JOBS=full`.
 fn epochs() -> usize {
     if crate::full() { 100_000 } else { 2_000 }
 }
 
-/// What a process holds.
+/// The resources that a process holds.
 struct Held {
     memory_kib: u64,
-    /// Of the memory that a job shares; by no other transport is there any.
+    /// Of the shared memory of a job; zero on transports without shared memory.
     segment_kib: u64,
     descriptors: usize,
 }
 
-/// A line of what the system says of this process, in KiB.
+/// A line of `/proc/self/status`, in KiB.
 fn status_kib(name: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    Ok(line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("the system says it"))
+    Ok(line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("a line of the status file"))
 }
 
 impl Held {
@@ -40,7 +40,7 @@ impl Held {
         for entry in fs::read_dir("/proc/self/fd")? {
             let path = entry?.path();
             descriptors += 1;
-            // The descriptor of the folder itself is one that has gone when it is looked at.
+            // The descriptor of the folder itself is closed by the time it is read.
             if fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().contains("memfd:")) {
                 segment_kib += fs::metadata(&path)?.blocks() / 2;
             }
@@ -67,7 +67,8 @@ fn packed(u: &mut Window<u64>, next: usize, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// What leaves before its fence, in one piece and in many: the receiver keeps it for one epoch and no longer.
+/// Puts that are sent before their fence, in one piece and in many: the receiver keeps them for one epoch and no
+/// longer.
 fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let values = vec![epoch; v.len() / 2];
     for (mode, piece) in
@@ -84,7 +85,7 @@ fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     Ok(())
 }
 
-/// A superstep that is prepared for one run: its buffers go when it is dropped and its reader has released them.
+/// A superstep that is prepared for one run: its buffers are freed when it is dropped and its reader has released them.
 fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let len = v.len() / 2;
     v[..len].fill(epoch);
@@ -93,7 +94,7 @@ fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) ->
     Ok(())
 }
 
-/// The program of a rank: so many epochs, and what it holds after a tenth of them and after all.
+/// The program of each rank: runs the epochs, and reports the resources held after a tenth of them and after all.
 pub fn rank(transport: &str, epochs: usize) -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
     let _: Vec<()> = fencepost::ranks(size).transport(transport.parse()?).run(|world| {
@@ -102,12 +103,12 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
         let mut v = world.window::<u64>(1 << 14)?;
         let mut prepared = shift::prepare(world, next, 32)?;
         for epoch in 1..=epochs {
-            turn(&mut u, &mut v, &mut prepared, next, epoch as u64)?;
+            run_epoch(&mut u, &mut v, &mut prepared, next, epoch as u64)?;
             if epoch % 25 == 0 {
                 early(&mut v, next, epoch as u64)?;
                 prepared_once(world, &mut v, next, epoch as u64)?;
             }
-            // Whatever comes and goes with a window, a world and a prepared epoch goes.
+            // The resources of a window, a world and a prepared epoch are freed.
             if epoch % 100 == 0 {
                 let mut w = world.window::<u64>(1 << 12)?;
                 w.put([epoch as u64]).to(next, 0)?;
@@ -115,7 +116,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 assert_eq!(w[0], epoch as u64);
             }
             if epoch % 200 == 0 {
-                // All, those of one host, or some of each.
+                // All ranks, those of one host, or some of each host.
                 let colour = [0, me / 2, me % 2][epoch / 200 % 3] as u32;
                 let part = world.split(Some(colour), me as i64)?.expect("all are members");
                 part.barrier()?;
@@ -123,7 +124,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 shift::prepare(&part, (part.rank() + 1) % part.size(), 64)?.run(&mut w)?;
             }
             if [epochs / 10, epochs].contains(&epoch) {
-                // One after the other, as threads share what they look at.
+                // One rank after the other, since threads share the measured process.
                 for rank in 0..world.size() {
                     world.barrier()?;
                     if rank == me {
@@ -138,8 +139,8 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
     Ok(())
 }
 
-/// One epoch of the kind whose turn it is.
-fn turn(
+/// Runs one epoch; the kind of epoch follows from its number.
+fn run_epoch(
     u: &mut Window<u64>,
     v: &mut Window<u64>,
     prepared: &mut shift_prepared,
@@ -150,13 +151,13 @@ fn turn(
         0 => {
             u.put([epoch]).to(next, 0)?;
             u.fence()?;
-            assert_eq!(u[0], epoch, "what the other put");
+            assert_eq!(u[0], epoch, "the value that the other rank put");
         }
         1 => {
             u.get(96..112).from(next, 0..16)?;
             u.accumulate([1], Op::Sum).to(next, 120)?;
             u.fence()?;
-            assert_eq!(u[120], epoch / 4 + 1, "every one of them once");
+            assert_eq!(u[120], epoch / 4 + 1, "every accumulate counts once");
         }
         2 if epoch % 40 == 2 => {
             v.put(&vec![epoch; v.len()]).to(next, 0)?;
@@ -166,18 +167,18 @@ fn turn(
         _ => {
             u[0] = epoch;
             prepared.run(u)?;
-            assert_eq!(u[32], epoch, "the other's first");
+            assert_eq!(u[32], epoch, "the first element of the other rank");
         }
     }
     Ok(())
 }
 
-/// Puts of one element that each leave by themselves, in one epoch.
+/// The number of puts of one element in one epoch, each of which is sent by itself.
 const SMALL_PUTS: usize = 500_000;
-/// What one of them may cost its receiver: a frame has 64 bytes, and some megabytes are on their way.
+/// How much memory one of them may cost its receiver: a frame has 64 bytes, and some megabytes are in transit.
 const BYTES_A_PUT: u64 = 300;
 
-/// The program of a rank: rank 0 puts to the last one, which says by how much its memory was larger than before.
+/// The program of each rank: rank 0 puts to the last rank, which reports by how much its peak memory has grown.
 pub fn small_puts() -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
     let _: Vec<()> = fencepost::ranks(size).transport("tcp".parse()?).run(|world| {
@@ -200,13 +201,13 @@ pub fn small_puts() -> Result<()> {
     Ok(())
 }
 
-/// What leaves early is kept by its receiver at little more than its size.
+/// The receiver stores early puts at little more than their size.
 pub fn by_small_puts() {
     for transport in ["tcp", "mixed"] {
         let ended = run_with(&options(transport, &RANKS.to_string()), &["small_puts"], &LIMIT).end();
         ended.expect(0);
         let grown = ended.out.lines().find_map(|line| line.strip_prefix("grown ")?.parse::<u64>().ok());
-        let grown = grown.unwrap_or_else(|| panic!("the last rank does not say: {ended:#?}"));
+        let grown = grown.unwrap_or_else(|| panic!("the last rank does not report: {ended:#?}"));
         println!("  {transport}: {} bytes a put", grown * 1024 / SMALL_PUTS as u64);
         assert!(grown * 1024 <= BYTES_A_PUT * SMALL_PUTS as u64, "{transport}: {grown} KiB");
     }
@@ -214,30 +215,30 @@ pub fn by_small_puts() {
 
 /// On threads of one process.
 pub fn by_local() {
-    flat("local", threads("local"));
+    assert_flat("local", threads("local"));
 }
 
 /// On the simulated network, in one process.
 pub fn by_sim() {
-    flat("sim", threads("sim"));
+    assert_flat("sim", threads("sim"));
 }
 
 /// Over shared memory.
 pub fn by_shm() {
-    flat("shm", processes("shm"));
+    assert_flat("shm", processes("shm"));
 }
 
 /// Over connections.
 pub fn by_tcp() {
-    flat("tcp", processes("tcp"));
+    assert_flat("tcp", processes("tcp"));
 }
 
 /// On two hosts of two ranks each.
 pub fn by_mixed() {
-    flat("mixed", processes("mixed"));
+    assert_flat("mixed", processes("mixed"));
 }
 
-/// A limit that only a test that hangs meets.
+/// A time limit that only a hanging test reaches.
 const LIMIT: [(&str, &str); 1] = [("FENCEPOST_TIMEOUT", "1800s")];
 
 fn threads(transport: &str) -> Launched {
@@ -245,12 +246,12 @@ fn threads(transport: &str) -> Launched {
 }
 
 fn processes(transport: &str) -> Launched {
-    // Processes have the transport that their launcher says.
+    // For processes the launcher determines the transport.
     let words = ["endure", "tcp", &epochs().to_string()];
     run_with(&options(transport, &RANKS.to_string()), &words, &LIMIT)
 }
 
-fn flat(transport: &str, job: Launched) {
+fn assert_flat(transport: &str, job: Launched) {
     let ended = job.end();
     ended.expect(0);
     for rank in 0..if transport == "mixed" { 2 * RANKS } else { RANKS } {
@@ -259,7 +260,9 @@ fn flat(transport: &str, job: Launched) {
             rest.split(' ').map(|number| number.parse().ok()).collect()
         };
         let held: Vec<Vec<u64>> = ended.out.lines().filter_map(held).collect();
-        let [early, late] = &held[..] else { panic!("rank {rank} does not say what it holds: {ended:#?}") };
+        let [early, late] = &held[..] else {
+            panic!("rank {rank} does not report what it holds: {ended:#?}")
+        };
         let [(from, to), memory, segment, descriptors] = [0, 1, 2, 3].map(|n| (early[n], late[n]));
         println!(
             "  {transport} rank {rank}, after {from} and {to} epochs: memory {} and {} KiB, segment {} and {} KiB, \
@@ -268,7 +271,7 @@ fn flat(transport: &str, job: Launched) {
         );
         assert!(memory.1 <= memory.0 + SLACK_KIB, "{transport}: memory grows");
         assert_eq!(segment.0 > 0, ["shm", "mixed"].contains(&transport), "whether there is a segment");
-        // A rank that runs ahead of one that still reads takes new pages once more than one that does not.
+        // A rank that runs ahead of one that still reads allocates new pages once more than a rank that does not.
         assert!(segment.1 <= segment.0 + SEGMENT_SLACK_KIB, "{transport}: the segment grows");
         assert_eq!(descriptors.0, descriptors.1, "{transport}: descriptors");
     }

@@ -1,8 +1,8 @@
-//! What can't be carried out: one line that says so, and the exit code that is documented for it.
+//! Invalid input: `fencepost` reports it in one line, and exits with the documented code.
 
 use crate::launched::{rank_program, start};
 use fencepost_job::control::{HostJob, Message};
-use fencepost_job::{Broken, Channel, Description, Exit, HostRanks, Limits, NOT_RUN, RELEASE, Reach};
+use fencepost_job::{Channel, ChannelError, Description, Exit, HostRanks, Limits, NOT_RUN, RELEASE, Reach};
 use fencepost_transport::auth::Secret;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::process::{Command, Stdio};
@@ -18,13 +18,13 @@ pub fn refusals() {
         (&["run", "--transport", "pigeon", "true"], 2, "`shm` or `tcp`"),
         (&["run", "--timeout", "soon", "true"], 2, "250ms"),
         (&["run", "--timeout", "10000000000000000000", "true"], 2, "30 years"),
-        (&["run", "-n", "4294967295", "true"], 2, "262144 at most"),
-        (&["run", "--hosts", "a=::1:4294967295", "--remote-command", "false", "true"], 2, "262144 at most"),
-        (&["run", "--hosts", "a,,b", "true"], 2, "is no host"),
+        (&["run", "-n", "4294967295", "true"], 2, "at most 262144"),
+        (&["run", "--hosts", "a=::1:4294967295", "--remote-command", "false", "true"], 2, "at most 262144"),
+        (&["run", "--hosts", "a,,b", "true"], 2, "is not a host"),
         (&["run", "--hostfile", "/no/such/file", "true"], 2, "/no/such/file"),
         (&["run", "-n", "3", "--hosts", "localhost:2", "true"], 2, "3 ranks do not fit"),
         (&["run", "--hosts", "localhost,b=10.1.1.1", "true"], 2, "would listen at 127.0.0.1"),
-        (&["run", "--transport", "shm", "--hosts", "a=::1,b=::1", "true"], 2, "do not share memory"),
+        (&["run", "--transport", "shm", "--hosts", "a=::1,b=::1", "true"], 2, "share no memory"),
         (&["run", "--env", "NO_SUCH_VARIABLE_HERE", "true"], 2, "no value"),
         (&["man", "walk"], 2, "no subcommand `walk`"),
         (
@@ -43,10 +43,10 @@ pub fn refusals() {
         (
             &["run", "-n", "2", "/no/such/program"],
             127,
-            "rank 0 on host localhost was not started: there is no",
+            "rank 0 on host localhost was not started: the program /no/such/program does not exist",
         ),
-        (&["run", "-n", "2", "no-such-program"], 127, "there is no program"),
-        (&["run", "-n", "2", "/"], 126, "may not be run"),
+        (&["run", "-n", "2", "no-such-program"], 127, "the program no-such-program does not exist"),
+        (&["run", "-n", "2", "/"], 126, "can't be executed"),
         (&["run", "-n", "2", "true"], 126, "rank 0 on host localhost ended without joining the job"),
         (&["run", "-n", "2", "false"], 1, "rank 0 on host localhost exited with code 1"),
         (&["host"], 125, "by `fencepost run`"),
@@ -69,16 +69,16 @@ pub fn refusals() {
     .end();
     ended.expect(0);
     let help = start(FENCEPOST, &["run", "--help"], &[]).end();
-    let told = help.expect(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for text in ["101", "124", "127", "one heartbeat more", "Examples:", "--remote-command"] {
-        assert!(told.contains(text), "{text}");
+    let text = help.expect(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["101", "124", "127", "one heartbeat more", "Examples:", "--remote-command"] {
+        assert!(text.contains(part), "{part}");
     }
     let show = start(FENCEPOST, &["run", "--hosts", "a=[::1]:2,b=::1", "--show", "x", "-y"], &[]).end();
     assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
 }
 
-/// What a program reads of its environment: a value that is not allowed is an error with the variable, the value and those
-/// that are.
+/// Settings in environment variables: the error about an invalid value names the variable, the value and what is
+/// allowed.
 pub fn settings() {
     let cases: &[(&str, &str, &str)] = &[
         ("FENCEPOST_RANKS", "0", "from 1 on"),
@@ -104,13 +104,13 @@ pub fn settings() {
         ("FENCEPOST_SEAL", "yes", "`on` or `off`"),
         ("FENCEPOST_GRACE", "1d", "250ms"),
         ("FENCEPOST_TIMEOUT", "1 2", "250ms"),
-        ("FENCEPOST_HEARTBEAT", "off", "above none"),
+        ("FENCEPOST_HEARTBEAT", "off", "above 0"),
     ];
     for (name, value, allowed) in by_launcher {
         let ended = start(FENCEPOST, &["run", "true"], &[(name, value)]).end();
         ended.expect(2).says(name).says(&format!("`{value}`")).says(allowed);
     }
-    // One grammar for all times.
+    // All settings and options accept the same times.
     for time in ["1m", "1.5h", "250ms", "3", "3s", "0", "off"] {
         let set = [("FENCEPOST_RANKS", "1"), ("FENCEPOST_STALL", time)];
         start(&rank_program(), &["rank", "settings"], &set).end().expect(0);
@@ -119,7 +119,7 @@ pub fn settings() {
     }
 }
 
-/// Output that is closed before it is written.
+/// A reader that closes the output before it is written is not an error.
 pub fn broken_pipes() {
     let program = rank_program();
     let run = ["run", "-n", "2", "--tag-output", "--", &program, "rank", "well"];
@@ -129,15 +129,18 @@ pub fn broken_pipes() {
         let status = Command::new(FENCEPOST).args(words).stdout(write).status().expect("it runs");
         assert!(status.success(), "{words:?}: {status}");
     }
-    // A disk that is full is something else.
+    // A full disk is an error.
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
     let full =
         Command::new(FENCEPOST).args(run).stdout(full).stderr(Stdio::piped()).output().expect("it runs");
     let said = String::from_utf8_lossy(&full.stderr);
-    assert!(full.status.code() == Some(125) && said.contains("could be handed on"), "{full:?}");
+    assert!(
+        full.status.code() == Some(125) && said.contains("some output of the ranks was lost"),
+        "{full:?}"
+    );
 }
 
-/// A host that is told of another version, or of another program than it has.
+/// A host refuses a request from another version, or for a program that differs from its own.
 pub fn unlike_hosts() {
     let program = rank_program();
     let job = Description {
@@ -151,7 +154,7 @@ pub fn unlike_hosts() {
         sealed: false,
         limits: Limits { heartbeat: Duration::from_millis(100), silence: Duration::ZERO },
     };
-    let asked = HostJob {
+    let request = HostJob {
         job,
         ranks: 2,
         bind: "127.0.0.1".into(),
@@ -163,11 +166,13 @@ pub fn unlike_hosts() {
         environment: Vec::new(),
         pin: false,
     };
-    let other = HostJob { release: "0.0.1".into(), ..asked.clone() };
-    let strange = HostJob { folder: "/no/such".into(), digest: None, ..asked.clone() };
-    for (asked, says) in
-        [(asked, "another program"), (other, "0.0.1 here"), (strange, "there is no folder /no/such")]
-    {
+    let other = HostJob { release: "0.0.1".into(), ..request.clone() };
+    let strange = HostJob { folder: "/no/such".into(), digest: None, ..request.clone() };
+    for (request, says) in [
+        (request, "differs from the launcher's"),
+        (other, "the launcher 0.0.1"),
+        (strange, "the working directory /no/such does not exist"),
+    ] {
         let mut host = Command::new(FENCEPOST)
             .arg("host")
             .stdin(Stdio::piped())
@@ -175,8 +180,8 @@ pub fn unlike_hosts() {
             .spawn()
             .expect("host");
         let (to, from) = host.stdin.take().zip(host.stdout.take()).expect("piped");
-        let mut channel = Channel::pipes(from.into(), to.into()).expect("pipes");
-        channel.send(&Message::Start(Box::new(asked))).expect("sent");
+        let mut channel = Channel::from_pipes(from.into(), to.into()).expect("pipes");
+        channel.send(&Message::Start(Box::new(request))).expect("sent");
         let mut exits = Vec::new();
         while exits.len() < 2 {
             match channel.receive() {
@@ -193,8 +198,8 @@ pub fn unlike_hosts() {
             }
         }
         assert_eq!(exits, [3, 4]);
-        let said: Result<(), Broken> = channel.send(&Message::Stop);
-        said.expect("it is there");
+        let sent: Result<(), ChannelError> = channel.send(&Message::Stop);
+        sent.expect("it is there");
         assert!(host.wait().expect("it ends").success());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Launched`]: a launcher that runs, and what it and its ranks say.
+//! [`Launched`]: a running launcher, and the output of it and its ranks.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
@@ -8,15 +8,15 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The transports that processes have.
+/// The transports of processes on one machine.
 pub const BOTH: [&str; 2] = ["shm", "tcp"];
 
-/// Two hosts that are this machine, of two ranks each, behind a remote command that only runs what it is given. Ranks of
-/// one share memory, and speak to those of the other over TCP.
+/// Two hosts, with two ranks each, that are both this machine: the remote command only runs its arguments. The ranks
+/// of one host share memory, and communicate with those of the other over TCP.
 pub const HOSTS: [&str; 4] =
     ["--hosts", "a=127.0.0.2:2,b=127.0.0.3:2", "--remote-command", "env FENCEPOST_TEST_HOST={host}"];
 
-/// How a job of so many ranks is started on this transport; on `mixed` there are four of them.
+/// The options that start a job of `ranks` ranks on this transport; on `mixed` there are always four.
 pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
     match transport {
         "mixed" => HOSTS.into(),
@@ -26,36 +26,36 @@ pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
 
 static MARK: AtomicU32 = AtomicU32::new(0);
 
-/// A launcher that was started; ended at the latest when it is dropped.
+/// A launcher that was started; killed on drop if it still runs.
 pub struct Launched {
     child: Child,
     out: BufReader<ChildStdout>,
     err: Option<ChildStderr>,
-    /// A variable that all its processes have, and no others.
+    /// An environment variable that exactly the processes of this job have.
     mark: String,
 }
 
-/// What became of it.
+/// How a launcher ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    /// All lines that were not read before.
+    /// The lines that were not read before.
     pub out: String,
     pub err: String,
 }
 
-/// This program as a rank.
+/// The path of this program, which is also the program of the ranks.
 pub fn rank_program() -> String {
     std::env::current_exe().expect("this program").display().to_string()
 }
 
-/// `fencepost run`, these options, and then this program as these words.
+/// Starts `fencepost run` with these options, and this program as a rank with these arguments.
 pub fn run(options: &[&str], rank: &[&str]) -> Launched {
     run_with(options, rank, &[])
 }
 
-/// The same with these variables.
+/// Like [`run`], with these environment variables.
 pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -> Launched {
     let program = rank_program();
     let mut words = vec!["run"];
@@ -65,14 +65,14 @@ pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -
     start(env!("CARGO_BIN_EXE_fencepost"), &words, environment)
 }
 
-/// Any program.
+/// Starts any program.
 pub fn start(program: &str, words: &[&str], environment: &[(&str, &str)]) -> Launched {
     let number = MARK.fetch_add(1, Ordering::Relaxed);
     let mark = format!("FENCEPOST_TEST_MARK={}-{number}", std::process::id());
     let (name, value) = mark.split_once('=').expect("a variable");
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Limits that only a test that hangs meets.
+    // Time limits that only a hanging test reaches.
     command.env("FENCEPOST_TIMEOUT", "120s").env("FENCEPOST_GRACE", "20s");
     command.env_remove("RUST_BACKTRACE").env_remove("FENCEPOST_TRANSPORT").env(name, value);
     command.envs(environment.iter().copied()).process_group(0);
@@ -87,18 +87,19 @@ impl Launched {
         Pid::from_child(&self.child)
     }
 
-    /// The next line of output; none at its end.
+    /// The next line of output; `None` at its end.
     pub fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let count = self.out.read_line(&mut line).expect("text");
         (count > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// So many lines that begin with `word`, and what follows it in each, sorted.
+    /// Waits for `count` lines that begin with `word`; returns what follows it in each, sorted.
     pub fn lines(&mut self, count: usize, word: &str) -> Vec<String> {
         let mut lines = Vec::new();
         while lines.len() < count {
-            let line = self.line().unwrap_or_else(|| panic!("{count} lines `{word}` do not come: {lines:?}"));
+            let line =
+                self.line().unwrap_or_else(|| panic!("{count} lines `{word}` are expected: {lines:?}"));
             lines.extend(line.strip_prefix(word).map(|rest| rest.trim().to_owned()));
         }
         lines.sort();
@@ -113,9 +114,9 @@ impl Launched {
         kill_process_group(self.pid(), signal).expect("it is there");
     }
 
-    /// Wait for its end.
+    /// Waits for the end of the launcher.
     pub fn end(mut self) -> Ended {
-        // Errors are read by another thread, so that nobody waits for a full pipe.
+        // Another thread reads standard error, so that no process blocks on a full pipe.
         let mut pipe = self.err.take().expect("taken once");
         let reader = std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -130,7 +131,7 @@ impl Launched {
         Ended { code: status.code(), signal: status.signal(), out, err }
     }
 
-    /// No process has its mark.
+    /// Checks that no process of the job is left.
     pub fn nothing_left(&self) {
         let left: Vec<String> = processes()
             .filter(|pid| {
@@ -144,7 +145,7 @@ impl Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        // After `end` there is nobody left to be killed.
+        // After `end` no process is left.
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             let _: rustix::io::Result<()> = kill_process_group(self.pid(), Signal::KILL);
             let _: std::io::Result<std::process::ExitStatus> = self.child.wait();
@@ -187,7 +188,7 @@ pub fn await_end(process: &OwnedFd) {
     assert_eq!(ready, 1, "a process does not end");
 }
 
-/// Have a process that stops itself go on, once it has stopped.
+/// Continues a process that stops itself, once it has stopped.
 pub fn go_on(pid: &str) {
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");

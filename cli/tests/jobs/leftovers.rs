@@ -1,10 +1,10 @@
-//! Jobs in a row, some of them killed: no process, descriptor, socket or file of shared memory is left.
+//! Consecutive jobs, some of them killed: no process, descriptor, socket or file of shared memory is left.
 
 use crate::launched::{await_end, options, process, run};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::BTreeSet;
 
-/// What a machine keeps beyond the processes: shared-memory files, our descriptors, listening sockets.
+/// Resources that could outlive the processes: files of shared memory, and descriptors of this process.
 #[derive(PartialEq, Eq, Debug)]
 struct Kept {
     shared: BTreeSet<String>,
@@ -19,7 +19,7 @@ fn kept() -> Kept {
     Kept { shared: names("/dev/shm"), descriptors: names("/proc/self/fd").len() }
 }
 
-/// Sockets that listen, by their lines in the system's tables.
+/// The number of listening sockets, from the system's tables.
 fn listening() -> usize {
     let table = |name: &str| std::fs::read_to_string(name).unwrap_or_default();
     let listens = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
@@ -50,6 +50,6 @@ pub fn jobs() {
         assert!(ended.code == Some(137) || ended.signal == Some(9), "{ended:#?}");
     }
     assert_eq!(kept(), before);
-    // Others may listen on this machine, too; what they do in the meantime is not ours.
+    // Other programs may open and close listening sockets meanwhile, so the count is only printed.
     println!("  {count} jobs; listening sockets before {listened}, after {}", listening());
 }

@@ -1,10 +1,10 @@
-//! Jobs that other launchers have started: variables say who is who, and ranks meet at an address.
+//! Jobs of external launchers: environment variables assign the ranks, and the ranks meet at an address.
 
 use crate::launched::{Launched, await_end, process, rank_program, start};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A file of a secret, gone when this is dropped.
+/// A file with a secret; removed on drop.
 struct SecretFile(std::path::PathBuf);
 
 impl SecretFile {
@@ -29,7 +29,7 @@ fn somewhere() -> String {
     listener.local_addr().expect("its address").to_string()
 }
 
-/// All ranks of a job, each with these variables; `{}` in a value is its rank.
+/// Starts all ranks of a job with these variables; `{}` in a value stands for the rank.
 fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launched> {
     let one = |rank: usize| {
         let values: Vec<String> =
@@ -38,7 +38,7 @@ fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launche
             variables.iter().zip(&values).map(|((name, _), value)| (*name, value.as_str())).collect();
         start(&rank_program(), &[&["rank"], words].concat(), &pairs)
     };
-    // Rank 0 last: the others wait for it.
+    // Rank 0 starts last: the other ranks wait for it.
     (0..size).rev().map(one).collect()
 }
 
@@ -83,7 +83,7 @@ pub fn refusals() {
         says(one(&[("FENCEPOST_RENDEZVOUS", &at), ("FENCEPOST_SECRET_FILE", &file)], &["well"]), text);
     }
     drop(short);
-    // A pipe by name, which nobody writes to: it is not waited for.
+    // A named pipe without a writer: the rank must not wait for it.
     let pipe = std::env::temp_dir().join(format!("fencepost-secret-{}-pipe", std::process::id()));
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
     let set =
@@ -95,7 +95,7 @@ pub fn refusals() {
     let secret = SecretFile::new(0o600, &[8; 32]);
     let file = secret.0.display().to_string();
     let met = [("FENCEPOST_RENDEZVOUS", at.as_str()), ("FENCEPOST_SECRET_FILE", &file)];
-    // Another number than the launcher's.
+    // The program asks for another number of ranks than the launcher has started.
     let two = [("PMI_RANK", "{}"), ("PMI_SIZE", "2")];
     for rank in ranks(2, &[&two, &met[..]].concat(), &["ask", "3"]) {
         let ended = rank.end();

@@ -1,4 +1,5 @@
-//! Kill points: a rank dies at a numbered place of a program that uses all there is, and every other one is told.
+//! Kill points: a rank dies at a numbered point of a program that uses every feature, and every other rank gets an
+//! error.
 
 use crate::launched::{options, run_with};
 use crate::rank::{say, size, world};
@@ -8,14 +9,14 @@ use rustix::time::{ClockId, clock_gettime};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How many there are.
+/// The number of kill points.
 const POINTS: usize = 24;
-/// At the last two nothing follows that another rank would miss it in.
+/// After the last two points no other rank waits for the rank that dies.
 const MISSED: usize = 22;
 const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
 
-/// What a rank dies of, if it is the one, at the point.
+/// Which rank dies, at which point and how.
 struct Fate<'a> {
     rank: usize,
     point: usize,
@@ -37,7 +38,7 @@ impl Fate<'_> {
             "kill" => kill_process(getpid(), Signal::KILL).expect("oneself"),
             "stop" => kill_process(getpid(), Signal::STOP).expect("oneself"),
             "exit" => std::process::exit(7),
-            _ => panic!("as it was told"),
+            _ => panic!("the test asked for a panic"),
         }
     }
 }
@@ -48,7 +49,7 @@ fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
     Ok(())
 }
 
-/// The program of a rank.
+/// The program of each rank.
 pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
     let fate = Fate { rank, point, how };
     let size = size();
@@ -141,7 +142,7 @@ fn host(transport: &str, rank: usize) -> &'static str {
     if transport == "mixed" { ["a", "b"][rank / 2] } else { "localhost" }
 }
 
-/// Every point and way, ten times; or some of them, once.
+/// Every point and every way to die, ten times; or a sample of them, once.
 fn all(transport: &str) {
     let mut noticed = Vec::new();
     for how in WAYS {
@@ -155,16 +156,16 @@ fn all(transport: &str) {
     report(transport, noticed);
 }
 
-/// Three points a way to die, other ones for each.
+/// Whether the sample contains this point: three points for each way to die, different ones for each.
 fn sampled(point: usize, how: &str) -> bool {
     let way = WAYS.iter().position(|&way| way == how).unwrap_or_default();
     (point + 2 * way).is_multiple_of(8)
 }
 
-/// One job; how long it took until each survivor was told, where that goes by no limit.
+/// Runs one job. Returns how long each survivor took to notice the death, unless a time limit determines that.
 fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     let what = format!("{transport}: rank {victim} at point {point} by {how}");
-    // Only a rank that has stopped is found by its silence.
+    // Only a rank that has stopped is detected by its silence.
     let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "2s")];
     let quick = if how == "stop" { &quick[..] } else { &[] };
     let words = ["die", &victim.to_string(), &point.to_string(), how];
@@ -172,7 +173,7 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     let inside = (2..=23).contains(&point);
     let (code, named) = match how {
         "kill" => (137, "killed by signal 9 (SIGKILL)"),
-        "stop" => (137, "no sign of life"),
+        "stop" => (137, "sent no heartbeat"),
         "exit" => (7, "exited with code 7"),
         _ if inside => (101, "panicked"),
         _ => (101, "exited with code 101"),
@@ -193,7 +194,7 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     assert!(ended.err.contains(&format!("rank {victim} on host {host}")), "{what}: {ended:#?}");
     let time = |line: &str| line.split_whitespace().nth(2).and_then(|time| time.parse::<i64>().ok());
     let died = ended.out.lines().find(|line| line.starts_with("dies at")).and_then(time);
-    let died = died.unwrap_or_else(|| panic!("{what}: it does not say when it dies: {ended:#?}"));
+    let died = died.unwrap_or_else(|| panic!("{what}: the rank does not report when it dies: {ended:#?}"));
     if how == "stop" {
         return Vec::new();
     }
@@ -205,7 +206,7 @@ fn report(transport: &str, mut noticed: Vec<Duration>) {
     noticed.sort();
     let at = |share: f64| noticed.get(((noticed.len() as f64 * share) as usize).min(noticed.len() - 1));
     println!(
-        "  {transport}: {} survivors told; half within {:.1?}, 99 of 100 within {:.1?}, all within {:.1?}",
+        "  {transport}: {} survivors notified; half within {:.1?}, 99 of 100 within {:.1?}, all within {:.1?}",
         noticed.len(),
         at(0.5).copied().unwrap_or_default(),
         at(0.99).copied().unwrap_or_default(),

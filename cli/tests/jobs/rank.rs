@@ -1,4 +1,4 @@
-//! What the ranks of the tested jobs do.
+//! The programs of the ranks of the tested jobs.
 
 use fencepost::prelude::*;
 use fencepost::{ErrorHandler, Stall, TransportKind, process};
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// One rank's life, as these words say.
+/// Runs the program of one rank, as the arguments say.
 pub fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words[..] {
@@ -28,7 +28,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["flood", bytes, then] => flood(number(bytes), then),
         ["late"] => late(),
         ["windows", count] => windows(number(count)),
-        ["by-itself", ranks, transport] => by_itself(number(ranks), transport),
+        ["self-launched", ranks, transport] => self_launched(number(ranks), transport),
         ["small_puts"] => super::endure::small_puts(),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["hillslope", ref words @ ..] => super::hillslope::with(words),
@@ -48,24 +48,24 @@ fn number(text: &str) -> usize {
     text.parse().expect("a number")
 }
 
-/// One line, at once and whole.
+/// Writes one line to standard output at once.
 pub fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).expect("somebody reads");
+    out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).expect("a reader");
 }
 
-/// How many ranks the job has.
+/// The number of ranks of the job.
 pub fn size() -> usize {
     process().expect("it joins").expect("a rank").ranks
 }
 
-/// A world of the job.
+/// Runs `program` in a world of the job.
 pub fn world<R: Send>(size: usize, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
     let mut values: Vec<R> = fencepost::ranks(size).transport(TransportKind::Tcp).run(program)?;
     Ok(values.remove(0))
 }
 
-/// Each rank tells the next who it is.
+/// Each rank puts its number into the window of the next rank.
 fn ring(world: &World, u: &mut Window<u64>) -> Result<u64> {
     u.put([world.rank() as u64]).to((world.rank() + 1) % world.size(), 0)?;
     u.fence()?;
@@ -99,7 +99,7 @@ fn exits(rank: usize, code: i32) -> Result<()> {
     })
 }
 
-/// Goes on until it is ended; says its number and its parent's when all have come together.
+/// Runs until it is ended; reports its process id and its parent's when all ranks have met.
 fn spin() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -112,7 +112,7 @@ fn spin() -> Result<()> {
     })
 }
 
-/// Rank 1 stops in the middle; whoever continues it sees the job end well.
+/// Rank 1 stops itself in the middle; the job succeeds once the test continues it.
 fn sleepy() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -128,7 +128,7 @@ fn sleepy() -> Result<()> {
     })
 }
 
-/// Ranks 0 and 1 come to two worlds of theirs in different order; rank 2 has nothing to do with it.
+/// Ranks 0 and 1 enter the barriers of two common worlds in different order; rank 2 is a member of neither world.
 fn crossed() -> Result<()> {
     fencepost::run(|world| {
         let pair = (world.rank() < 2).then_some(0);
@@ -143,31 +143,31 @@ fn crossed() -> Result<()> {
     .map(drop::<Vec<()>>)
 }
 
-/// A `run` in a `run`, by the same thread and by another one, and runs after that.
+/// A `run` inside a `run`, by the same thread and by another one, and a `run` after both.
 fn overlapping() -> Result<()> {
     let size = size();
-    let told = |what: &str, result: Result<()>| match result {
+    let report = |what: &str, result: Result<()>| match result {
         Ok(()) => say(&format!("{what} well")),
         Err(error) => say(&format!("{what} {error}")),
     };
     let nested = || world(size, |world| world.barrier());
-    told("nested", world(size, |world| nested().and_then(|()| world.barrier())));
+    report("nested", world(size, |world| nested().and_then(|()| world.barrier())));
     let by_another = || {
         let another = std::thread::scope(|scope| scope.spawn(nested).join());
-        told("inner", another.expect("it does not panic"));
+        report("inner", another.expect("it does not panic"));
     };
-    told(
+    report(
         "outer",
         world(size, |world| {
             by_another();
             world.barrier()
         }),
     );
-    told("after", nested());
+    report("after", nested());
     Ok(())
 }
 
-/// So many worlds, one after another; ranks come together now and then.
+/// Runs `count` consecutive worlds; every thousandth has a barrier.
 fn runs(count: usize) -> Result<()> {
     let size = size();
     for number in 0..count {
@@ -182,7 +182,8 @@ fn hand_on(u: &mut Window<u64>) -> Result<()> {
     u.put([1]).to((u.rank() + 1) % u.size(), 0)
 }
 
-/// Rank 0 runs a prepared superstep, and the others come to a barrier; each says the line of the barrier, and its error.
+/// Rank 0 runs a prepared superstep, and the other ranks a barrier; each rank reports the line of the barrier, and
+/// its error.
 fn apart() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -196,7 +197,8 @@ fn apart() -> Result<()> {
     })
 }
 
-/// On every rank an error ends the process; one makes one, and the others wait for it.
+/// With the handler `Abort` an error ends the process; one rank causes an error, and the other ranks wait for that
+/// rank.
 fn aborts(rank: usize) -> Result<()> {
     world(size(), |world| {
         world.on_error(ErrorHandler::Abort);
@@ -213,13 +215,13 @@ fn panics(rank: usize) -> Result<()> {
     world(size(), |world| {
         world.barrier()?;
         if world.rank() == rank {
-            panic!("as it was told");
+            panic!("the test asked for a panic");
         }
         world.barrier()
     })
 }
 
-/// On this host the rank is killed before it joins; all others join.
+/// The rank on this host kills itself before it joins; all other ranks join.
 fn never_joins(host: &str) -> Result<()> {
     if std::env::var("FENCEPOST_TEST_HOST").is_ok_and(|here| here == host) {
         kill_process(getpid(), Signal::KILL).expect("oneself");
@@ -228,7 +230,7 @@ fn never_joins(host: &str) -> Result<()> {
     world(size(), |world| world.barrier())
 }
 
-/// Who makes the file joins; the others never do.
+/// The rank that creates the file joins; the other ranks never do.
 fn unjoined(file: &str) -> Result<()> {
     if std::fs::File::create_new(file).is_ok() {
         return world(size(), |_| Ok(()));
@@ -238,7 +240,7 @@ fn unjoined(file: &str) -> Result<()> {
     }
 }
 
-/// Writes so many bytes in lines, and ends well; or rank 0 ends the launcher then.
+/// Writes `bytes` bytes in lines, and succeeds; or rank 0 then ends the launcher.
 fn flood(bytes: usize, then: &str) -> Result<()> {
     let rank = world(size(), |world| Ok(world.rank()))?;
     let line = "x".repeat(1023);
@@ -252,11 +254,12 @@ fn flood(bytes: usize, then: &str) -> Result<()> {
     spin()
 }
 
-/// Rank 2 stops before a fence, and the others say that they wait for it; whoever continues it sees the job end well.
+/// Rank 2 stops itself before a fence, and the other ranks report that they wait for it; the job succeeds once the test
+/// continues it.
 fn late() -> Result<()> {
-    let told = |stall: &Stall| say(&format!("stall {stall}"));
+    let report = |stall: &Stall| say(&format!("stall {stall}"));
     let ranks = fencepost::ranks(size()).transport(TransportKind::Tcp).stall(Some(Duration::ZERO));
-    let _: Vec<()> = ranks.on_stall(told).run(|world| {
+    let _: Vec<()> = ranks.on_stall(report).run(|world| {
         let mut u = world.window::<u64>(1)?;
         ring(world, &mut u)?;
         if world.rank() == 2 {
@@ -285,7 +288,7 @@ fn windows(count: usize) -> Result<()> {
     })
 }
 
-fn by_itself(ranks: usize, transport: &str) -> Result<()> {
+fn self_launched(ranks: usize, transport: &str) -> Result<()> {
     let values: Vec<usize> = fencepost::ranks(ranks).transport(transport.parse()?).run(|world| {
         let mut u = world.window::<u64>(1)?;
         ring(world, &mut u)?;

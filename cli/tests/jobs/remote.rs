@@ -1,4 +1,4 @@
-//! Jobs on several hosts: other loopback addresses, and network namespaces where this machine allows them.
+//! Jobs on several hosts: other loopback addresses, and network namespaces if this machine allows them.
 
 use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -21,24 +21,25 @@ pub fn hosts() {
     ended.expect(137).says("rank 2 on host b was killed by signal 9");
 }
 
-/// Which ranks are on which of [`HOSTS`], and which are not.
+/// For each of [`HOSTS`]: its name, the ranks on it, and the other ranks.
 const PLACES: [(&str, [usize; 2], [usize; 2]); 2] = [("a", [0, 1], [2, 3]), ("b", [2, 3], [0, 1])];
 
 pub fn lost() {
     for place in PLACES {
-        bereft(place, Signal::KILL, "on host", &[]);
+        lose_host(place, Signal::KILL, "on host", &[]);
     }
 }
 
 pub fn silent() {
     let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "2s")];
     for place in PLACES {
-        bereft(place, Signal::STOP, "it gave no sign of life for", &quick);
+        lose_host(place, Signal::STOP, "it sent no heartbeat for", &quick);
     }
 }
 
-/// What speaks for a host there is sent this signal: its ranks end, and the others are told of them and of how.
-fn bereft(
+/// Sends a signal to the agent of a host: the host's ranks end, and the other ranks get an error that names them and
+/// the cause.
+fn lose_host(
     (name, theirs, others): (&str, [usize; 2], [usize; 2]),
     signal: Signal,
     why: &str,
@@ -68,9 +69,9 @@ pub fn late() {
     let mut job = run_with(&HOSTS, &["late"], &patient);
     let host = |rank: usize| ["a", "a", "b", "b"][rank];
     let (mut stopped, mut waiting) = (None, BTreeSet::new());
-    // Until it has stopped, and each of the others has said that it waits for it, in the second fence.
+    // Until rank 2 has stopped, and each other rank has reported that it waits for it in the second fence.
     while stopped.is_none() || waiting.len() < 3 {
-        let line = job.line().expect("somebody still waits");
+        let line = job.line().expect("some rank still waits");
         if let Some(pid) = line.strip_prefix("stops ") {
             stopped = Some(pid.to_owned());
             continue;
@@ -90,7 +91,7 @@ pub fn late() {
     assert_eq!(ended.expect(0).out.lines().filter(|line| *line == "done").count(), 4, "{ended:#?}");
 }
 
-/// By hosts that are other addresses, and by those that are namespaces where there can be any.
+/// On hosts that are other addresses, and on hosts that are namespaces if this machine allows them.
 pub fn hillslope() {
     let out = std::env::temp_dir().join(format!("fencepost-jobs-hillslope-{}", std::process::id()));
     let folder = out.display().to_string();
@@ -104,7 +105,7 @@ pub fn hillslope() {
     let namespaces = Namespaces::new();
     let there = namespaces.as_ref().map(|namespaces| ("network namespaces", namespaces.options()));
     if there.is_none() {
-        println!("  this machine makes no network namespaces");
+        println!("  this machine allows no network namespaces");
     }
     let addresses = ("loopback addresses", HOSTS.map(str::to_owned));
     for (hosts, options) in there.into_iter().chain([addresses]) {
@@ -118,14 +119,14 @@ pub fn hillslope() {
     std::fs::remove_dir_all(out).expect("it was written");
 }
 
-/// Much more than is kept on the way.
+/// Much more output than the launcher and the hosts buffer.
 pub fn floods() {
     let options = [&HOSTS[..], &["--tag-output"]].concat();
     let ended = run(&options, &["flood", "4000000", "well"]).end();
     assert_eq!(ended.expect(0).out.len(), 4 * (4_000_000 / 1024) * 1028);
 }
 
-/// A script that is a remote command, gone when this is dropped.
+/// A script that serves as the remote command; removed on drop.
 struct Script(String);
 
 impl Script {
@@ -145,24 +146,24 @@ impl Drop for Script {
 }
 
 pub fn deaf() {
-    // It never says a word, and does not go when it is asked to.
+    // This command never sends a message, and ignores SIGTERM.
     let silent = Script::new("silent", "trap '' TERM; while :; do sleep 60; done");
     let options = ["--hosts", "a=::1", "--remote-command", &silent.0, "--timeout", "500ms"];
     let ended = run_with(&options, &["well"], &[("FENCEPOST_GRACE", "100ms")]).end();
-    ended.expect(124).says("longer than its time");
-    // It says that it has nothing to say, and stays.
+    ended.expect(124).says("the job exceeded its time limit");
+    // This command closes its output, and keeps running.
     let mute = Script::new("mute", "trap '' TERM; exec >&-; while :; do sleep 60; done");
     let ended = run(&["--hosts", "a=::1", "--remote-command", &mute.0], &["well"]).end();
-    ended.expect(125).says("did not end when it was to");
+    ended.expect(125).says("did not end within 3 s");
 }
 
-/// Runs a command of the system's; whether that went well.
+/// Runs `ip` with these arguments; returns whether it succeeded.
 fn ip(words: &str) -> bool {
     let output = Command::new("ip").args(words.split(' ')).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Two namespaces with a link between them, gone when this is dropped.
+/// Two network namespaces with a link between them; removed on drop.
 struct Namespaces([String; 2]);
 
 impl Namespaces {
@@ -186,7 +187,7 @@ impl Namespaces {
         steps.iter().all(|step| ip(step)).then_some(made)
     }
 
-    /// What starts two ranks in each.
+    /// The options that start two ranks in each namespace.
     fn options(&self) -> [String; 4] {
         let [a, b] = &self.0;
         let hosts = format!("{a}=10.213.7.1:2,{b}=10.213.7.2:2");
@@ -204,7 +205,7 @@ impl Drop for Namespaces {
 
 pub fn namespaces() {
     let Some(namespaces) = Namespaces::new() else {
-        println!("  left out: this machine makes no network namespaces; hosts were loopback addresses");
+        println!("  skipped: this machine allows no network namespaces; hosts were loopback addresses");
         return;
     };
     let [a, b] = &namespaces.0;
@@ -215,15 +216,15 @@ pub fn namespaces() {
     assert_eq!(ended.expect(0).out.lines().count(), 8);
     let ended = run(&options, &["code", "2", "9"]).end();
     ended.expect(9).says(&format!("rank 2 on host {b} exited with code 9"));
-    // The cable is pulled: nothing ends, and everybody is told within the limit.
+    // The link goes down: no process ends, and all ranks get an error within the limit.
     let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_GRACE", "5s")];
     let mut job = run_with(&options, &["spin"], &quick);
     job.lines(4, "spins");
     assert!(ip(&format!("-n {a} link set fp{}a down", std::process::id())), "the cable");
     let ended = job.end();
     assert_ne!(ended.code, Some(0), "{ended:#?}");
-    let told: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
-    assert_eq!(told.len(), 4, "{ended:#?}");
+    let errors: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
+    assert_eq!(errors.len(), 4, "{ended:#?}");
     // The limit is that of `FENCEPOST_SILENCE` and one heartbeat.
-    assert!(told.iter().any(|line| line.contains("nothing was heard from it for 1.1s")), "{ended:#?}");
+    assert!(errors.iter().any(|line| line.contains("nothing was heard from it for 1.1s")), "{ended:#?}");
 }

@@ -1,8 +1,9 @@
-//! Pinning: measurements of two threads mean little while the system moves them about.
+//! Pinning: without it the system moves threads between cores, and measurements vary.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Keeps this thread on a core: on core `rank`, modulo the number of cores. Where that is not allowed, nothing happens.
+/// Pins this thread to core `rank` modulo the number of cores. If the system does not allow that, the thread is not
+/// pinned.
 pub fn pin(rank: usize) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut set = CpuSet::new();

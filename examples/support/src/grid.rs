@@ -1,28 +1,28 @@
-//! [`Grid`]: a field of cells, as it comes from a file and goes into a picture.
+//! [`Grid`]: a two-dimensional field of values, read from a file or drawn as a picture.
 
-/// Rows by columns of `f64`, row 0 first, one row after another.
+/// A field of `f64` in row-major order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grid {
-    /// How many rows; row 0 is the northernmost of an elevation model.
+    /// The number of rows; row 0 is the northernmost of an elevation model.
     pub rows: usize,
-    /// How many columns.
+    /// The number of columns.
     pub columns: usize,
     /// `rows * columns` values.
     pub cells: Vec<f64>,
 }
 
 impl Grid {
-    /// A grid over `cells`.
+    /// Creates a grid of `cells`.
     ///
     /// # Panics
-    /// If there are not `rows * columns` cells, or none at all.
+    /// If the number of cells is zero, or not `rows * columns`.
     pub fn new(rows: usize, columns: usize, cells: Vec<f64>) -> Self {
         assert!(!cells.is_empty(), "a grid has at least one cell");
         assert_eq!(Some(cells.len()), rows.checked_mul(columns), "cells of a {rows} x {columns} grid");
         Self { rows, columns, cells }
     }
 
-    /// The grid whose cells are `f` of the cells of `self` and `other`.
+    /// Returns the grid whose cells are `f` of the corresponding cells of `self` and `other`.
     ///
     /// # Panics
     /// If the shapes differ.
@@ -33,14 +33,14 @@ impl Grid {
         Grid { rows: self.rows, columns: self.columns, cells }
     }
 
-    /// The cell at a row and column, the nearest one where they lie outside.
+    /// Returns the cell at a row and column, or the nearest cell if they are outside of the grid.
     pub fn nearest(&self, row: isize, column: isize) -> f64 {
         let row = row.clamp(0, self.rows as isize - 1) as usize;
         let column = column.clamp(0, self.columns as isize - 1) as usize;
         self.cells[row * self.columns + column]
     }
 
-    /// The value that a share `q` of the cells lies below, from 0 to 1; NaNs are left out, and all NaN gives 0.
+    /// Returns the quantile `q`, from 0 to 1, of the cells that are not NaN; 0 if all are NaN.
     pub fn quantile(&self, q: f64) -> f64 {
         let mut sorted: Vec<f64> = self.cells.iter().copied().filter(|value| !value.is_nan()).collect();
         if sorted.is_empty() {
@@ -51,7 +51,7 @@ impl Grid {
     }
 }
 
-/// BLAKE3 of the values' little-endian bytes, in hexadecimal: equal exactly where every bit is.
+/// Returns the BLAKE3 digest of the little-endian bytes of the values, in hexadecimal.
 pub fn digest(cells: &[f64]) -> String {
     let mut hasher = blake3::Hasher::new();
     for cell in cells {

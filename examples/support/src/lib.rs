@@ -1,9 +1,9 @@
-//! What the examples need besides Fencepost, so that they themselves stay short: elevation files, pictures,
-//! arguments and progress. Not published; nothing here is part of Fencepost.
+//! Helpers of the examples, which keep the examples short: elevation files, pictures, options and progress bars. The
+//! crate is not published, and is not part of Fencepost.
 
 mod cores;
+mod glyphs;
 pub mod grid;
-mod letters;
 pub mod npy;
 pub mod options;
 pub mod picture;

@@ -1,8 +1,8 @@
-//! NumPy's `.npy`: two-dimensional grids of int16, float32 or float64 come in, float64 go out.
+//! NumPy's `.npy` files: reads two-dimensional grids of int16, float32 or float64, and writes float64.
 //!
 //! A file is a magic, a version, a header length, a header (a Python dictionary literal, padded with spaces up to a
-//! newline), and the elements. Nothing in it is believed before it is checked, and no more is allocated than has
-//! been read, whatever the header promises.
+//! newline), and the elements. The reader checks every field before it uses it, and allocates no more memory than it
+//! has read bytes, whatever shape the header claims.
 //!
 //! Source: the format's description in NumPy's manual (`numpy.lib.format`), versions 1.0, 2.0 and 3.0.
 
@@ -12,7 +12,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Headers of such grids take 128 bytes; one of more than this is not one of them.
+/// The largest accepted header; headers of such grids take 128 bytes.
 const HEADER_MAX: u32 = 1 << 16;
 /// 2 GiB of `f64`.
 const CELLS_MAX: u64 = 1 << 28;
@@ -21,31 +21,33 @@ const CELLS_MAX: u64 = 1 << 28;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// The first bytes are others.
-    #[error("not a .npy file: it begins with {0:02x?}, a .npy file with {MAGIC:02x?} (\"\\x93NUMPY\")")]
+    /// The file does not begin with the magic.
+    #[error(
+        "not a .npy file: it begins with {0:02x?}, and a .npy file begins with {MAGIC:02x?} (\"\\x93NUMPY\")"
+    )]
     Magic([u8; 6]),
-    /// A version that did not exist when this was written.
+    /// A version that this reader does not know.
     #[error(".npy version {0}.{1}; versions 1.0, 2.0 and 3.0 can be read")]
     Version(u8, u8),
     /// The file ends early.
     #[error("truncated: it ends inside its {0}")]
     Truncated(&'static str),
-    /// The header is not the dictionary that it should be.
+    /// The header is not a valid dictionary.
     #[error("bad header: {0}")]
     Header(String),
     /// Elements of another type.
     #[error("elements are {0}; little-endian int16 ('<i2'), float32 ('<f4') and float64 ('<f8') can be read")]
     Type(String),
-    /// Columns first.
+    /// The elements are stored by columns.
     #[error("the array is in Fortran order; save it with numpy.ascontiguousarray")]
     FortranOrder,
-    /// Not two dimensions, none of a kind, or too many.
-    #[error("shape {0}; it takes two dimensions, each at least 1, and at most {CELLS_MAX} cells")]
+    /// The shape does not have two dimensions, or it has no cells or too many.
+    #[error("shape {0}: a grid has two dimensions, each at least 1, and at most {CELLS_MAX} cells")]
     Shape(String),
-    /// Something follows the elements.
-    #[error("bytes follow the {0} cells that the shape promises")]
+    /// Bytes follow the elements.
+    #[error("bytes follow the {0} cells of the shape")]
     Trailing(u64),
-    /// The file system said no.
+    /// The file can't be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -53,7 +55,7 @@ pub enum NpyError {
 /// Reads the grid in the file at `path`.
 ///
 /// # Errors
-/// The file system's, or `InvalidData` with an [`NpyError`]; both name the file.
+/// The file can't be read, or it is not valid (`InvalidData` with an [`NpyError`]); both errors name the file.
 pub fn load(path: &Path) -> io::Result<Grid> {
     let named = |error: NpyError| {
         let kind = if let NpyError::Io(error) = &error { error.kind() } else { io::ErrorKind::InvalidData };
@@ -66,7 +68,7 @@ pub fn load(path: &Path) -> io::Result<Grid> {
 /// Writes `grid` to the file at `path`.
 ///
 /// # Errors
-/// The file system's.
+/// The file can't be written.
 pub fn save(grid: &Grid, path: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     write(grid, &mut out)?;
@@ -76,10 +78,10 @@ pub fn save(grid: &Grid, path: &Path) -> io::Result<()> {
 /// Reads a grid; integers and single precision become `f64` exactly.
 ///
 /// # Errors
-/// An [`NpyError`] that says what was found and what can be read.
+/// An [`NpyError`] that names what was found and what can be read.
 ///
 /// # Cost
-/// Allocates at most twice what it has read.
+/// Allocates at most twice as many bytes as it has read.
 pub fn read(mut source: impl Read) -> Result<Grid, NpyError> {
     let header = read_header(&mut source)?;
     let mut cells = Vec::new();
@@ -101,11 +103,11 @@ pub fn read(mut source: impl Read) -> Result<Grid, NpyError> {
 /// Writes `grid` as little-endian float64, version 1.0.
 ///
 /// # Errors
-/// Those of `sink`.
+/// The errors of `sink`.
 pub fn write(grid: &Grid, sink: &mut impl Write) -> io::Result<()> {
     let text =
         format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, {}), }}", grid.rows, grid.columns);
-    // Ten bytes come before it, a newline after it, and the elements begin at a multiple of 64.
+    // Ten bytes precede the header, a newline ends it, and the elements begin at a multiple of 64.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     sink.write_all(MAGIC)?;
     sink.write_all(&[1, 0])?;
@@ -149,7 +151,7 @@ struct Header {
     columns: u64,
 }
 
-/// `read_exact`, where a short file is an error that says what it lacks.
+/// Like `read_exact`; for a short file the error names the missing part.
 fn fill(source: &mut impl Read, bytes: &mut [u8], part: &'static str) -> Result<(), NpyError> {
     source.read_exact(bytes).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => NpyError::Truncated(part),
@@ -173,7 +175,7 @@ fn read_header(source: &mut impl Read) -> Result<Header, NpyError> {
     }
     let length = u32::from_le_bytes(length);
     if length > HEADER_MAX {
-        return Err(NpyError::Header(format!("{length} bytes long; at most {HEADER_MAX} are read")));
+        return Err(NpyError::Header(format!("{length} bytes long; the limit is {HEADER_MAX}")));
     }
     let mut text = vec![0; length as usize];
     fill(source, &mut text, "header")?;
@@ -181,7 +183,7 @@ fn read_header(source: &mut impl Read) -> Result<Header, NpyError> {
     Dictionary::parse(text)?.check()
 }
 
-/// What the header says, as found.
+/// The fields of the header, unchecked.
 #[derive(Default)]
 struct Dictionary<'a> {
     descr: Option<&'a str>,
@@ -198,7 +200,7 @@ impl<'a> Dictionary<'a> {
             let key = scan.string()?;
             scan.take(":")?;
             let doubled = match key {
-                // A structured type is a list; what it holds does not matter.
+                // A list describes a structured type; its contents do not matter.
                 "descr" if scan.at("[") => return Err(NpyError::Type("structures".into())),
                 "descr" => found.descr.replace(scan.string()?).is_some(),
                 "fortran_order" => found.fortran_order.replace(scan.boolean()?).is_some(),
@@ -241,7 +243,7 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// The few tokens of a Python literal that a header is made of.
+/// A scanner for the few tokens of a Python literal that a header consists of.
 struct Scan<'a> {
     rest: &'a str,
 }
@@ -283,7 +285,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whole numbers between parentheses, as written: a number may be too large for any type of ours.
+    /// Whole numbers between parentheses, as texts: a number may be too large for any integer type.
     fn tuple(&mut self) -> Result<Vec<&'a str>, NpyError> {
         let mut items = Vec::new();
         self.take("(")?;
@@ -308,7 +310,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Bytes that may be a file: refused, or a grid that is read again as it is written. What fuzzers call.
+/// For fuzzers: reads bytes that may be a file. Returns whether they were a grid, after checking that the grid is
+/// written and read back unchanged.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(data: &[u8]) -> bool {
     let Ok(grid) = read(data) else { return false };
@@ -404,8 +407,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_shape_allocates_no_more_than_was_read() {
-        // 2 GiB promised, 2 bytes there: this is quick and small, or the machine notices.
+    fn a_false_shape_allocates_no_more_than_was_read() {
+        // The shape claims 2 GiB, and the file has 2 bytes.
         let message = refusal(&file(1, &header("'<f8'", "False", "(16384, 16384)"), &[0; 2]));
         assert!(message.contains("inside its elements"), "{message}");
     }
@@ -463,12 +466,12 @@ mod tests {
             let mut bytes = Vec::new();
             write(&grid, &mut bytes).expect("a vector takes all");
             prop_assert_eq!((bytes.len() - 8 * grid.cells.len()) % 64, 0);
-            let back = read(&bytes[..]).expect("our own file");
+            let back = read(&bytes[..]).expect("a valid file");
             prop_assert_eq!((back.rows, back.columns), (rows, columns));
             prop_assert!(back.cells.iter().zip(&grid.cells).all(|(a, b)| a.to_bits() == b.to_bits()));
         }
 
-        /// Whatever the bytes: a grid or an error, never a panic, and never a grid with other than the promised cells.
+        /// Any bytes result in a grid with the cells of its shape or in an error, never in a panic.
         #[test]
         fn damaged_files_are_read_or_refused(
             version in 1_u8..4,

@@ -1,4 +1,4 @@
-//! What the examples take on the command line.
+//! The command-line options that the examples share.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
@@ -9,22 +9,22 @@ use fencepost_runtime::{Compiled, Process, Ranks, TransportKind, launch, process
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// How many ranks, how they reach each other, and the way that bytes take.
+/// The number of ranks, the transport, and the transfer mode.
 #[derive(Args, Clone, Debug)]
 pub struct Job {
-    /// How many ranks [default: those of the job that this was started in, or 4]
+    /// The number of ranks [default: that of the job that started this process, or 4]
     #[arg(short = 'n', long, value_name = "RANKS")]
     pub ranks: Option<NonZeroU32>,
-    /// The way that bytes take between ranks; `auto` chooses by the machine model
+    /// The transfer mode; `auto` chooses one by the machine model
     #[arg(long, default_value = "auto", value_parser = modes())]
     pub mode: Mode,
-    /// How ranks reach each other: threads by `local` or `sim`, processes by `shm` or `tcp`
+    /// The transport: `local` and `sim` run ranks as threads, `shm` and `tcp` as processes
     #[arg(long, env = "FENCEPOST_TRANSPORT", hide_env_values = true)]
     pub transport: Option<TransportKind>,
 }
 
 impl Job {
-    /// Become the job of processes that was asked for, if one was: the first thing that an example does.
+    /// Starts the job of processes, if the options ask for one. An example calls this first.
     pub fn start(&self) -> Result<(), Error> {
         if self.transport.is_none() {
             process()?;
@@ -32,23 +32,23 @@ impl Job {
         launch(self.ranks(), &self.transport())
     }
 
-    /// How many ranks.
+    /// The number of ranks.
     pub fn ranks(&self) -> usize {
         let of_job = || self.process().map_or(4, |process| process.ranks);
         self.ranks.map_or_else(of_job, |ranks| ranks.get() as usize)
     }
 
-    /// The world that was asked for.
+    /// The builder of the world that the options describe.
     pub fn world(&self) -> Ranks {
         ranks(self.ranks()).transport(self.transport()).mode(self.mode)
     }
 
-    /// Whether this process tells the user how it went: that of rank 0.
+    /// Whether this process prints results: it has rank 0, or all ranks.
     pub fn reports(&self) -> bool {
         self.process().is_none_or(|process| process.rank == 0)
     }
 
-    /// The same calls, compiled for the ranks as they reach each other here, in the mode that was asked for.
+    /// Compiles the same calls again, for the placement of the ranks and the transfer mode of this job.
     pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
         let apart = matches!(self.transport(), TransportKind::Sim(_) | TransportKind::Tcp);
         let of_threads = if apart { Placement::Apart } else { Placement::Together };
@@ -57,29 +57,29 @@ impl Job {
     }
 
     fn transport(&self) -> TransportKind {
-        // Which of the two a job of processes has is its launcher's word.
+        // In a job of processes the launcher chooses between `shm` and `tcp`; `Tcp` stands for either.
         let of_job = || self.process().map_or(TransportKind::Local, |_| TransportKind::Tcp);
         self.transport.clone().unwrap_or_else(of_job)
     }
 
-    /// What this process is in a job; one that can't join says so when it starts.
+    /// The rank of this process in a job of processes. An error is reported by `start`, and ignored here.
     fn process(&self) -> Option<Process> {
         process().ok().flatten()
     }
 }
 
-/// Terrain in, pictures out.
+/// The input and the output of a simulation of terrain.
 #[derive(Args, Clone, Debug)]
 pub struct Terrain {
-    /// How many years pass [default: those of 100 steps of the largest stable length]
+    /// The time to simulate in years [default: 100 steps of the longest round stable length]
     #[arg(long, value_parser = years)]
     pub years: Option<f64>,
-    /// The elevations: a NumPy .npy file of int16, float32 or float64, in metres
+    /// The elevations in metres: a NumPy .npy file of int16, float32 or float64 [default: data/jacksboro-dem.npy]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/jacksboro-dem.npy"),
           hide_default_value = true)]
     pub input: PathBuf,
-    /// The folder that pictures and the resulting elevations are written to
+    /// The folder for the pictures and the resulting elevations
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, default_value = "out/hillslope")]
     pub out: PathBuf,
 }
@@ -97,7 +97,7 @@ pub fn mode_name(mode: Mode) -> &'static str {
 
 fn years(text: &str) -> Result<f64, String> {
     let years = text.parse().ok().filter(|&years: &f64| years.is_finite() && years >= 0.0);
-    years.ok_or_else(|| "give a number of years from 0 on, such as 250000 or 2e6".into())
+    years.ok_or_else(|| "give a number of years, at least 0, such as 250000 or 2e6".into())
 }
 
 fn modes() -> impl TypedValueParser<Value = Mode> {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn invalid_options_are_refused_with_what_is_allowed() {
         assert!(parse("--mode fastest").expect_err("no mode").contains("aggregated"));
         assert!(parse("--transport pigeon").expect_err("no transport").contains("`shm`"));
         assert!(parse("-n 0").expect_err("no ranks").contains("--ranks"));

@@ -3,13 +3,13 @@
 //! Pixels are square on the ground whatever the cells are, two to the shorter side of a cell; the surface between
 //! cell centres is a Catmull-Rom spline, so that slopes, and with them the shading, are smooth.
 
+use crate::glyphs;
 use crate::grid::Grid;
-use crate::letters;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-/// No side of a picture is longer.
+/// The longest side of a picture in pixels.
 const SIDE_MAX: f64 = 1600.0;
 
 /// A colour: red, green and blue, each from 0 to 1.
@@ -24,7 +24,7 @@ const TINTS: [(f64, Colour); 6] = [
     (0.80, hex(0xb2805a)),
     (1.00, hex(0xf4eee6)),
 ];
-/// What was lost, unchanged, what was gained: equally dark at equal distance from the middle.
+/// Loss, no change, gain: colours at equal distance from the middle are equally dark.
 const CHANGES: [(f64, Colour); 7] = [
     (-1.0, hex(0x7a1f2b)),
     (-0.6, hex(0xc8553d)),
@@ -34,28 +34,29 @@ const CHANGES: [(f64, Colour); 7] = [
     (0.6, hex(0x3f83b8)),
     (1.0, hex(0x15376b)),
 ];
-/// Where light comes from: degrees clockwise from north, and its share. Most of it from the north-west, as on maps
-/// since people draw with the right hand; some from the sides, so that no valley that runs with the light is flat.
+/// The directions of light, in degrees clockwise from north, and their shares. Most light comes from the north-west,
+/// as is the custom on maps; some comes from the sides, so that valleys in the direction of the light do not look
+/// flat.
 const LIGHTS: [(f64, f64); 4] = [(315.0, 0.55), (270.0, 0.2), (0.0, 0.15), (225.0, 0.1)];
-/// Degrees above the horizon.
+/// The height of the light in degrees above the horizon.
 const LIGHT_HEIGHT: f64 = 42.0;
-/// Heights are stretched by this much before they are shaded.
+/// The factor by which heights are stretched before they are shaded.
 const EXAGGERATION: f64 = 2.0;
 
 const fn hex(rgb: u32) -> Colour {
     [(rgb >> 16 & 255) as f64 / 255.0, (rgb >> 8 & 255) as f64 / 255.0, (rgb & 255) as f64 / 255.0]
 }
 
-/// Metres between neighbouring cells.
+/// The distances of neighbouring cells in metres.
 #[derive(Clone, Copy, Debug)]
 pub struct Spacing {
-    /// From a row to the next.
+    /// The distance of two rows.
     pub north_south: f64,
-    /// From a column to the next.
+    /// The distance of two columns.
     pub east_west: f64,
 }
 
-/// The heights that the first and the last tint stand for; take one for all the pictures that are to be compared.
+/// The heights of the first and the last tint. Pictures that are to be compared need the same range.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Heights {
     /// Lower ground has the first tint.
@@ -65,7 +66,7 @@ pub struct Heights {
 }
 
 impl Heights {
-    /// All heights of `grid` but the half percent at either end, which are spikes in many a survey.
+    /// The range of the heights of `grid`, without the half percent at either end, which is often erroneous in surveys.
     pub fn of(grid: &Grid) -> Self {
         Self { low: grid.quantile(0.005), high: grid.quantile(0.995) }
     }
@@ -83,10 +84,10 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Writes it as PNG.
+    /// Writes the picture as PNG.
     ///
     /// # Errors
-    /// The file system's.
+    /// The file can't be written.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let file = BufWriter::new(File::create(path)?);
         let mut encoder = png::Encoder::new(file, self.width as u32, self.height as u32);
@@ -115,12 +116,12 @@ impl Picture {
         }
     }
 
-    /// A scale of `tints` in the lower left corner, with `labels` at their places from 0 to 1.
+    /// Draws a scale of `tints` in the lower left corner, with `labels` at their positions from 0 to 1.
     fn legend(&mut self, tints: impl Fn(f64) -> Colour, labels: &[(f64, String)]) {
         const LENGTH: usize = 240;
         const EDGE: usize = 14;
         let (paper, ink) = (hex(0xfbf9f4), hex(0x2e2a26));
-        let panel = (LENGTH + 5 * EDGE, 3 * EDGE + 2 * letters::HEIGHT);
+        let panel = (LENGTH + 5 * EDGE, 3 * EDGE + 2 * glyphs::HEIGHT);
         if self.width < panel.0 + 2 * EDGE || self.height < panel.1 + 2 * EDGE {
             return;
         }
@@ -141,15 +142,15 @@ impl Picture {
             for row in 0..4 {
                 self.set(bar.0 + EDGE + row, middle, ink);
             }
-            let wide = letters::width(label);
+            let wide = glyphs::width(label);
             let last = (left + panel.0).saturating_sub(wide + 2);
             let start = middle.saturating_sub(wide / 2).clamp(left + 4, last.max(left + 4));
-            letters::draw(label, |row, column| self.set(bar.0 + EDGE + 8 + row, start + column, ink));
+            glyphs::draw(label, |row, column| self.set(bar.0 + EDGE + 8 + row, start + column, ink));
         }
     }
 }
 
-/// Hill-shaded relief, each height in its tint.
+/// Draws a hill-shaded relief, with each height in its tint.
 pub fn relief(grid: &Grid, spacing: Spacing, heights: Heights) -> Picture {
     let surface = Surface::over(grid, spacing);
     let span = (heights.high - heights.low).max(f64::MIN_POSITIVE);
@@ -163,8 +164,8 @@ pub fn relief(grid: &Grid, spacing: Spacing, heights: Heights) -> Picture {
     picture
 }
 
-/// What was lost in red, what was gained in blue, over a faint relief of `after`; white is no change, and the full
-/// colours are reached by all but one percent of the cells.
+/// Draws the change of heights over a faint relief of `after`: loss in red, gain in blue, no change in white. The scale
+/// ends at the change that one percent of the cells exceed.
 pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     let gained = before.zip(after, |before, after| after - before);
     let full = gained.zip(&gained, |gained, _| gained.abs()).quantile(0.99).max(f64::MIN_POSITIVE);
@@ -179,7 +180,7 @@ pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     picture
 }
 
-/// With a sign, and as many decimals as a small change needs.
+/// Formats a height with a sign, and with more decimals the smaller it is.
 fn metres(value: f64) -> String {
     let decimals =
         if value == 0.0 { 0 } else { (1.0 - value.abs().log10().floor()).clamp(0.0, 9.0) as usize };
@@ -187,10 +188,10 @@ fn metres(value: f64) -> String {
     format!("{sign}{value:.decimals$} m")
 }
 
-/// The light on level ground.
+/// The strength of light on level ground.
 const LEVEL_LIGHT: f64 = 0.669_130_606_358_858_2; // sin 42 degrees
 
-/// A colour in light of that strength: shadows are cool, light is warm, and level ground keeps its colour.
+/// A colour in light of strength `light`: shadows are cool, light is warm, and level ground keeps its colour.
 fn lit(colour: Colour, light: f64) -> Colour {
     let (shadow, sun) = (hex(0x23304f), hex(0xfff6dc));
     if light < LEVEL_LIGHT {
@@ -204,14 +205,14 @@ fn blend(a: Colour, b: Colour, share: f64) -> Colour {
     std::array::from_fn(|part| a[part] + (b[part] - a[part]) * share)
 }
 
-/// The colour at `at` between the stops, that of the nearest stop beyond them.
+/// The colour at `at`, interpolated between the stops; beyond them that of the nearest stop.
 fn gradient(stops: &[(f64, Colour)], at: f64) -> Colour {
     let next = stops.partition_point(|stop| stop.0 <= at).clamp(1, stops.len() - 1);
     let ((low, below), (high, above)) = (stops[next - 1], stops[next]);
     blend(below, above, ((at - low) / (high - low)).clamp(0.0, 1.0))
 }
 
-/// A grid resampled to pixels that are square on the ground.
+/// A grid, resampled to pixels that are square on the ground.
 struct Surface {
     width: usize,
     height: usize,
@@ -243,7 +244,7 @@ impl Surface {
         self.values.nearest(row, column)
     }
 
-    /// The light on a pixel, from 0 to 1.
+    /// The strength of light on a pixel, from 0 to 1.
     fn light(&self, row: usize, column: usize) -> f64 {
         let (row, column) = (row as isize, column as isize);
         let slope = |a: f64, b: f64| EXAGGERATION * (b - a) / (2.0 * self.pixel);
@@ -259,7 +260,7 @@ impl Surface {
     }
 }
 
-/// Four neighbouring cells and their shares in a value between the middle two.
+/// Four neighbouring cells, and their shares in a value between the middle two.
 struct Spline {
     first: isize,
     shares: [f64; 4],
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_is_white_and_gain_and_loss_are_told_apart() {
+    fn no_change_is_white_and_gain_and_loss_have_different_colours() {
         let flat = plane(4, 4, |_, _| 0.0);
         let colour = |after: f64| {
             let picture =
@@ -345,7 +346,7 @@ mod tests {
         let picture =
             relief(&plane(40, 50, |row, column| row * column), SQUARE, Heights { low: 0.0, high: 9.0 });
         let path = std::env::temp_dir().join(format!("fencepost-picture-{}.png", std::process::id()));
-        picture.save(&path).expect("a file of ours");
+        picture.save(&path).expect("a file in the temporary folder");
         let reader = io::BufReader::new(File::open(&path).expect("just written"));
         let reader = png::Decoder::new(reader).read_info().expect("a picture");
         assert_eq!((reader.info().width, reader.info().height), (100, 80));

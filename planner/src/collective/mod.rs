@@ -1,10 +1,10 @@
 //! [`Collective`]: what all ranks do together with arrays of one length, as epochs of puts and accumulates.
 //!
 //! A collective has several [`Way`]s, which leave the same bits: reductions combine over the balanced tree of the
-//! design (each half of the ranks first, the left one of `n` has `n / 2` rounded up, then the right result into the left
-//! one), scans go left to right. [`Collective::way`] chooses by the machine model, [`Collective::plan`] says what a way
-//! does: [`Step`]s over one window of the plan's own, each an epoch of all ranks or a combination that each rank does by
-//! itself.
+//! design (each half of the ranks first, the left one of `n` has `n / 2` rounded up, then the right result into the
+//! left one), scans go left to right. [`Collective::way`] chooses by the machine model, [`Collective::plan`] says
+//! what a way does: [`Step`]s over one window of the plan's own, each an epoch of all ranks or a combination that
+//! each rank does by itself.
 //!
 //! | | direct | tree | blocks |
 //! |---|---|---|---|
@@ -37,17 +37,17 @@ use crate::ir::pattern::Patterns;
 use crate::machine::Machine;
 use std::ops::Range;
 
-/// What is done.
+/// The operation of a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Deed {
-    /// All get the root's elements.
+    /// All ranks receive the root's elements.
     Broadcast {
-        /// Who gives.
+        /// The rank that has the elements.
         root: u32,
     },
-    /// The root gets all elements combined.
+    /// The root receives the combination of all elements.
     Reduce {
-        /// Who gets.
+        /// The rank that receives the result.
         root: u32,
         /// How.
         op: Op,
@@ -57,26 +57,26 @@ pub enum Deed {
         /// How.
         op: Op,
     },
-    /// Each gets the elements of ranks 0 to itself combined.
+    /// Each rank receives the combination of the elements of ranks 0 to itself.
     Scan {
-        /// How.
+        /// The operator that combines them.
         op: Op,
     },
-    /// The root gets all elements, by rank.
+    /// The root receives all elements, by rank.
     Gather {
-        /// Who gets.
+        /// The rank that receives the result.
         root: u32,
     },
-    /// All get all elements, by rank.
+    /// All ranks receive all elements, by rank.
     Allgather,
-    /// Each gets from each what that one has for it, by rank.
+    /// Each rank receives from each rank the elements that are meant for it, by rank.
     AllToAll,
 }
 
 /// One collective call as far as its plan depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collective {
-    /// What is done.
+    /// The operation of a collective.
     pub deed: Deed,
     /// By how many ranks.
     pub ranks: u32,
@@ -122,7 +122,7 @@ pub struct Slots {
     pub first: usize,
     /// Elements from one slot to the next.
     pub stride: usize,
-    /// How many elements a slot has: so many, or this rank's block of so many.
+    /// How many elements a slot has: a fixed number, or this rank's block of a total number.
     pub len: SlotLen,
     /// Which combination.
     pub fold: Fold,
@@ -179,7 +179,8 @@ impl Collective {
         }
     }
 
-    /// What each of the moves of the direct way is for `rank`: to whom, from which elements, to which first one there.
+    /// The moves of `rank` in the direct algorithm: the target rank, the elements, and the index of the first one
+    /// there.
     pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
         let Self { deed, ranks, len, .. } = *self;
         let own = self.input(Way::Direct, rank);
@@ -266,7 +267,7 @@ impl Collective {
         way == Way::Direct && holds && self.ride(machine, share) <= exchange
     }
 
-    /// Predicted ns of what goes with the exchange, besides the exchange.
+    /// The predicted time in ns of the elements that travel with the exchange, without the exchange itself.
     fn ride(&self, machine: &Machine, share: bool) -> f64 {
         let (each, link) = (&machine.moving, machine.link(share));
         let one = if share {
@@ -298,7 +299,8 @@ impl Collective {
         }
     }
 
-    /// One round, in which a rank sends and receives so much: packed, or where memory is shared directly if that is sooner.
+    /// One round, in which a rank sends and receives so much: packed, or where memory is shared directly if that is
+    /// sooner.
     fn round(&self, machine: &Machine, share: bool, messages: f64, bytes: f64) -> f64 {
         let (link, moving) = (machine.link(share), &machine.moving);
         let frames = link.latency + 2.0 * link.overhead * messages;

@@ -179,7 +179,7 @@ fn into_blocks(what: &Collective, widest: usize) -> Step {
     })
 }
 
-/// Those who have it, counted from the root, put it to as many more.
+/// In each step the ranks that have the elements, counted from the root, put them to as many further ranks.
 fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     let ranks = what.ranks;
     let doubled = |have: u32| {
@@ -219,8 +219,8 @@ fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     halves(what.ranks).into_iter().map(up).collect()
 }
 
-/// In each range, each rank of one half gets the other half's result and combines it with its own half's. Where the left
-/// half has one rank more, the last rank of the right half gives to two.
+/// In each range, each rank of one half receives the other half's result and combines it with its own half's. Where the
+/// left half has one rank more, the last rank of the right half sends to two ranks.
 fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
     let trade = |ranges: Vec<[u32; 3]>| {
         let mut moves: Vec<Vec<u32>> = vec![Vec::new(); what.ranks as usize];

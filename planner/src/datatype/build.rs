@@ -264,7 +264,7 @@ impl From<&Datatype> for Datatype {
     }
 }
 
-/// What a constructor without `try_` gives.
+/// The result of a constructor without `try_`, which panics on an error.
 #[track_caller]
 pub(super) fn granted<T>(result: Result<T>) -> T {
     match result {

@@ -203,7 +203,7 @@ fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
 
 /// Leave of `piece` its first part with `depth` dimensions; the rest goes on the stack, what comes first on top.
 ///
-/// Rows of two without their first part pair up anew, each one's second with the next one's first: writing that down
+/// Rows of two without their first part are paired again, the second of each with the first of the next: storing that
 /// at once saves doing it row by row.
 fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>) {
     let outer = piece.dims.len() - depth;

@@ -125,13 +125,13 @@ impl Datatype {
         self.size == 0
     }
 
-    /// The lowest element touched; 0 where there is none.
+    /// The lowest element touched; 0 if the typemap is empty.
     #[must_use]
     pub fn low(&self) -> i64 {
         self.low
     }
 
-    /// Past the highest element touched; 0 where there is none.
+    /// One past the highest element touched; 0 if the typemap is empty.
     #[must_use]
     pub fn high(&self) -> i64 {
         self.high
@@ -154,7 +154,7 @@ impl Datatype {
         }
     }
 
-    /// The elements, where they are contiguous and ascending; `0..0` where there are none.
+    /// The elements, where they are contiguous and ascending; `0..0` if the typemap is empty.
     #[must_use]
     pub fn as_run(&self) -> Option<Range<i64>> {
         match &self.form {

@@ -2,7 +2,7 @@
 //!
 //! Where both sides are nests that can be cut into the same dimensions, the permutation is one of dimensions: those
 //! that go down are turned round, all are sorted by stride, and those that stay where they are (stride 0 at the target)
-//! go innermost, in their order. That is the sorted order exactly if no dimension steps into what lies within it;
+//! go innermost, in their order. That is the sorted order exactly if no dimension steps into an inner one;
 //! otherwise, runs are sorted, and elements where runs overlap.
 
 use super::build::granted;

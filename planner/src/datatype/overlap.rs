@@ -1,8 +1,8 @@
 //! Whether two typemaps share an element, and whether one visits an element twice.
 //!
 //! Nests are halved until bounds or strides keep the halves apart: modulo the greatest common divisor of the outer
-//! strides, each is what lies within those, and where that is apart, so are the nests (two columns of one matrix). Long
-//! lists are written out, sorted and gone through together.
+//! strides, each is reduced to what is within those strides, and where the results are apart, so are the nests (two
+//! columns of one matrix). Long lists are written out, sorted and gone through together.
 
 use super::form::{Datatype, Dim, Piece};
 use crate::error::Result;
@@ -25,8 +25,8 @@ impl Datatype {
         self.overlap(other).is_some()
     }
 
-    /// The lowest element that is in both; an element where both bounds begin, if the two have more than [`MOST_RUNS`] runs
-    /// together and their pieces alone do not tell.
+    /// The lowest element that is in both; an element where both bounds begin, if the two have more than
+    /// [`MOST_RUNS`] runs together and their pieces alone do not tell.
     ///
     /// # Cost
     /// Follows the pieces for runs, columns and boxes of one array; at worst, the runs, sorted.
@@ -57,7 +57,8 @@ impl Datatype {
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
-        // Upside down the highest is the lowest; beyond the limits it can't be turned, and what is common is not known so well.
+        // Upside down the highest is the lowest; beyond the limits it can't be turned, and what is common is not
+        // known so well.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -75,7 +76,8 @@ impl Datatype {
         Datatype::try_sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Whether it visits an element twice; yes, if it has more than [`MOST_RUNS`] runs and its pieces alone do not tell.
+    /// Whether it visits an element twice; yes, if it has more than [`MOST_RUNS`] runs and its pieces alone do not
+    /// tell.
     ///
     /// # Cost
     /// Follows the pieces for most nests and for lists that ascend; otherwise, the runs, sorted.

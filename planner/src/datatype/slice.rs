@@ -4,17 +4,17 @@ use super::canonical::{fold_within, part, too_many};
 use super::form::{Datatype, Piece};
 use crate::error::Result;
 
-/// A part may have so many pieces more than the whole has.
+/// A part may have this many pieces more than the whole.
 const MOST_MORE: usize = 1 << 20;
-/// Places are picked one by one among so many runs.
+/// Places are picked one by one among at most this many runs.
 const MOST_SELECTED: usize = 1 << 22;
 
 impl Datatype {
-    /// Elements `first..first + count` of the typemap, in its order; what lies past its end is left out.
+    /// Elements `first..first + count` of the typemap, in its order; elements past its end are left out.
     ///
     /// # Errors
-    /// The part has no short form, though the whole has (rows that pair up in another way once the first element is gone),
-    /// and more than 2^20 pieces more than it: class `Type`.
+    /// The part has no short form, though the whole has (rows that pair up in another way once the first element is
+    /// gone), and more than 2^20 pieces more than it: class `Type`.
     ///
     /// # Cost
     /// Follows the pieces, not the elements.
@@ -48,8 +48,8 @@ impl Datatype {
     /// The elements that stand at `places` of the typemap, in the order of `places`; those past its end are left out.
     ///
     /// # Errors
-    /// The result would be beyond the [limits](super#limits), or neither is one run and both together have more than 2^22:
-    /// class `Type`.
+    /// The result would be beyond the [limits](super#limits), or neither is one run and both together have more than
+    /// 2^22: class `Type`.
     ///
     /// # Cost
     /// Next to nothing where either is one run; otherwise, the runs of both.

@@ -455,7 +455,7 @@ fn huge_nests_stay_nests() {
     let slice = columns.slice(1, 6 * n - 2).unwrap();
     assert_eq!(slice.size(), 6 * n - 2);
     assert!(slice.pieces().len() <= 5, "{slice}");
-    // Rows of two pair up anew.
+    // Rows of two are paired again.
     let rows = Datatype::nest(0, &[(n, 10), (2, 3)], 1);
     assert_eq!(rows.slice(1, 2 * n - 2).unwrap().to_string(), format!("3+[{} by 10][2 by 7]x1", n - 1));
     let joined = Datatype::nest(0, &[(n, 10), (2, 8)], 2);

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 /// towards other ranks; `None` where every grid leaves some rank without a cell.
 ///
 /// Like MPI_Dims_create, with the array's own extents taken into account. Among equals the one with more ranks in the
-/// earlier, slower dimensions wins, so that what is exchanged lies in long runs.
+/// earlier, slower dimensions wins, so that exchanged cells are in long runs.
 pub(super) fn balanced<const D: usize>(ranks: u32, global: [usize; D]) -> Option<[usize; D]> {
     let cells: f64 = global.iter().map(|&n| n as f64).product();
     let face = global.map(|n| cells / n as f64 / f64::from(ranks));
@@ -19,7 +19,8 @@ pub(super) fn balanced<const D: usize>(ranks: u32, global: [usize; D]) -> Option
 struct Search<const D: usize> {
     divisors: SmallVec<[u32; 32]>,
     global: [usize; D],
-    /// One face of dimension `d` has at least `face[d]` cells times the ranks along `d`: what it has if all divides evenly.
+    /// One face of dimension `d` has at least `face[d]` cells times the ranks along `d`: what it has if all divides
+    /// evenly.
     face: [f64; D],
     grid: [usize; D],
     least: u64,

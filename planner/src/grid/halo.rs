@@ -7,20 +7,21 @@ use crate::datatype::Datatype;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Neighbour<const D: usize> {
-    /// Whose block it is. Where few ranks wrap around it may be a neighbour on several sides, or this rank itself.
+    /// The rank that owns the block. Where few ranks wrap around it may be a neighbour on several sides, or this rank
+    /// itself.
     pub rank: usize,
-    /// In which direction it lies: -1, 0 or 1 in each dimension.
+    /// The direction of the neighbour: -1, 0 or 1 in each dimension.
     pub offset: [i8; D],
 }
 
 impl<const D: usize> Neighbour<D> {
-    /// Whether it lies behind a face: next to this block in one dimension only.
+    /// Whether the neighbour is behind a face: next to this block in one dimension only.
     pub fn is_face(&self) -> bool {
         self.offset.iter().filter(|&&step| step != 0).count() == 1
     }
 }
 
-/// Which part of a block lies at the side that an offset points to, in one dimension.
+/// The part of a block at the side that an offset points to, in one dimension.
 #[derive(Clone, Copy)]
 enum Side {
     /// Own cells, as deep as the halo is wide.
@@ -98,7 +99,7 @@ impl<const D: usize> Block<D> {
         })
     }
 
-    /// In the storage of the rank at `coords`, the part that lies towards `offset`.
+    /// In the storage of the rank at `coords`, the part in the direction of `offset`.
     fn part(&self, coords: [usize; D], offset: [i8; D], side: Side) -> Datatype {
         let extent = self.extent_at(coords);
         let first = std::array::from_fn(|d| match (offset[d], side) {

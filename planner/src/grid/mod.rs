@@ -23,9 +23,9 @@ pub trait Place {
     fn size(&self) -> usize;
 }
 
-/// Rows of a multiple of so many elements are padded: 4096 bytes of 8-byte elements.
+/// Rows of a multiple of this number of elements are padded: 4096 bytes of 8-byte elements.
 const UNLUCKY: usize = 512;
-/// By so many elements: one cache line of 8-byte elements.
+/// The number of elements of padding: one cache line of 8-byte elements.
 const PADDING: usize = 8;
 
 /// More than any memory holds, and few enough that no arithmetic on displacements overflows.
@@ -190,7 +190,7 @@ impl<const D: usize> Block<D> {
         self.checked()
     }
 
-    /// Whether rows of an unlucky length are padded (they are, unless told otherwise).
+    /// Whether rows of an unlucky length are padded (by default they are).
     ///
     /// A column in rows of 8192 bytes moves 7 times slower than one in rows of 8208 bytes, for all its cells fall into
     /// the same few sets of the cache. So rows of a multiple of 512 elements (4096 bytes of 8-byte elements) get 8
@@ -248,7 +248,7 @@ impl<const D: usize> Block<D> {
         self.strides()[0] * self.shape()[0]
     }
 
-    /// Whether there are none: never, every block has cells.
+    /// Whether the block has no cells: never.
     pub fn is_empty(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! [`Chunks`]: what each frame carries.
+//! [`Chunks`]: the contents of each frame.
 
 use crate::ids::{ClassId, LinkId};
 use crate::ir::demand::Demand;
@@ -9,22 +9,22 @@ use crate::ir::schedule::Placement;
 use crate::ir::transfers::Transfer;
 use crate::table::Table;
 
-/// Who sends what to whom, how, in which round, and cut how.
+/// All messages with their modes, their rounds and their frames.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chunks<'p> {
-    /// What was asked for.
+    /// The patterns that the program asked for.
     pub patterns: &'p Patterns,
     /// Which ranks share memory.
     pub placement: Placement,
-    /// Who sends what to whom.
+    /// The classes of ranks, and the links between them.
     pub peers: Peers,
-    /// What each link carries, frame by frame.
+    /// The contents of each link, frame by frame.
     pub links: Table<LinkId, Cut>,
     /// The rounds of each class's links, peer by peer.
     pub turns: Table<ClassId, Vec<Turn>>,
-    /// How many rounds there are.
+    /// The number of rounds.
     pub rounds: u32,
-    /// What leaves and reaches each rank, by class.
+    /// The load of each rank, by class.
     pub demand: Demand,
 }
 

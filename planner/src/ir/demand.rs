@@ -1,29 +1,29 @@
-//! [`Demand`]: who must expect what.
+//! [`Demand`]: the messages, bytes and operations that each rank sends and must expect.
 
 use crate::ids::ClassId;
 use crate::table::Table;
 use crate::units::Bytes;
 
-/// What leaves and reaches each rank, by class of [`Routed`](super::routed::Routed).
+/// The load of each rank, by class of [`Routed`](super::routed::Routed).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Demand {
     /// By class.
     pub classes: Table<ClassId, Load>,
-    /// The most messages that any rank sends or receives: no order of issue has fewer rounds.
+    /// The largest number of messages that a rank sends or receives: no order of issue has fewer rounds.
     pub h: u32,
 }
 
-/// What leaves and reaches one rank; what it sends itself is not counted.
+/// The load of one rank; what the rank sends itself is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Load {
-    /// Messages that leave, the direct copies to one peer being one.
+    /// Messages sent; all direct copies to one peer count as one.
     pub messages_out: u32,
-    /// Messages that arrive, the direct copies from one peer being one.
+    /// Messages received; all direct copies from one peer count as one.
     pub messages_in: u32,
-    /// Bytes that leave.
+    /// Bytes sent.
     pub bytes_out: Bytes,
-    /// Bytes that arrive.
+    /// Bytes received.
     pub bytes_in: Bytes,
-    /// Operations whose elements arrive: puts and accumulates of others, and gets of its own.
+    /// Operations whose elements arrive: puts and accumulates of other ranks, and the rank's own gets.
     pub operations_in: u32,
 }

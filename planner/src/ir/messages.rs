@@ -1,4 +1,4 @@
-//! [`Messages`]: what travels, and between whom: one message a link.
+//! [`Messages`]: the elements that travel between each two ranks: one message a link.
 
 use crate::ids::LinkId;
 use crate::ir::pattern::Patterns;
@@ -7,15 +7,15 @@ use crate::ir::schedule::Placement;
 use crate::ir::transfers::Transfer;
 use crate::table::Table;
 
-/// What travels.
+/// One message for each link.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Messages<'p> {
-    /// What was asked for.
+    /// The patterns that the program asked for.
     pub patterns: &'p Patterns,
     /// Which ranks share memory.
     pub placement: Placement,
-    /// Who sends what to whom.
+    /// The classes of ranks, and the links between them.
     pub peers: Peers,
-    /// The one message of each link: answers first; what one and the same window is written with stands together.
+    /// The message of each link: answers first; transfers into the same window are adjacent.
     pub links: Table<LinkId, Vec<Transfer>>,
 }

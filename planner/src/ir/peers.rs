@@ -18,24 +18,25 @@ pub struct Peers {
 /// A rank's neighbourhood, the same for all ranks of the class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Class {
-    /// Its own pattern, in [`Patterns::classes`](crate::ir::pattern::Patterns::classes).
+    /// The pattern of the class, in [`Patterns::classes`](crate::ir::pattern::Patterns::classes).
     pub pattern: ClassId,
-    /// Those it has to do with, deltas ascending; itself among them where it has operations on itself.
+    /// The ranks that it communicates with, by ascending delta; the rank itself is among them if it has operations on
+    /// itself.
     pub peers: Vec<Peer>,
-    /// The least length each window needs, for its own sections and for what others do to it.
+    /// The smallest valid length of each window, for the rank's own sections and for the operations of other ranks.
     pub least_len: Vec<usize>,
 }
 
-/// Another rank, and what goes to and fro.
+/// A peer of a rank, and the links to and from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Where it stands.
+    /// The peer's position relative to this rank.
     pub delta: Delta,
     /// Whether the two share memory.
     pub shared: bool,
-    /// What this rank sends it.
+    /// The link to the peer.
     pub sends: Option<LinkId>,
-    /// What it sends this rank; what a rank sends itself is both.
+    /// The link from the peer; a rank's link to itself is both.
     pub receives: Option<LinkId>,
 }
 

@@ -1,4 +1,4 @@
-//! [`Placed`]: where each frame lies until it is released.
+//! [`Placed`]: where each frame is stored until it is released.
 
 use crate::ids::{ClassId, LinkId};
 use crate::ir::chunks::Chunks;

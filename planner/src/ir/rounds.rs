@@ -9,22 +9,22 @@ use crate::ir::schedule::Placement;
 use crate::table::Table;
 use smallvec::SmallVec;
 
-/// Who sends what to whom, how, and in which round.
+/// All messages with their modes and their rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rounds<'p> {
-    /// What was asked for.
+    /// The patterns that the program asked for.
     pub patterns: &'p Patterns,
     /// Which ranks share memory.
     pub placement: Placement,
-    /// Who sends what to whom.
+    /// The classes of ranks, and the links between them.
     pub peers: Peers,
-    /// The ways of each link.
+    /// The routes of each link.
     pub links: Table<LinkId, Ways>,
     /// The rounds of each class's links, peer by peer.
     pub turns: Table<ClassId, Vec<Turn>>,
-    /// How many rounds there are.
+    /// The number of rounds.
     pub rounds: u32,
-    /// What leaves and reaches each rank, by class of this stage.
+    /// The load of each rank, by class of this stage.
     pub demand: Demand,
 }
 

@@ -1,4 +1,4 @@
-//! [`Routed`]: every transfer with the way it takes.
+//! [`Routed`]: every transfer with its route.
 
 use crate::ids::LinkId;
 use crate::ir::pattern::{Mode, Patterns};
@@ -7,25 +7,25 @@ use crate::ir::schedule::Placement;
 use crate::ir::transfers::Transfer;
 use crate::table::Table;
 
-/// Who sends what to whom, and how.
+/// All transfers with their routes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Routed<'p> {
-    /// What was asked for.
+    /// The patterns that the program asked for.
     pub patterns: &'p Patterns,
     /// Which ranks share memory.
     pub placement: Placement,
-    /// Who sends what to whom; a link of this stage is one with its ways.
+    /// The classes of ranks, and the links between them; links of this stage differ if their routes do.
     pub peers: Peers,
-    /// The ways of each link.
+    /// The routes of each link.
     pub links: Table<LinkId, Ways>,
 }
 
-/// The ways that the transfers of a link take.
+/// The routes of the transfers of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ways {
-    /// Copied from source to target by their origin, with no buffer between.
+    /// Transfers that their origin copies from source to target, without a buffer.
     pub direct: Vec<Transfer>,
-    /// Packed, sent, unpacked; in the order in which they are sent, none empty, answers before all else.
+    /// Transfers that are packed, sent and unpacked; in the order of sending, none empty, answers first.
     pub messages: Vec<Message>,
 }
 

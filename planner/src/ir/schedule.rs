@@ -75,10 +75,11 @@ impl Placement {
 /// One rank's part of a schedule: the same for all ranks of its class.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
-    /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the rank's own.
+    /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the
+    /// rank's own.
     pub pattern: Pattern,
-    /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has no
-    /// target or no elements, or where later puts, of this rank or another, replace all of them.
+    /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has
+    /// no target or no elements, or where later puts, of this rank or another, replace all of them.
     pub routes: Table<OperationId, Option<Routing>>,
     /// The least length each window needs on this rank, for its own sections and for what others do to it.
     pub least_len: Table<WindowId, usize>,
@@ -143,23 +144,23 @@ impl Part {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
-    /// "I am in this superstep: what you have to do to my windows may be done" (W1).
+    /// The sender is in this superstep: the receiver may access the sender's windows (W1).
     Entry,
     /// Bytes.
     Data {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// "I have finished touching your windows in this superstep" (W2, W3).
+    /// The sender has finished its accesses to the receiver's windows in this superstep (W2, W3).
     Done,
 }
 
@@ -168,92 +169,92 @@ pub enum Frame {
 pub enum Instruction {
     /// Send an entry frame to `peer`: from here on it may touch this rank's windows.
     Expose {
-        /// To whom.
+        /// The rank that receives the frame.
         peer: Delta,
     },
-    /// Wait until `peer` has released every frame that was sent from `buffer`'s copy of this run in an earlier run (W4).
-    /// Left out where the pair synchronises both ways in every run.
+    /// Wait until `peer` has released every frame that was sent from `buffer`'s copy of this run in an earlier run
+    /// (W4). Left out where the pair synchronises both ways in every run.
     Reclaim {
-        /// Which buffer.
+        /// The buffer.
         buffer: BufferId,
     },
     /// Copy elements into a buffer.
     Pack {
-        /// From this rank's own window or operation.
+        /// The source: this rank's own window or operation.
         from: Part,
-        /// Size of an element.
+        /// The size of an element in bytes.
         element: u32,
-        /// Into which buffer.
+        /// The buffer that receives the elements.
         buffer: BufferId,
-        /// From which byte of it.
+        /// The first byte.
         at: u64,
     },
     /// Combine elements into packed elements of a buffer that were not sent in this run.
     Combine {
-        /// From this rank's own window or operation,
+        /// The source: this rank's own window or operation.
         from: Part,
-        /// into these, as many, counted from byte `at` on: one after another if it is a run,
+        /// The target elements, as many, counted from byte `at` on; a run is contiguous.
         into: Datatype,
-        /// by this operator, whose order does not show,
+        /// The operator, whose order cannot be seen.
         op: Op,
-        /// elements of this type.
+        /// The type of the elements.
         element: ElementType,
-        /// Of which buffer.
+        /// The buffer with the packed elements.
         buffer: BufferId,
-        /// From which byte of it.
+        /// The first byte.
         at: u64,
     },
     /// Send a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
     Send {
-        /// Which buffer.
+        /// The buffer.
         buffer: BufferId,
-        /// From which byte.
+        /// The first byte.
         at: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u64,
-        /// The round it is issued in.
+        /// The round of issue.
         round: RoundId,
     },
     /// Take the next frame from `peer`, which is a `frame` of the same superstep sent in round `round` or before any.
     Await {
-        /// From whom.
+        /// The rank that sends the frame.
         peer: Delta,
-        /// What it must be.
+        /// The kind that the frame must have.
         frame: Frame,
     },
     /// Copy from one part to another with no buffer between: both this rank's own, or one of them a peer's that has
     /// exposed itself.
     Copy {
-        /// From here,
+        /// The source.
         from: Part,
-        /// to here,
+        /// The target.
         to: Part,
-        /// combining by this operator (`None` is a put or a get),
+        /// The operator that combines the elements; `None` for a put or a get.
         op: Option<Op>,
-        /// elements of this type.
+        /// The type of the elements.
         element: ElementType,
     },
     /// Move elements out of the open data frame of `peer`.
     Unpack {
-        /// Whose frame.
+        /// The rank that has sent the frame.
         peer: Delta,
-        /// From which byte of it.
+        /// The first byte.
         at: u64,
-        /// To this rank's own window or operation,
+        /// The target: this rank's own window or operation.
         to: Part,
-        /// combining by this operator (`None` is a put or a get),
+        /// The operator that combines the elements; `None` for a put or a get.
         op: Option<Op>,
-        /// elements of this type.
+        /// The type of the elements.
         element: ElementType,
     },
     /// Release the open data frame of `peer`: its buffer may be written again (W4).
     Release {
-        /// Whose frame.
+        /// The rank that has sent the frame.
         peer: Delta,
     },
     /// Send a done frame to `peer`: this rank touches the peer's windows no more in this superstep.
     Done {
-        /// To whom.
+        /// The rank that receives the frame.
         peer: Delta,
     },
 }

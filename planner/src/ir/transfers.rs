@@ -9,17 +9,17 @@ use crate::ir::peers::Peers;
 use crate::ir::schedule::{Part, Placement};
 use crate::table::Table;
 
-/// What goes from rank to rank.
+/// All transfers between ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transfers<'p> {
-    /// What was asked for.
+    /// The patterns that the program asked for.
     pub patterns: &'p Patterns,
     /// Which ranks share memory.
     pub placement: Placement,
-    /// Who sends what to whom.
+    /// The classes of ranks, and the links between them.
     pub peers: Peers,
-    /// Each distinct link: answers to gets first, as the rank that asked wrote them, then puts and accumulates, as
-    /// their origin wrote them.
+    /// Each distinct link: answers to gets first, in the order of the rank that asked, then puts and accumulates, in
+    /// the order of their origin.
     pub links: Table<LinkId, Vec<Transfer>>,
 }
 

@@ -1,10 +1,10 @@
-//! [`Classes`]: rows of numbers, by content; and ranks grouped anew by them.
+//! [`Classes`]: rows of numbers, interned by content; and the grouping of ranks by them.
 
 use crate::ids::ClassId;
 use crate::ir::peers::{Class, Peer, Peers};
 use crate::table::Table;
 
-/// Gives equal rows equal numbers, from 0 on, in the order in which they are first seen.
+/// Assigns equal rows equal numbers, from 0 on, in the order in which they are first seen.
 ///
 /// A hash only finds candidates: rows are compared in full. A row equal to the one before costs no hash.
 #[derive(Default)]
@@ -80,9 +80,9 @@ impl Classes {
     }
 }
 
-/// Ranks by what becomes of their class, which `decide` says: given a class and, where `neighbours_matter`, those of its
-/// peers one after another; asked once for each such neighbourhood. Those whose class was one and whose links are the
-/// same afterwards are one class.
+/// Ranks by what becomes of their class, which `decide` says: given a class and, where `neighbours_matter`, those of
+/// its peers one after another; asked once for each such neighbourhood. Those whose class was one and whose links are
+/// the same afterwards are one class.
 pub(super) fn regrouped(
     peers: &Peers,
     neighbours_matter: bool,

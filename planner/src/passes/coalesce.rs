@@ -1,4 +1,5 @@
-//! What one rank sends another becomes one message: abutting transfers become one, and what nobody will see is not sent.
+//! What one rank sends another becomes one message: abutting transfers become one, and elements that no rank can see
+//! are not sent.
 //!
 //! ```text
 //! l0: put w0 0..1 -> w0 8..9      l0: put w0 0..2 -> w0 8+[2 by 4]x1
@@ -12,8 +13,9 @@
 //!
 //! **Requires** nothing. **Ensures** the order of writes to one element is kept (by the program, and by the window it
 //! stands in); with [`Options::coalesce`] off nothing changes; a transfer asked to be aggressive stays on its own; of
-//! a buffer that would fall into small pieces more is sent than is seen. **Cost** follows the size of the datatypes of
-//! each distinct link, and of all that reaches each class of ranks; ranks x peers small steps where something is hidden.
+//! a buffer that would fall into small pieces more is sent than is seen. **Cost** follows the size of the datatypes
+//! of each distinct link, and of all that reaches each class of ranks; ranks x peers small steps where something is
+//! hidden.
 
 use super::normalise::ascending;
 use super::writers::one_writer;
@@ -66,8 +68,8 @@ fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
         && in_blocks(a) == in_blocks(b)
 }
 
-/// Whether it moves in long runs. Direct or packed is chosen by block, so long and short ones are not mixed; packed after
-/// all, they are packed in one go just the same.
+/// Whether it moves in long runs. Direct or packed is chosen by block, so long and short ones are not mixed; packed
+/// after all, they are packed in one go just the same.
 fn in_blocks(transfer: &Transfer) -> bool {
     let runs = |side: &Side| side.window().map_or(1, |(_, datatype)| datatype.run_count()) as u64;
     transfer.bytes() >= 256 * runs(&transfer.source).max(runs(&transfer.target))

@@ -1,14 +1,14 @@
-//! What one rank accumulates into one element, in one message, travels as one value.
+//! Combines the accumulates of one rank into one element, in one message, so that one value is sent.
 //!
 //! ```text
 //! accumulate SUM w0 0..4 -> w0 8..12      accumulate SUM w0 0..4 -> w0 8..12 with w1 0..2 at 2..4
 //! accumulate SUM w1 0..2 -> w0 10..12
 //! ```
 //!
-//! Only for operators whose order does not show: those are associative bit for bit (integers wrap; a NaN that MIN or MAX
-//! leaves is the canonical one; of equal values MINLOC and MAXLOC take the smallest index), so what is combined before it
-//! travels leaves what the target would have made of it. Never for SUM and PROD of floats. Only accumulates that stand
-//! beside each other in a message are combined, so no other operation comes between.
+//! Only for operators whose order does not show: those are associative bit for bit (integers wrap; a NaN that MIN or
+//! MAX leaves is the canonical one; of equal values MINLOC and MAXLOC take the smallest index), so what is combined
+//! before it travels leaves what the target would have made of it. Never for SUM and PROD of floats. Only adjacent
+//! accumulates of a message are combined, so no other operation comes between.
 //!
 //! It comes after `route`, since what is copied directly does not travel: there the target's elements are combined into
 //! at once.
@@ -34,7 +34,7 @@ pub fn combine<'p>(mut routed: Routed<'p>, options: &Options) -> Routed<'p> {
         for message in routed.links.values_mut().flat_map(|ways| &mut ways.messages) {
             if message.transfers.iter().any(combines) {
                 let transfers = std::mem::take(&mut message.transfers);
-                message.transfers = transfers.chunk_by(alike).flat_map(combined).collect();
+                message.transfers = transfers.chunk_by(combinable).flat_map(combined).collect();
             }
         }
     }
@@ -46,7 +46,7 @@ fn combines(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Accumulate(op) if !op.order_shows(transfer.element))
 }
 
-fn alike(a: &Transfer, b: &Transfer) -> bool {
+fn combinable(a: &Transfer, b: &Transfer) -> bool {
     let window = |transfer: &Transfer| transfer.target.window().map(|(window, _)| window);
     combines(a) && a.kind == b.kind && window(a) == window(b)
 }
@@ -64,7 +64,7 @@ struct Slot {
     size: usize,
 }
 
-/// The same with one visit of each element; `group` as it is where that is none, or does not pay.
+/// Combines `group` so that each element is visited once; returns it unchanged if that is impossible, or does not pay.
 fn combined(group: &[Transfer]) -> Vec<Transfer> {
     let whole = || group.to_vec();
     let targets: Vec<&Datatype> =

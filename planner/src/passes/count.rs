@@ -1,12 +1,12 @@
-//! Who must expect what: messages, bytes and operations that leave and reach each rank.
+//! Counts the messages, bytes and operations that each rank sends and must expect.
 //!
 //! ```text
 //! c0: -1 receives 1 message 8 B; +1 sends 1 message 8 B      c0: out 1 message 8 B, in 1 message 8 B, h 1
 //! ```
 //!
-//! **Requires** routes: it counts what will really travel. **Ensures** exact numbers, and `h`, the most messages that
-//! any rank sends or receives. What a rank sends itself is not counted; all direct copies between two ranks are one
-//! message. At run time this pass is a reduction over all ranks. **Cost** follows the classes.
+//! **Requires** routes: it counts what will really travel. **Ensures** exact numbers, and `h`, the largest number of
+//! messages that a rank sends or receives. What a rank sends itself is not counted; all direct copies between two
+//! ranks are one message. At run time this pass is a reduction over all ranks. **Cost** follows the classes.
 
 use crate::ids::{LinkId, OperationId};
 use crate::ir::demand::{Demand, Load};

@@ -6,13 +6,13 @@
 //! ```
 //!
 //! A program has these parts, in this order:
-//! 1. entries to those who touch this rank's windows directly, but first the packs of what they will overwrite (W2);
-//! 2. packs and sends, by round, a buffer being asked back before it is packed where nothing flows back (W4);
-//! 3. own direct copies, each peer's entry awaited (W1): what is stored elsewhere first, then what is loaded into this
-//!    rank's windows; a done to each peer after the last copy that touches it;
-//! 4. answers to this rank's gets, whoever they come from, its own copies among them;
+//! 1. entries to the ranks that touch this rank's windows directly, after the packs of what they will overwrite (W2);
+//! 2. packs and sends, by round; where no frame flows back, a buffer's release is awaited before it is packed (W4);
+//! 3. own direct copies, after each peer's entry has been awaited (W1): stores to other ranks first, then loads into
+//!    this rank's windows; a done to each peer after the last copy that touches it;
+//! 4. answers to this rank's gets, from any rank, including its own copies;
 //! 5. puts and accumulates, by origin where order shows (this rank's own in its place), else as they are expected;
-//! 6. the dones of those who touched this rank's windows (W3).
+//! 6. the dones of the ranks that touched this rank's windows (W3).
 //!
 //! On each channel the frames are an entry, data, a done; both ends have them in that order. Entries and sends await
 //! nothing but buffers of earlier runs, copies await entries, landing awaits sends, the end awaits dones: no cycle.
@@ -52,10 +52,10 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
             let program = rank.program(options);
             let mut hasher = DefaultHasher::new();
             program.hash(&mut hasher);
-            let alike = met.entry(hasher.finish()).or_default();
-            alike.iter().copied().find(|&id| classes[id] == program).unwrap_or_else(|| {
+            let same_hash = met.entry(hasher.finish()).or_default();
+            same_hash.iter().copied().find(|&id| classes[id] == program).unwrap_or_else(|| {
                 let id = classes.push(program);
-                alike.push(id);
+                same_hash.push(id);
                 id
             })
         })
@@ -254,7 +254,7 @@ impl<'a> Lowering<'a> {
             .filter(|&place| self.receives(&self.class.peers[place]).is_some())
             .map(|place| (self.turns[place].receives.first().copied().unwrap_or_default(), place))
             .collect();
-        // Copies of this rank to itself await nobody: they come first where they may.
+        // Copies of this rank to itself wait for no other rank: they come first where they may.
         let own = |place: usize| self.class.peers[place].delta != Delta::SELF;
         peers.sort_by_key(|&(round, place)| (own(place), round, place));
         let mut landing: Vec<Landing> =
@@ -412,7 +412,7 @@ struct Joined<'a> {
 }
 
 /// One side of each transfer; where neighbours in the frame are in one window, of them all together: a frame is a row
-/// of elements, and who packs it need not cut it where who unpacks it does.
+/// of elements, and the sender may cut it at other places than the receiver.
 fn joined<'a>(
     transfers: impl Iterator<Item = (&'a Transfer, u64)>,
     side: impl Fn(&'a Transfer) -> &'a Side,

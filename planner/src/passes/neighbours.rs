@@ -1,10 +1,11 @@
-//! [`Neighbours`]: who has operations with whom, from which ranks are grouped.
+//! [`Neighbours`]: which ranks have operations with which; ranks are grouped by this.
 
 use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::ir::pattern::Patterns;
 use crate::ir::schedule::Placement;
 
-/// For each rank, whom it has operations on and who has operations on it; operations that move nothing are none.
+/// For each rank, the targets of its operations and the origins of operations on it; operations that move nothing do
+/// not count.
 pub(crate) struct Neighbours<'p> {
     patterns: &'p Patterns,
     /// For each pattern, the deltas of its targets, ascending.

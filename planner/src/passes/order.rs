@@ -168,7 +168,7 @@ impl Grid {
     }
 }
 
-/// The fewest rounds there can be, whoever sends to whom.
+/// The smallest possible number of rounds for any set of messages.
 fn by_colour(routed: &Routed<'_>) -> Turns {
     let peers = &routed.peers;
     let (mut edges, mut firsts, mut first_of_rank) = (Vec::new(), Vec::new(), Vec::new());
@@ -206,13 +206,14 @@ fn by_colour(routed: &Routed<'_>) -> Turns {
     turns
 }
 
-/// A round for each edge of a bipartite multigraph, such that edges with a sender or a receiver in common have different
-/// ones; as many rounds as the most edges that one sender or receiver has.
+/// A round for each edge of a bipartite multigraph, such that edges with a sender or a receiver in common have
+/// different ones; as many rounds as the most edges that one sender or receiver has.
 ///
-/// Edges are taken one by one. Where sender and receiver have no round free in common, the path on which two rounds take
-/// turns, from the receiver on, has them exchanged; it cannot come back to the sender. Senders (and receivers) of few
-/// edges are first thrown together as long as they have no more than the most together, which asks for more than is
-/// needed and never for more rounds: so the tables hold about two entries an edge, however uneven the degrees are.
+/// Edges are taken one by one. Where sender and receiver have no round free in common, the path on which two rounds
+/// take turns, from the receiver on, has them exchanged; it cannot come back to the sender. Senders (and receivers)
+/// of few edges are first thrown together as long as they have no more than the most together, which asks for more
+/// than is needed and never for more rounds: so the tables hold about two entries an edge, however uneven the degrees
+/// are.
 ///
 /// # Cost
 /// Memory follows the edges. Time is edges x vertices at worst; on what was measured about edges x log edges.

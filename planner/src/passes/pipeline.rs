@@ -6,10 +6,9 @@
 //! ```
 //!
 //! **Requires** nothing. **Ensures** a frame is cut at elements; it holds at least one, and beyond that at most the
-//! model's chunk, if it is pipelined, unless it holds one transfer and nothing else, which would not have a short form in
-//! parts; in a frame each transfer begins at a multiple of the largest
-//! power of two, up to 16, that its elements' size is a multiple of. **Cost** follows the frames and, for each, the
-//! pieces of the datatypes cut.
+//! model's chunk, if it is pipelined, unless it holds one transfer and nothing else, which would not have a short
+//! form in parts; in a frame each transfer begins at a multiple of the largest power of two, up to 16, that its
+//! elements' size is a multiple of. **Cost** follows the frames and, for each, the pieces of the datatypes cut.
 
 use crate::error::Result;
 use crate::ids::LinkId;
@@ -22,7 +21,7 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
 
-/// A message is cut into so many frames at most, however long it is: a frame costs a plan some hundred bytes.
+/// The largest number of frames of a message, however long it is: a frame takes some hundred bytes of a plan.
 const MOST_FRAMES: u64 = 1 << 16;
 
 /// See the [module](self).

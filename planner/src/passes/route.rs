@@ -30,7 +30,7 @@ use crate::options::Options;
 use crate::table::Table;
 use std::collections::BTreeSet;
 
-/// Over a network, one run that stays one is cut only beyond so many bytes, which may leave at once: neither end has
+/// Over a network, a contiguous run is cut only beyond this many bytes, which may be sent at once: neither end has
 /// anything to do for one piece while another travels.
 const WHOLE: u64 = 2 << 20;
 
@@ -51,14 +51,14 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
         options,
         ordered: patterns.order == Order::Canonical,
     };
-    // Where nothing between two ranks may be direct, what a link becomes does not depend on who is at its ends.
+    // Where nothing between two ranks may be direct, the routes of a link do not depend on the ranks at its ends.
     let neighbours_matter = peers.classes.values().any(|class| judge.any_direct(class));
     let regrouped = regrouped(&peers, neighbours_matter, |class, others| routes.class(class, others));
     let links = routes.links;
     Routed { patterns, placement, peers: regrouped, links }
 }
 
-/// A link of a class: whom it is with, and whether it is what that peer sends.
+/// A link of a class: the peer, and whether the peer is the sender.
 type Way = (Delta, bool);
 
 /// Which transfers of a link are to be direct where memory is shared, if it is safe.

@@ -1,10 +1,10 @@
-//! Part of [`coalesce`](super::coalesce): of all that is written to an element, what somebody will see.
+//! Part of [`coalesce`](super::coalesce): of all writes to an element, finds those that can be seen.
 //!
-//! All that reaches a rank is gone through from the last write to the first, in canonical order: whatever comes before
-//! a put (or a REPLACE) of the same element cannot show, whichever rank it is of, so it does not travel. An answer to a
-//! get that lands where somebody puts cannot either. In a relaxed epoch the canonical order is as good as any.
+//! The pass visits all writes to a rank from the last to the first, in canonical order: a write before a put (or a
+//! REPLACE) of the same element cannot be seen, whichever rank it is of, so it is not sent. The same holds for the
+//! answer to a get that arrives where a rank puts. In a relaxed epoch any order is valid, so the canonical one is.
 //!
-//! What a link carries then depends on who else writes to its target, so ranks are grouped anew, by their class and by
+//! What a link carries then depends on who else writes to its target, so ranks are grouped again, by their class and by
 //! those of their peers.
 
 use super::classes::regrouped;

@@ -1,4 +1,4 @@
-//! What fuzzers call to read plans: `fuzz/` by libFuzzer, the tests below with plans that were changed.
+//! Entry points for fuzzers that read plans: libFuzzer in `fuzz/`, and the tests below with modified plans.
 
 use super::layout::{self, SECTIONS};
 use super::{Plan, from_bytes, to_bytes};
@@ -6,9 +6,10 @@ use crate::ir::pattern::Patterns;
 use crate::ir::schedule::Schedule;
 use crate::verify::verify;
 
-/// Bytes that may be a plan file; or, after a byte that is not zero, its sections, each after three bytes of length, whose
-/// checksums and digest are then made good, so that what is behind them is reached. Each is refused, or is a plan that is
-/// written as it was read and on which the verifier has a verdict. Gives whether it is a plan.
+/// Reads bytes that may be a plan file. If the first byte is not zero, the bytes after it are the sections of a file,
+/// each after three bytes of length; valid checksums and a valid digest are then added, so that the fuzzer reaches
+/// the code behind these checks. The bytes are refused, or they are a plan that is written as it was read and on
+/// which the verifier reaches a verdict. Returns whether they are a plan.
 pub fn plan(data: &[u8]) -> bool {
     let Some((&kind, mut rest)) = data.split_first() else { return false };
     let file = if kind == 0 {
@@ -27,14 +28,14 @@ pub fn plan(data: &[u8]) -> bool {
     assert_eq!(digest, schedule.digest());
     let again = to_bytes(&schedule).and_then(|bytes| from_bytes(&bytes));
     assert!(again.is_ok_and(|again| again.schedule == schedule), "a plan is not read as it was written");
-    // A verdict on very many ranks takes its time, which is no news.
+    // Plans for a very large number of ranks are skipped, since verifying them takes long.
     if schedule.class_of.len() <= 4096 {
         drop(verify(&asked_by(&schedule), schedule));
     }
     true
 }
 
-/// The patterns that the programs say they are for.
+/// The patterns for which the programs claim to be.
 fn asked_by(schedule: &Schedule) -> Patterns {
     Patterns {
         name: schedule.name.clone(),
@@ -46,10 +47,10 @@ fn asked_by(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// A plan file as [`plan`] reads one by its sections.
+/// Converts a plan file to the form in which [`plan`] reads sections.
 ///
 /// # Panics
-/// If it is none.
+/// If `file` is not a plan file.
 pub fn by_sections(file: &[u8]) -> Vec<u8> {
     let (sections, _) = layout::open(file).expect("a plan file");
     let mut data = vec![1];
@@ -73,7 +74,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut changed = whole.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            let sections = bit / 8 == 0; // it says how to read the rest, which is no sections then
+            let sections = bit / 8 == 0; // this byte selects the form of the rest, which is not sections then
             assert!(sections || !plan(&changed), "bit {bit}");
         }
         let mut plans = 0;

@@ -5,9 +5,9 @@
 //! per section: name 8 | offset u64 | length u64 | checksum u64
 //! the sections, one after another, nothing between or behind
 //! ```
-//! All little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The digest is the BLAKE3 hash of version,
-//! names, lengths and bytes of all sections but the last, `made by`: so equal schedules have equal digests, whichever
-//! release of the tool wrote them, and no byte of a file can change unseen.
+//! All little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The digest is the BLAKE3 hash of
+//! version, names, lengths and bytes of all sections but the last, `made by`: so equal schedules have equal digests,
+//! whichever release of the tool wrote them, and no byte of a file can change unseen.
 
 use super::Digest;
 use crate::error::{Class, Error, Result};
@@ -58,7 +58,8 @@ pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
     file
 }
 
-/// The first plan of a file, as long as it says it is, and what lies behind it; all, where it says nothing of use.
+/// Splits a file after its first plan, whose header contains its length; if that length is not valid, the first part
+/// is the whole file.
 pub(super) fn split(file: &[u8]) -> (&[u8], &[u8]) {
     let says = if file.len() < HEADER { 0 } else { u64_at(file, 16) };
     let length = usize::try_from(says).ok().filter(|length| (HEADER..=file.len()).contains(length));

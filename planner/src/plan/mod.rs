@@ -1,9 +1,10 @@
 //! Plan files: a schedule on disk.
 //!
 //! A plan is untrusted input. [`from_bytes`] reads nothing past an end, makes nothing that the file's length does not
-//! justify (but for the map of classes, which [`RANKS_MAX`] bounds), refers to nothing that is not there, and accepts one
-//! byte string for each schedule: what it gives, written again, is the file. Whether the schedule does what a superstep
-//! asks is not looked at here: it must go through the verifier, with each rank's own pattern, like any other.
+//! justify (but for the map of classes, which [`RANKS_MAX`] bounds), refers to nothing that is not there, and accepts
+//! one byte string for each schedule: its result, written again, is the file. Whether the schedule does what a
+//! superstep asks is not looked at here: it must go through the verifier, with each rank's own pattern, like any
+//! other.
 //!
 //! A file holds one plan, or those of a superstep's epochs one after another ([`save_all`], [`load_all`]).
 //!
@@ -86,8 +87,8 @@ impl Schedule {
 /// plan is written to a file of another name in the same folder, which then takes its place.
 ///
 /// # Errors
-/// IO when the file system says no, also where `path` is not a regular file or may not be written: the file of before stays, and
-/// no other is left. FILE when [`to_bytes`] says no.
+/// IO when the file system says no, also where `path` is not a regular file or may not be written: the file of before
+/// stays, and no other is left. FILE when [`to_bytes`] says no.
 pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     let bytes = to_bytes(schedule)?;
     store(path.as_ref(), &bytes)
@@ -107,8 +108,8 @@ pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: imp
 /// Read the plan in the file `path`.
 ///
 /// # Errors
-/// IO when the file system says no; FILE when it is not a regular file, not a plan or damaged, as [`from_bytes`], or holds
-/// several.
+/// IO when the file system says no; FILE when it is not a regular file, not a plan or damaged, as [`from_bytes`], or
+/// holds several.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
     from_bytes(&read(path)?).map_err(|error| located(path, 0, error))
@@ -203,19 +204,19 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&other, path));
     if stored.is_err() {
-        // The first error says more than that of this.
+        // The first error is returned; one of this removal says less.
         drop(std::fs::remove_file(&other));
     }
     stored
 }
 
-/// An error in the file `path`, behind the plans of so many epochs.
+/// An error in the file `path`, after the plans of `epochs` epochs.
 fn located(path: &Path, epochs: usize, error: Error) -> Error {
-    let behind = if epochs > 0 { format!("behind the plans of {epochs} epochs: ") } else { String::new() };
+    let behind = if epochs > 0 { format!("after the plans of {epochs} epochs: ") } else { String::new() };
     Error::new(error.class(), format!("{}: {behind}{}", path.display(), error.message())).because(error)
 }
 
-/// A file of so many bytes can be read again.
+/// Checks that a file of `length` bytes can be read again.
 fn within(length: usize) -> Result<()> {
     if length as u64 <= LENGTH_MAX {
         return Ok(());
@@ -379,11 +380,11 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     from.end()?;
 
     let schedule = Schedule { name, windows, shape, classes: programs, class_of, order, placement };
-    // What is written two ways, unused or out of order ends here: a schedule has one file.
+    // A schedule has one encoding: this check refuses duplicates, unused entries and other orders.
     if schedule.digest() != digest {
         return Err(Error::new(
             Class::File,
-            "the plan file is damaged: its schedule is not written the one way that it should be; compile the plan again",
+            "the plan file is damaged: its schedule is not in canonical encoding; compile the plan again",
         ));
     }
     Ok(Plan { schedule, digest, made_by })

@@ -68,10 +68,10 @@ impl fmt::Display for Patterns {
 impl FromStr for Patterns {
     type Err = Error;
 
-    /// Reads what `Display` writes; empty lines and those that begin with `#` say nothing.
+    /// Reads what `Display` writes; skips empty lines and lines that begin with `#`.
     ///
     /// # Errors
-    /// Class `Arg`, with the line that is none of these.
+    /// Class `Arg`, with the line that is not valid.
     fn from_str(text: &str) -> Result<Self> {
         let mut patterns = Patterns {
             name: String::new(),

@@ -152,7 +152,7 @@ impl fmt::Display for Rounds<'_> {
     }
 }
 
-/// The frames; with where each lies, if that is known.
+/// The frames; with the position of each, if that is known.
 fn frames(f: &mut Formatter<'_>, chunks: &Chunks<'_>, at: Option<&Table<LinkId, Vec<u64>>>) -> fmt::Result {
     for (id, link) in chunks.links.iter() {
         writeln!(f, "link {id}")?;

@@ -35,7 +35,7 @@ impl std::fmt::Display for Finding {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A kind of damage. It is a bug of ours, or a plan file that was made by none of our planners.
+        /// A kind of damage: a bug of the planner, or a plan file that no planner of Fencepost has made.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[non_exhaustive]
         pub enum VerifyError {$(
@@ -64,9 +64,9 @@ macro_rules! kinds {
 kinds! {
     /// The schedule is of other ranks, windows or calls than the patterns, or keeps order otherwise.
     Foreign,
-    /// An instruction names what there is not, or sizes, types and directions that do not go together.
+    /// An instruction refers to an item that does not exist, or its sizes, types and directions do not match.
     Malformed,
-    /// Elements or bytes outside what a window, buffer, frame or operation has, or a rank that there is not.
+    /// Elements or bytes outside what a window, buffer, frame or operation has, or a rank that does not exist.
     OutOfBounds,
     /// A direct copy between ranks that do not share memory.
     OutOfReach,
@@ -76,7 +76,7 @@ kinds! {
     WrongCount,
     /// A frame is read, released or followed by another while none, or still one, is open.
     NotOpen,
-    /// Bytes of a frame are read that nobody packed.
+    /// Bytes of a frame are read that were not packed.
     UninitialisedBytes,
     /// Elements that were asked for do not move.
     Dropped,
@@ -84,7 +84,7 @@ kinds! {
     Doubled,
     /// Elements move from or to another place than was asked for.
     WrongPlace,
-    /// Elements move that nobody asked for.
+    /// Elements move that no operation asked for.
     Unasked,
     /// Elements are combined by another operator than was asked for.
     WrongOperator,
@@ -92,7 +92,7 @@ kinds! {
     WrongOrder,
     /// W1: a peer's window is touched before its entry was awaited.
     BeforeEntry,
-    /// W1: a peer's window is touched after it was told that this rank is done.
+    /// W1: a peer's window is touched after this rank has sent it a done.
     AfterDone,
     /// W2: an element is written while another rank may be reading or writing it.
     RacingCopy,

@@ -6,7 +6,7 @@ use crate::ir::schedule::{Frame, Program};
 use crate::table::Table;
 use std::collections::BTreeMap;
 
-/// Bytes that may lie idle beside each thing that is packed or sent.
+/// The unused bytes that are allowed next to each item that is packed or sent.
 const PADDING: u64 = 64;
 
 /// What one program does, seen from its own rank.

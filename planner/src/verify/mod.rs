@@ -1,9 +1,9 @@
 //! Translation validation: does a schedule do what the patterns ask for, and nothing else, and keep the six waits?
 //!
 //! What is shown, for every run of the schedule after any others (the numbers are those of `planner/README.md`):
-//! every element that was asked for moves exactly once, from the right place to the right place, combined by the right
-//! operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no circle of waits. An element
-//! that a later put replaces, of whichever rank, need not move, since nobody could tell.
+//! every element that was asked for moves exactly once, from the right place to the right place, combined by the
+//! right operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no circle of waits.
+//! An element that a later put replaces, of whichever rank, need not move, since no rank can see it.
 //!
 //! The passes are not trusted, and nothing of theirs is used but the shapes of a [`Schedule`].
 //!
@@ -17,8 +17,8 @@
 //!   one's done before it exposes itself to the other;
 //! - a buffer is released by a `Reclaim`, or by a frame of the very peer that reads it;
 //! - what one rank's memory sees is gone through run by run unless it is plain: at most
-//!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs of at most 2^24 visits. So a file of a few words, which may name any number of
-//!   elements, costs no more time and memory than that.
+//!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs of at most 2^24 visits. So a file of a few words, which may name
+//!   any number of elements, costs no more time and memory than that.
 //!
 //! # How
 //!
@@ -268,7 +268,7 @@ fn one_sided(
     Ok(extras)
 }
 
-/// Who copies directly shares memory.
+/// Checks that ranks with direct copies between them share memory.
 fn reach(facts: &Table<ClassId, Facts<'_>>, schedule: &Schedule) -> Result<(), VerifyError> {
     let copies: Table<ClassId, Vec<(Delta, usize)>> = facts
         .values()

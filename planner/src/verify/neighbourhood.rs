@@ -12,7 +12,7 @@ pub(super) struct Neighbourhood<'f, 's> {
 }
 
 impl Neighbourhood<'_, '_> {
-    /// Who stands at `delta`.
+    /// The facts of the rank at `delta`.
     pub fn at(&self, delta: Delta) -> &Facts<'_> {
         let found = self.around.binary_search_by_key(&delta, |(delta, _)| *delta);
         found.map_or(self.own, |place| self.around[place].1)

@@ -113,7 +113,7 @@ fn unpacked(
             from = high.min(end);
         }
         if from < end {
-            let what = format!("reads byte {} of a frame, which nobody packed", from - sent.at);
+            let what = format!("reads byte {} of a frame, which was not packed", from - sent.at);
             return Err(VerifyError::UninitialisedBytes(receiver.finding(rank, Some(unpack), what)));
         }
     }
@@ -153,8 +153,8 @@ fn bounds(
 
 /// W4 and W5: before run `k` writes what run `k - copies` sent, the receiver is known to have released it.
 ///
-/// It is known from a `Reclaim`; or from a frame that the receiver sent after it released: any frame of a run in between,
-/// one of this run awaited before the first write, or one of run `k - copies` sent after the release.
+/// It is known from a `Reclaim`; or from a frame that the receiver sent after it released: any frame of a run in
+/// between, one of this run awaited before the first write, or one of run `k - copies` sent after the release.
 fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -> Result<(), VerifyError> {
     if to == Delta::SELF {
         // Its own frames are released when it leaves.

@@ -10,7 +10,7 @@ use crate::ir::schedule::{Frame, Instruction, Part, Program};
 use crate::table::Table;
 use std::collections::BTreeMap;
 
-/// More copies of a buffer than this are no plan of ours.
+/// The largest number of copies of a buffer that a plan may have.
 const COPIES_MAX: u32 = 16;
 
 /// What was done to one buffer so far in this run.
@@ -259,7 +259,7 @@ impl<'s> Walk<'_, 's> {
                 return Err(VerifyError::BeforeEntry(self.at(at, what)));
             }
             if peer.done_out.is_some() {
-                let what = format!("touches a window of {far}, which was told that this rank is done");
+                let what = format!("touches a window of {far} after sending it a done");
                 return Err(VerifyError::AfterDone(self.at(at, what)));
             }
         }
@@ -392,7 +392,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// All bytes between the first and the last that are combined into are packed, in elements of that size, and not sent.
+    /// All bytes between the first and the last that are combined into are packed, in elements of that size, and not
+    /// sent.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());
@@ -426,7 +427,7 @@ impl<'s> Walk<'_, 's> {
             from = end.min(high);
         }
         if from < high {
-            let what = format!("combines into byte {from} of {buffer}, which nobody packed");
+            let what = format!("combines into byte {from} of {buffer}, which was not packed");
             return Err(VerifyError::UninitialisedBytes(self.at(at, what)));
         }
         self.filled[buffer].folds.push(Folded { low, high, instruction: at });

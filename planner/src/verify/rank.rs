@@ -1,11 +1,12 @@
 //! One rank with its neighbours: what is done to its windows, against what was asked for.
 //!
-//! All accesses to the rank's memory are written as runs of elements: *demands* from the patterns, in canonical order;
-//! *writes* and *reads* from the programs, each with the span of the rank's own program that it may fall into. An own
-//! access falls into its own instruction. A peer's falls between the instruction that exposes the rank to it and the one
-//! that awaits its done (W1 holds on the peer's side, see [`program`](super::program)). Two accesses are in order if
-//! their spans are, or if one rank does both and its program has them in order; all else counts as a race, though a
-//! longer chain of waits might order it. [`sweep`](super::sweep) then compares element by element, by intervals.
+//! All accesses to the rank's memory are written as runs of elements: *demands* from the patterns, in canonical
+//! order; *writes* and *reads* from the programs, each with the span of the rank's own program that it may fall into.
+//! An own access falls into its own instruction. A peer's falls between the instruction that exposes the rank to it
+//! and the one that awaits its done (W1 holds on the peer's side, see [`program`](super::program)). Two accesses are
+//! in order if their spans are, or if one rank does both and its program has them in order; all else counts as a
+//! race, though a longer chain of waits might order it. [`sweep`](super::sweep) then compares element by element, by
+//! intervals.
 
 use super::error::VerifyError;
 use super::facts::{Awaited, Facts, Folded, Sent};
@@ -173,7 +174,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
                     let (source, origin) = side(part);
                     let mut access = Access::of(What::Write, Delta::SELF, at, (at, at));
                     (access.source, access.op) = ((delta, source), move_or(*op));
-                    // Counted from the first element of the unpack, within which all of it lies.
+                    // Counted from the first element of the unpack, which contains all of it.
                     let places = into.shift(((fold.low - from) / size) as i64 - into.low());
                     let elements = target.select(&places).map_err(|error| unwieldy(here, at, &error))?;
                     sweep.add(access, space, &origin, &elements);
@@ -217,7 +218,7 @@ fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyErr
 fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
         let Some(there) = facts.peers.get(&delta.back()) else { continue };
-        // Frames agree, so this rank exposes itself and awaits the done of whoever touches its windows.
+        // Frames agree, so this rank exposes itself to each rank that touches its windows, and awaits its done.
         let Some(span) = here.own.peers.get(&delta).and_then(|peer| Some((peer.expose?, peer.done_in?)))
         else {
             continue;
@@ -237,7 +238,7 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     }
 }
 
-/// Where a part lies with its owner, and which elements it has there.
+/// The space of its owner that a part is in, and its elements there.
 pub(super) fn side(part: &Part) -> (Space, Datatype) {
     match part {
         Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),

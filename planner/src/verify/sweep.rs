@@ -35,14 +35,14 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     what: What,
-    /// Who does it, or whose operation it is.
+    /// The rank that executes the instruction, or that has called the operation.
     actor: Delta,
     /// The actor's instruction; 0 for a demand.
     instruction: usize,
     /// Between which of this rank's own instructions.
     span: (usize, usize),
     operation: Option<OperationId>,
-    /// Where the elements come from: whose, and where they lie there.
+    /// The source of the elements: the rank, and the space there.
     pub source: (Delta, Space),
     /// `None` moves bits.
     pub op: Option<Op>,
@@ -76,7 +76,7 @@ pub(super) struct Run {
     step: u32,
 }
 
-/// What one element takes: from whom, where there, which element, combined how.
+/// One write of an element: the source rank and space, the source element, and the operator.
 type Visit = ((Delta, Space), i64, Option<Op>);
 
 /// All accesses to one rank's memory.
@@ -392,7 +392,8 @@ impl Found {
 
 /// Whether an element that took `taken` holds what `wanted` leaves. The first `gets` of `wanted` are gets.
 ///
-/// What comes before the last move of `wanted` cannot show, so it need not have been done, but nothing else may have been.
+/// What comes before the last move of `wanted` cannot show, so it need not have been done, but nothing else may have
+/// been.
 fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, order: Order) -> bool {
     if canonical(wanted, taken, kind) {
         return true;

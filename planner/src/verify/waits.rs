@@ -112,7 +112,7 @@ fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<()
             next[rank] += 1;
         }
     }
-    // One that waits, and after it whom it waits for, until one comes again.
+    // Start with a rank that waits, and follow the ranks that are waited for until one repeats.
     let waiting = |rank: usize| {
         let (at, step) = steps[class_of[rank]].get(next[rank])?;
         let (Step::Await(index) | Step::Send(index)) = step;

@@ -1,28 +1,32 @@
-//! Which address a rank listens at: given itself, or by the interface that has it.
+//! The address that a rank listens at, from an address or the name of an interface.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// The address that `text` says: an address, or an interface of this machine by its name.
+/// Returns the address that `text` denotes: an IP address, or the name of an interface of this machine.
 ///
 /// # Errors
-/// It is neither; which interfaces there are.
+/// `text` is neither; the message lists the interfaces.
 pub(crate) fn address(text: &str) -> Result<IpAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let all = if_addrs::get_if_addrs().map_err(|error| format!("interfaces can't be listed: {error}"))?;
-    let of_it = || all.iter().filter(|interface| interface.name == text).map(if_addrs::Interface::ip);
-    of_it().find(IpAddr::is_ipv4).or_else(|| of_it().next()).ok_or_else(|| {
+    let all = if_addrs::get_if_addrs()
+        .map_err(|error| format!("the network interfaces can't be listed: {error}"))?;
+    let addresses = || all.iter().filter(|interface| interface.name == text).map(if_addrs::Interface::ip);
+    addresses().find(IpAddr::is_ipv4).or_else(|| addresses().next()).ok_or_else(|| {
         let mut names: Vec<&str> = all.iter().map(|interface| interface.name.as_str()).collect();
         names.dedup();
-        format!("`{text}` is neither an address nor an interface with one: there are {}", names.join(", "))
+        format!(
+            "`{text}` is neither an address nor an interface that has one: the interfaces here are {}",
+            names.join(", ")
+        )
     })
 }
 
-/// The address that a host's name stands for.
+/// Resolves the name of a host to an address, preferably of version 4.
 ///
 /// # Errors
-/// It stands for none.
+/// The name has no address.
 pub fn resolve(host: &str) -> Result<IpAddr, String> {
     let found = (host, 0).to_socket_addrs().map_err(|error| format!("unknown host `{host}`: {error}"))?;
     let all: Vec<IpAddr> = found.map(|address| address.ip()).collect();
@@ -35,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_itself_and_an_interface_has_its_own() {
+    fn addresses_and_interface_names_are_resolved() {
         assert_eq!(address("127.0.0.9"), Ok(IpAddr::from([127, 0, 0, 9])));
         assert_eq!(address("lo"), Ok(IpAddr::from([127, 0, 0, 1])));
         let refused = address("no such").expect_err("no interface");

@@ -1,7 +1,7 @@
-//! [`Channel`]: framed messages over a socket or a pair of pipes, with descriptors where it is a socket.
+//! [`Channel`]: framed messages over a socket or a pair of pipes; a socket also carries file descriptors.
 //!
-//! Nothing here waits: whoever waits does so in `poll`, for as many channels as it has. What can't be sent yet waits in the
-//! channel; what has come in part waits there too, and no more of it than has come.
+//! No function here blocks: the caller waits in `poll`, for all of its channels at once. The channel buffers the
+//! bytes that can't be sent yet, and those of a message that has arrived in part.
 
 use crate::codec::Malformed;
 use crate::control::{self, Message};
@@ -15,138 +15,146 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 
-/// Bytes asked of the system at once.
+/// The number of bytes read with one system call.
 const PIECE: usize = 1 << 16;
-/// Descriptors that may come with one piece.
+/// The largest number of descriptors accepted with one read.
 const DESCRIPTORS: usize = 4;
 
-/// One end of a conversation between a starter and a rank, or a starter and a host.
+/// One end of the connection between the launcher and a rank, or between the launcher and a host.
 pub struct Channel {
-    line: Line,
-    coming: Vec<u8>,
-    /// Bytes of `coming` that were read as messages.
-    read: usize,
-    going: VecDeque<u8>,
+    stream: Stream,
+    /// Bytes received.
+    incoming: Vec<u8>,
+    /// The number of bytes of `incoming` that were decoded.
+    decoded: usize,
+    /// Bytes not sent yet.
+    outgoing: VecDeque<u8>,
     descriptors: VecDeque<OwnedFd>,
     open: bool,
 }
 
-enum Line {
+enum Stream {
     Socket(OwnedFd),
     Pipes { from: OwnedFd, to: OwnedFd },
 }
 
-/// What ends a conversation.
+/// Why a channel can't be used any more.
 #[derive(Debug)]
-pub enum Broken {
-    /// The other end is gone.
+pub enum ChannelError {
+    /// The other end is closed.
     Closed,
-    /// What came is no message.
+    /// The other end sent a malformed message.
     Malformed(Malformed),
-    /// The system said no.
+    /// A system call failed.
     Io(io::Error),
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for ChannelError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Broken::Closed => f.write_str("the connection has ended"),
-            Broken::Malformed(why) => why.fmt(f),
-            Broken::Io(why) => why.fmt(f),
+            ChannelError::Closed => f.write_str("the connection was closed"),
+            ChannelError::Malformed(why) => why.fmt(f),
+            ChannelError::Io(why) => why.fmt(f),
         }
     }
 }
 
-impl From<Errno> for Broken {
+impl From<Errno> for ChannelError {
     fn from(errno: Errno) -> Self {
         match errno {
-            Errno::PIPE | Errno::CONNRESET => Broken::Closed,
-            errno => Broken::Io(errno.into()),
+            Errno::PIPE | Errno::CONNRESET => ChannelError::Closed,
+            errno => ChannelError::Io(errno.into()),
         }
     }
 }
 
 impl Channel {
-    /// A channel, and the socket that is its other end; both are closed on exec.
+    /// Creates a channel, and the socket that is its other end; both are closed on exec.
     ///
     /// # Errors
-    /// No more descriptors.
+    /// The process has no descriptors left.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (here, there) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        Ok((Self::over(here), there))
+        Ok((Self::from_socket(here), there))
     }
 
-    /// A channel over a stream socket.
-    pub fn over(socket: OwnedFd) -> Self {
-        Self::new(Line::Socket(socket))
+    /// Creates a channel over a stream socket.
+    pub fn from_socket(socket: OwnedFd) -> Self {
+        Self::new(Stream::Socket(socket))
     }
 
-    /// A channel over two pipes, which it makes nonblocking.
+    /// Creates a channel over two pipes, which it makes nonblocking.
     ///
     /// # Errors
-    /// The system's.
-    pub fn pipes(from: OwnedFd, to: OwnedFd) -> io::Result<Self> {
+    /// The system call that makes a pipe nonblocking failed.
+    pub fn from_pipes(from: OwnedFd, to: OwnedFd) -> io::Result<Self> {
         for end in [&from, &to] {
             rustix::io::ioctl_fionbio(end, true)?;
         }
-        Ok(Self::new(Line::Pipes { from, to }))
+        Ok(Self::new(Stream::Pipes { from, to }))
     }
 
-    fn new(line: Line) -> Self {
+    fn new(stream: Stream) -> Self {
         Self {
-            line,
-            coming: Vec::new(),
-            read: 0,
-            going: VecDeque::new(),
+            stream,
+            incoming: Vec::new(),
+            decoded: 0,
+            outgoing: VecDeque::new(),
             descriptors: VecDeque::new(),
             open: true,
         }
     }
 
-    /// What is readable when something comes.
+    /// The descriptor that is readable when a message arrives.
     pub fn source(&self) -> BorrowedFd<'_> {
-        match &self.line {
-            Line::Socket(socket) => socket.as_fd(),
-            Line::Pipes { from, .. } => from.as_fd(),
+        match &self.stream {
+            Stream::Socket(socket) => socket.as_fd(),
+            Stream::Pipes { from, .. } => from.as_fd(),
         }
     }
 
-    /// What is writable when something can go.
+    /// The descriptor that is writable when more bytes can be sent.
     pub fn sink(&self) -> BorrowedFd<'_> {
-        match &self.line {
-            Line::Socket(socket) => socket.as_fd(),
-            Line::Pipes { to, .. } => to.as_fd(),
+        match &self.stream {
+            Stream::Socket(socket) => socket.as_fd(),
+            Stream::Pipes { to, .. } => to.as_fd(),
         }
     }
 
-    /// Whether something waits to be sent, how many bytes.
-    pub fn waiting(&self) -> usize {
-        self.going.len()
+    /// The number of buffered bytes that are not sent yet.
+    pub fn unsent(&self) -> usize {
+        self.outgoing.len()
     }
 
-    /// Whether the other end may still say something.
+    /// Whether more messages may arrive.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Send a message, or what of it can be sent now; [`flush`](Self::flush) sends the rest.
+    /// Sends a message, or as much of it as can be sent now; [`flush`](Self::flush) sends the rest.
     ///
     /// # Errors
-    /// The other end is gone.
-    pub fn send(&mut self, message: &Message) -> Result<(), Broken> {
-        self.going.extend(message.to_frame());
+    /// The other end is closed.
+    pub fn send(&mut self, message: &Message) -> Result<(), ChannelError> {
+        self.outgoing.extend(message.to_frame());
         self.flush()
     }
 
-    /// Send a message that a descriptor comes with.
+    /// Sends a message together with a file descriptor.
     ///
     /// # Errors
-    /// The other end is gone, or this is not a socket that is ready to take the message at once.
-    pub fn give(&mut self, message: &Message, descriptor: BorrowedFd<'_>) -> Result<(), Broken> {
-        let Line::Socket(socket) = &self.line else {
-            return Err(Broken::Io(io::ErrorKind::Unsupported.into()));
+    /// The other end is closed, or the channel is not a socket that accepts the message at once.
+    pub fn send_with_descriptor(
+        &mut self,
+        message: &Message,
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<(), ChannelError> {
+        let Stream::Socket(socket) = &self.stream else {
+            return Err(ChannelError::Io(io::ErrorKind::Unsupported.into()));
         };
-        self.flush_to(0)?;
+        if !self.outgoing.is_empty() {
+            return Err(ChannelError::Io(io::ErrorKind::WouldBlock.into()));
+        }
         let frame = message.to_frame();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -154,34 +162,29 @@ impl Channel {
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let sent = sendmsg(socket, &[IoSlice::new(&frame)], &mut ancillary, flags)?;
-        self.going.extend(&frame[sent..]);
+        self.outgoing.extend(&frame[sent..]);
         Ok(())
     }
 
-    /// All that waits must have been sent, but for `left` bytes.
-    fn flush_to(&self, left: usize) -> Result<(), Broken> {
-        if self.going.len() > left { Err(Broken::Io(io::ErrorKind::WouldBlock.into())) } else { Ok(()) }
-    }
-
-    /// Send what waits, as far as it can be sent now.
+    /// Sends as many buffered bytes as can be sent now.
     ///
     /// # Errors
-    /// The other end is gone.
-    pub fn flush(&mut self) -> Result<(), Broken> {
-        while !self.going.is_empty() {
-            let (piece, _) = self.going.as_slices();
-            let sent = match &self.line {
-                Line::Socket(socket) => {
+    /// The other end is closed.
+    pub fn flush(&mut self) -> Result<(), ChannelError> {
+        while !self.outgoing.is_empty() {
+            let (piece, _) = self.outgoing.as_slices();
+            let written = match &self.stream {
+                Stream::Socket(socket) => {
                     rustix::net::send(socket, piece, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
                 }
-                Line::Pipes { to, .. } => rustix::io::write(to, piece),
+                Stream::Pipes { to, .. } => rustix::io::write(to, piece),
             };
-            match sent {
-                Ok(sent) => drop(self.going.drain(..sent)),
+            match written {
+                Ok(count) => drop(self.outgoing.drain(..count)),
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => {
-                    self.going.clear();
+                    self.outgoing.clear();
                     return Err(errno.into());
                 }
             }
@@ -189,70 +192,70 @@ impl Channel {
         Ok(())
     }
 
-    /// Take in what has come, until there is a whole message or nothing more; then give the message.
+    /// Reads until a message is complete, and returns it; returns `None` if no more bytes have arrived.
     ///
     /// # Errors
-    /// The other end is gone and all that it said has been given; or it says what is no message.
-    pub fn receive(&mut self) -> Result<Option<Message>, Broken> {
+    /// The other end is closed and all its messages have been returned, or it sent a malformed message.
+    pub fn receive(&mut self) -> Result<Option<Message>, ChannelError> {
         loop {
-            match control::first(&self.coming[self.read..]) {
+            match control::parse_frame(&self.incoming[self.decoded..]) {
                 Ok(Some((message, length))) => {
-                    self.read += length;
-                    if self.read == self.coming.len() {
-                        self.coming.clear();
-                        self.read = 0;
+                    self.decoded += length;
+                    if self.decoded == self.incoming.len() {
+                        self.incoming.clear();
+                        self.decoded = 0;
                     }
                     return Ok(Some(message));
                 }
-                Ok(None) if !self.open => return Err(Broken::Closed),
+                Ok(None) if !self.open => return Err(ChannelError::Closed),
                 Ok(None) => {}
                 Err(why) => {
                     self.open = false;
-                    return Err(Broken::Malformed(why));
+                    return Err(ChannelError::Malformed(why));
                 }
             }
-            if !self.fill()? {
+            if !self.try_fill()? {
                 return Ok(None);
             }
         }
     }
 
-    /// The descriptor that came first and was not taken.
+    /// Returns the received descriptors one by one, in the order of their arrival.
     pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
         self.descriptors.pop_front()
     }
 
-    /// What has come and is no message, as text: what another program has printed instead.
-    pub fn rubbish(&self) -> String {
-        let bytes = &self.coming[self.read..];
+    /// Returns the first received bytes that were not decoded, as text: usually the output of another program.
+    pub fn unparsed_text(&self) -> String {
+        let bytes = &self.incoming[self.decoded..];
         String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).trim().to_owned()
     }
 
-    /// Read once; whether that told anything.
-    fn fill(&mut self) -> Result<bool, Broken> {
-        self.coming.drain(..self.read);
-        self.read = 0;
-        let had = self.coming.len();
-        self.coming.resize(had + PIECE, 0);
-        let got = match &self.line {
-            Line::Socket(socket) => {
+    /// Reads once; returns whether bytes or the end of the stream arrived.
+    fn try_fill(&mut self) -> Result<bool, ChannelError> {
+        self.incoming.drain(..self.decoded);
+        self.decoded = 0;
+        let before = self.incoming.len();
+        self.incoming.resize(before + PIECE, 0);
+        let received = match &self.stream {
+            Stream::Socket(socket) => {
                 let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
                 let mut ancillary = RecvAncillaryBuffer::new(&mut space);
                 let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-                let into = &mut [IoSliceMut::new(&mut self.coming[had..])];
-                let got = recvmsg(socket, into, &mut ancillary, flags).map(|message| message.bytes);
+                let into = &mut [IoSliceMut::new(&mut self.incoming[before..])];
+                let received = recvmsg(socket, into, &mut ancillary, flags).map(|message| message.bytes);
                 for message in ancillary.drain() {
                     if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                        // More than the protocol has are closed here.
+                        // Descriptors beyond the limit are closed here.
                         self.descriptors.extend(descriptors.take(DESCRIPTORS));
                     }
                 }
-                got
+                received
             }
-            Line::Pipes { from, .. } => rustix::io::read(from, &mut self.coming[had..]),
+            Stream::Pipes { from, .. } => rustix::io::read(from, &mut self.incoming[before..]),
         };
-        self.coming.truncate(had + *got.as_ref().unwrap_or(&0));
-        match got {
+        self.incoming.truncate(before + *received.as_ref().unwrap_or(&0));
+        match received {
             Ok(0) => {
                 self.open = false;
                 Ok(true)
@@ -275,51 +278,52 @@ mod tests {
     use std::io::{Read, Seek, Write};
 
     #[test]
-    fn messages_come_in_order_and_then_the_end() {
+    fn messages_arrive_in_order_and_then_the_end() {
         let (mut here, there) = Channel::pair().expect("a pair");
-        let mut there = Channel::over(there);
+        let mut there = Channel::from_socket(there);
         assert!(there.receive().expect("open").is_none());
         for rank in 0..100 {
             here.send(&Message::Died { rank, how: "x".repeat(rank as usize) }).expect("sent");
         }
         drop(here);
         for rank in 0..100 {
-            let message = there.receive().expect("all that was said can be read").expect("a message");
+            let message =
+                there.receive().expect("all messages that were sent can be read").expect("a message");
             assert_eq!(message, Message::Died { rank, how: "x".repeat(rank as usize) });
         }
-        assert!(matches!(there.receive(), Err(Broken::Closed)));
-        assert!(matches!(there.send(&Message::Beat), Err(Broken::Closed)));
+        assert!(matches!(there.receive(), Err(ChannelError::Closed)));
+        assert!(matches!(there.send(&Message::Heartbeat), Err(ChannelError::Closed)));
     }
 
     #[test]
-    fn what_can_not_be_sent_waits_until_it_can() {
+    fn unsent_bytes_are_buffered_until_the_socket_accepts_them() {
         let (mut here, there) = Channel::pair().expect("a pair");
-        let mut there = Channel::over(there);
-        let long = Message::Relay { rank: 0, frame: vec![7; 3 << 20] };
+        let mut there = Channel::from_socket(there);
+        let long = Message::Forward { rank: 0, frame: vec![7; 3 << 20] };
         here.send(&long).expect("open");
-        assert!(here.waiting() > 0, "it is longer than any socket takes");
-        let got = loop {
+        assert!(here.unsent() > 0, "the message is longer than a socket buffer");
+        let received = loop {
             here.flush().expect("open");
             if let Some(message) = there.receive().expect("open") {
                 break message;
             }
         };
-        assert_eq!((got == long, here.waiting()), (true, 0));
+        assert_eq!((received == long, here.unsent()), (true, 0));
     }
 
     #[test]
-    fn a_descriptor_comes_with_its_message_and_is_closed_on_exec() {
+    fn a_descriptor_arrives_with_its_message_and_is_closed_on_exec() {
         let (mut here, there) = Channel::pair().expect("a pair");
-        let mut there = Channel::over(there);
+        let mut there = Channel::from_socket(there);
         let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
         File::from(memory.try_clone().expect("a copy")).write_all(b"here").expect("written");
-        here.give(&Message::Beat, memory.as_fd()).expect("sent");
-        assert_eq!(there.receive().expect("open"), Some(Message::Beat));
-        let got = there.take_descriptor().expect("it came");
+        here.send_with_descriptor(&Message::Heartbeat, memory.as_fd()).expect("sent");
+        assert_eq!(there.receive().expect("open"), Some(Message::Heartbeat));
+        let received = there.take_descriptor().expect("it arrived");
         assert!(there.take_descriptor().is_none());
-        let flags = rustix::io::fcntl_getfd(&got).expect("open");
+        let flags = rustix::io::fcntl_getfd(&received).expect("open");
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
-        let (mut file, mut text) = (File::from(got), String::new());
+        let (mut file, mut text) = (File::from(received), String::new());
         file.rewind().expect("a file");
         file.read_to_string(&mut text).expect("text");
         assert_eq!(text, "here");
@@ -329,24 +333,24 @@ mod tests {
     fn pipes_carry_the_same_messages_and_no_descriptors() {
         let (from, to) = rustix::pipe::pipe().expect("a pipe");
         let (back, forth) = rustix::pipe::pipe().expect("a pipe");
-        let mut here = Channel::pipes(back, to).expect("pipes");
-        let mut there = Channel::pipes(from, forth).expect("pipes");
+        let mut here = Channel::from_pipes(back, to).expect("pipes");
+        let mut there = Channel::from_pipes(from, forth).expect("pipes");
         here.send(&Message::Stop).expect("sent");
         assert_eq!(there.receive().expect("open"), Some(Message::Stop));
         assert!(there.receive().expect("open").is_none());
         let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
-        assert!(here.give(&Message::Beat, memory.as_fd()).is_err());
+        assert!(here.send_with_descriptor(&Message::Heartbeat, memory.as_fd()).is_err());
         drop(there);
-        assert!(matches!(here.send(&Message::Beat), Err(Broken::Closed)));
+        assert!(matches!(here.send(&Message::Heartbeat), Err(ChannelError::Closed)));
     }
 
     #[test]
-    fn what_is_no_message_ends_the_conversation_and_can_be_shown() {
+    fn malformed_bytes_close_the_channel_and_can_be_shown() {
         let (here, there) = Channel::pair().expect("a pair");
-        let mut there = Channel::over(there);
+        let mut there = Channel::from_socket(there);
         rustix::net::send(here.source(), b"Welcome to b!\n", SendFlags::empty()).expect("sent");
-        assert!(matches!(there.receive(), Err(Broken::Malformed(_))));
-        assert_eq!(there.rubbish(), "Welcome to b!");
+        assert!(matches!(there.receive(), Err(ChannelError::Malformed(_))));
+        assert_eq!(there.unparsed_text(), "Welcome to b!");
         assert!(!there.is_open());
     }
 }

@@ -1,28 +1,28 @@
-//! Little-endian numbers, texts and addresses in and out of bytes: what the job's messages are made of.
+//! Encoding and decoding of little-endian numbers, texts and addresses: the fields of the job's messages.
 //!
-//! A reader believes nothing: every length is compared with what is there before anything is allocated, and what is left
-//! over at the end is an error.
+//! The [`Reader`] trusts no input: it compares every length with the bytes that are there before it allocates memory,
+//! and bytes left over at the end are an error.
 
 use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed(pub &'static str);
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a message that is not ours: {}", self.0)
+        write!(f, "malformed message: {}", self.0)
     }
 }
 
-/// Bytes that are being written.
+/// Appends encoded values to a buffer.
 #[derive(Default)]
-pub(crate) struct Out(pub(crate) Vec<u8>);
+pub(crate) struct Writer(pub(crate) Vec<u8>);
 
-impl Out {
+impl Writer {
     pub(crate) fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
@@ -72,18 +72,18 @@ impl Out {
     }
 }
 
-/// Bytes that are being read.
-pub(crate) struct In<'a>(pub(crate) &'a [u8]);
+/// Decodes values from the start of a slice.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> In<'a> {
+impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed("it ends too soon"))?;
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed("it is truncated"))?;
         self.0 = rest;
         Ok(taken)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        self.take(N)?.try_into().map_err(|_| Malformed("it ends too soon"))
+        self.take(N)?.try_into().map_err(|_| Malformed("it is truncated"))
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
@@ -94,7 +94,7 @@ impl<'a> In<'a> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Malformed("neither yes nor no")),
+            _ => Err(Malformed("a truth value is neither 0 nor 1")),
         }
     }
 
@@ -117,7 +117,7 @@ impl<'a> In<'a> {
 
     pub(crate) fn text(&mut self) -> Result<String, Malformed> {
         let bytes = self.bytes()?;
-        str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed("a text that is not UTF-8"))
+        str::from_utf8(bytes).map(str::to_owned).map_err(|_| Malformed("a text is not UTF-8"))
     }
 
     pub(crate) fn os(&mut self) -> Result<OsString, Malformed> {
@@ -128,7 +128,7 @@ impl<'a> In<'a> {
         match self.u8()? {
             4 => Ok(Ipv4Addr::from(self.array::<4>()?).into()),
             6 => Ok(Ipv6Addr::from(self.array::<16>()?).into()),
-            _ => Err(Malformed("an address of no known kind")),
+            _ => Err(Malformed("unknown kind of address")),
         }
     }
 
@@ -137,7 +137,8 @@ impl<'a> In<'a> {
         Ok(SocketAddr::new(ip, u16::from_le_bytes(self.array()?)))
     }
 
-    /// A list of values of at least `least` bytes each; no more is allocated than the bytes that are there can fill.
+    /// Decodes a list of values that take at least `least` bytes each; allocates no more than the remaining bytes can
+    /// fill.
     pub(crate) fn list<T>(
         &mut self,
         least: usize,
@@ -145,12 +146,12 @@ impl<'a> In<'a> {
     ) -> Result<Vec<T>, Malformed> {
         let count = self.u32()? as usize;
         if count > self.0.len() / least.max(1) {
-            return Err(Malformed("a list that is longer than its message"));
+            return Err(Malformed("a list is longer than its message"));
         }
         (0..count).map(|_| each(self)).collect()
     }
 
     pub(crate) fn end(self) -> Result<(), Malformed> {
-        if self.0.is_empty() { Ok(()) } else { Err(Malformed("something follows its end")) }
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed("bytes follow its end")) }
     }
 }

@@ -1,86 +1,88 @@
-//! The messages between a job's starter, its hosts and its ranks.
+//! The messages between the launcher of a job, its hosts and its ranks.
 //!
-//! A frame is eight bytes of head, `FP`, the protocol's version, the kind and the length, and then the message. Frames are
-//! bounded by [`FRAME_MAX`], texts by [`TEXT_MAX`]; whatever else the bytes are, reading them gives an error and
-//! allocates no more than has come.
+//! A frame is a header of eight bytes (`FP`, the protocol version, the kind and the length), followed by the message.
+//! The length of a frame is bounded by [`FRAME_MAX`], that of a text by [`TEXT_MAX`]. For any other bytes the reader
+//! returns an error, and it allocates no more memory than bytes have arrived.
 
-use crate::codec::{In, Malformed, Out};
+use crate::codec::{Malformed, Reader, Writer};
 use crate::description::Description;
 use crate::exit::Exit;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
-/// The version of this protocol: starter, hosts and ranks must have the same.
+/// The version of this protocol: the launcher, its hosts and its ranks must have the same.
 pub const VERSION: u8 = 1;
-/// The head of a frame.
-pub const HEAD: usize = 8;
-/// The most that a frame holds after its head: arguments and environment of a command, or the table of a large job.
+/// The length of a frame's header in bytes.
+pub const HEADER: usize = 8;
+/// The largest length of a message after its header: the arguments and environment of a program, or the table of a
+/// large job, have to fit.
 pub const FRAME_MAX: usize = 8 << 20;
-/// The most of a text that says why: longer ones are cut.
+/// The largest length of a text that states a reason; the writer truncates longer ones.
 pub const TEXT_MAX: usize = 4096;
 
-/// One message. Who says it to whom is told by its group.
+/// One message. Each variant's documentation names its sender and its receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// Starter to rank, first: the job. The memory file comes with it, where there is one.
+    /// Launcher to rank, as the first message: the job. The memory file, if the job has one, arrives with it.
     Job(Description),
-    /// Starter to rank: where each rank listens.
+    /// Launcher to rank: the address that each rank listens at.
     Table(Vec<SocketAddr>),
-    /// Starter to rank: a rank has ended, and how.
+    /// Launcher to rank: another rank has ended.
     Died {
-        /// Which.
+        /// The rank that has ended.
         rank: u32,
-        /// How, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
+        /// How it ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
         how: String,
     },
-    /// Starter to rank: end yourself.
+    /// Launcher to rank: the rank shall end its process. Launcher to host: the job is over.
     Stop,
 
-    /// Rank to starter, first: it has read its job, by this version of Fencepost.
+    /// Rank to launcher, as the first message: the rank has joined, with this version of Fencepost.
     Joined(String),
-    /// Rank to starter, first: it cannot join, and why.
-    Refused(String),
-    /// Rank to starter: it listens here.
+    /// Rank to launcher, as the first message: the rank cannot join, for this reason.
+    JoinFailed(String),
+    /// Rank to launcher: the address that the rank listens at.
     Listening(SocketAddr),
-    /// Rank to starter: it lives.
-    Beat,
-    /// Rank to starter: it has entered a world.
+    /// Either direction: the sender is alive.
+    Heartbeat,
+    /// Rank to launcher: the rank has entered a world.
     Entered,
-    /// Rank to starter: it has left a world.
+    /// Rank to launcher: the rank has left a world.
     Left(Ending),
 
-    /// Starter to host, first: what to start there.
+    /// Launcher to host, as the first message: what the host shall start.
     Start(Box<HostJob>),
-    /// Starter to host: a signal for a rank.
+    /// Launcher to host: a signal for a rank.
     Signal {
-        /// For which.
+        /// The rank that shall receive it.
         rank: u32,
-        /// Its number.
+        /// The number of the signal.
         signal: i32,
     },
-    /// Starter to host: whether to let ranks wait before they write more; what they wrote is not taken just now.
-    Hold(bool),
-    /// Between starter and host: a message to or from a rank, as it is.
-    Relay {
-        /// To or from which.
+    /// Launcher to host: whether the host shall pause reading the output of its ranks, since the launcher cannot
+    /// write it.
+    PauseOutput(bool),
+    /// Between launcher and host: a message to or from a rank, unchanged.
+    Forward {
+        /// The rank that receives or has sent it.
         rank: u32,
-        /// Its frame.
+        /// The frame of the message.
         frame: Vec<u8>,
     },
-    /// Host to starter: a rank has ended.
+    /// Host to launcher: a rank has ended.
     Exited {
-        /// Which.
+        /// The rank that has ended.
         rank: u32,
-        /// How.
+        /// How it ended.
         exit: Exit,
     },
-    /// Host to starter: what a rank wrote.
+    /// Host to launcher: output of a rank.
     Output {
-        /// Which.
+        /// The rank that wrote it.
         rank: u32,
-        /// Whether to standard error.
+        /// Whether the rank wrote to standard error, and not to standard output.
         error: bool,
-        /// Part of it.
+        /// A piece of the output.
         bytes: Vec<u8>,
     },
 }
@@ -88,53 +90,54 @@ pub enum Message {
 /// How a rank left a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// With a value.
+    /// The program returned a value.
     Finished,
-    /// With an error or a panic of its own.
+    /// The program failed with an error or a panic of its own.
     Failed,
-    /// With the error that another rank's end has given it.
-    Echo,
+    /// The program failed because another rank had failed.
+    SecondaryFailure,
 }
 
-/// What a host is to start.
+/// The part of a job that a host shall start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostJob {
-    /// The job, as its first rank there sees it; `bind` is what [`bind`](Self::bind) comes to there.
+    /// The job as described to the host's first rank, but for the listening address, which the host resolves from
+    /// [`bind`](Self::bind).
     pub job: Description,
-    /// How many ranks.
+    /// The number of ranks on the host.
     pub ranks: u32,
-    /// The interface or address to listen at; empty: the one that the host's name stands for.
+    /// The interface or address that the ranks listen at.
     pub bind: String,
-    /// The version of Fencepost that asks.
+    /// The launcher's version of Fencepost.
     pub release: String,
-    /// The program; none of its bytes differ from those that this digest is of.
+    /// The program to run; its file must have the digest below.
     pub program: OsString,
-    /// BLAKE3 of the program's file, where the starter has it.
+    /// The BLAKE3 digest of the program's file, if the launcher could read that file.
     pub digest: Option<[u8; 32]>,
-    /// Its arguments.
+    /// The program's arguments.
     pub arguments: Vec<OsString>,
-    /// Where it runs.
+    /// The working directory of the ranks.
     pub folder: OsString,
-    /// Variables that it gets besides those that are there.
+    /// Environment variables of the ranks, in addition to those of the host.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whether each rank keeps to a core of its own.
+    /// Whether each rank is pinned to a core.
     pub pin: bool,
 }
 
 impl Message {
-    /// The message as a frame, head and all.
+    /// Encodes the message as a frame, header included.
     pub fn to_frame(&self) -> Vec<u8> {
-        let mut out = Out(vec![0; HEAD]);
+        let mut out = Writer(vec![0; HEADER]);
         let kind = self.write(&mut out);
-        let Out(mut bytes) = out;
-        let length = (bytes.len() - HEAD) as u32;
+        let Writer(mut bytes) = out;
+        let length = (bytes.len() - HEADER) as u32;
         bytes[..2].copy_from_slice(b"FP");
         bytes[2..4].copy_from_slice(&[VERSION, kind]);
-        bytes[4..HEAD].copy_from_slice(&length.to_le_bytes());
+        bytes[4..HEADER].copy_from_slice(&length.to_le_bytes());
         bytes
     }
 
-    fn write(&self, out: &mut Out) -> u8 {
+    fn write(&self, out: &mut Writer) -> u8 {
         match self {
             Message::Job(job) => {
                 job.write(out);
@@ -146,23 +149,23 @@ impl Message {
             }
             Message::Died { rank, how } => {
                 out.u32(*rank);
-                out.bytes(cut(how).as_bytes());
+                out.bytes(truncate(how).as_bytes());
                 3
             }
             Message::Stop => 4,
             Message::Joined(release) => {
-                out.bytes(cut(release).as_bytes());
+                out.bytes(truncate(release).as_bytes());
                 16
             }
-            Message::Refused(why) => {
-                out.bytes(cut(why).as_bytes());
+            Message::JoinFailed(why) => {
+                out.bytes(truncate(why).as_bytes());
                 17
             }
             Message::Listening(address) => {
                 out.address(*address);
                 18
             }
-            Message::Beat => 19,
+            Message::Heartbeat => 19,
             Message::Entered => 20,
             Message::Left(ending) => {
                 out.u8(*ending as u8);
@@ -177,12 +180,12 @@ impl Message {
                 out.u32(*signal as u32);
                 33
             }
-            Message::Relay { rank, frame } => {
+            Message::Forward { rank, frame } => {
                 out.u32(*rank);
                 out.bytes(frame);
                 34
             }
-            Message::Hold(hold) => {
+            Message::PauseOutput(hold) => {
                 out.u8(u8::from(*hold));
                 37
             }
@@ -201,32 +204,32 @@ impl Message {
     }
 
     fn read(kind: u8, bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut bytes = In(bytes);
+        let mut bytes = Reader(bytes);
         let message = match kind {
             1 => Message::Job(Description::read(&mut bytes)?),
-            2 => Message::Table(bytes.list(7, In::address)?),
+            2 => Message::Table(bytes.list(7, Reader::address)?),
             3 => Message::Died { rank: bytes.u32()?, how: text(&mut bytes)? },
             4 => Message::Stop,
             16 => Message::Joined(text(&mut bytes)?),
-            17 => Message::Refused(text(&mut bytes)?),
+            17 => Message::JoinFailed(text(&mut bytes)?),
             18 => Message::Listening(bytes.address()?),
-            19 => Message::Beat,
+            19 => Message::Heartbeat,
             20 => Message::Entered,
             21 => Message::Left(match bytes.u8()? {
                 0 => Ending::Finished,
                 1 => Ending::Failed,
-                2 => Ending::Echo,
-                _ => return Err(Malformed("an ending of no known kind")),
+                2 => Ending::SecondaryFailure,
+                _ => return Err(Malformed("unknown kind of ending")),
             }),
             32 => Message::Start(Box::new(HostJob::read(&mut bytes)?)),
             33 => Message::Signal { rank: bytes.u32()?, signal: bytes.u32()? as i32 },
-            34 => Message::Relay { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
+            34 => Message::Forward { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
             35 => Message::Exited { rank: bytes.u32()?, exit: Exit::read(&mut bytes)? },
             36 => {
                 Message::Output { rank: bytes.u32()?, error: bytes.bool()?, bytes: bytes.bytes()?.to_vec() }
             }
-            37 => Message::Hold(bytes.bool()?),
-            _ => return Err(Malformed("of no known kind")),
+            37 => Message::PauseOutput(bytes.bool()?),
+            _ => return Err(Malformed("unknown kind of message")),
         };
         bytes.end()?;
         Ok(message)
@@ -234,7 +237,7 @@ impl Message {
 }
 
 impl HostJob {
-    fn write(&self, out: &mut Out) {
+    fn write(&self, out: &mut Writer) {
         self.job.write(out);
         out.u32(self.ranks);
         out.bytes(self.bind.as_bytes());
@@ -250,67 +253,68 @@ impl HostJob {
         out.u8(u8::from(self.pin));
     }
 
-    fn read(bytes: &mut In<'_>) -> Result<Self, Malformed> {
+    fn read(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
         let host = Self {
             job: Description::read(bytes)?,
             ranks: bytes.u32()?,
             bind: bytes.text()?,
             release: bytes.text()?,
             program: bytes.os()?,
-            digest: bytes.list(32, In::array)?.pop(),
-            arguments: bytes.list(4, In::os)?,
+            digest: bytes.list(32, Reader::array)?.pop(),
+            arguments: bytes.list(4, Reader::os)?,
             folder: bytes.os()?,
             environment: bytes.list(8, |bytes| Ok((bytes.os()?, bytes.os()?)))?,
             pin: bytes.bool()?,
         };
         let last = host.job.rank.checked_add(host.ranks);
         if host.ranks == 0 || last.is_none_or(|last| last > host.job.size) {
-            return Err(Malformed("ranks that the job does not have"));
+            return Err(Malformed("a host has ranks that the job does not have"));
         }
         Ok(host)
     }
 }
 
-fn text(bytes: &mut In<'_>) -> Result<String, Malformed> {
+fn text(bytes: &mut Reader<'_>) -> Result<String, Malformed> {
     let text = bytes.text()?;
-    if text.len() > TEXT_MAX { Err(Malformed("a text that is too long")) } else { Ok(text) }
+    if text.len() > TEXT_MAX { Err(Malformed("a text is too long")) } else { Ok(text) }
 }
 
-/// At most [`TEXT_MAX`] bytes of `text`.
-pub(crate) fn cut(text: &str) -> &str {
+/// Truncates `text` to at most [`TEXT_MAX`] bytes, at a character boundary.
+pub(crate) fn truncate(text: &str) -> &str {
     let end = (0..=text.len().min(TEXT_MAX)).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
 }
 
-/// The first frame of `bytes` and how long it is, head included, once it is there whole.
+/// Decodes the first frame of `bytes`; returns the message and the length of its frame, or `None` while the frame is
+/// not complete.
 ///
 /// # Errors
-/// No frame begins so.
-pub fn first(bytes: &[u8]) -> Result<Option<(Message, usize)>, Malformed> {
+/// `bytes` do not begin with a valid frame.
+pub fn parse_frame(bytes: &[u8]) -> Result<Option<(Message, usize)>, Malformed> {
     let known = bytes.len().min(2);
     if bytes[..known] != b"FP"[..known] {
-        return Err(Malformed("it does not begin as one of ours"));
+        return Err(Malformed("it does not begin with `FP`"));
     }
     if bytes.get(2).is_some_and(|&version| version != VERSION) {
-        return Err(Malformed("it is of another version of Fencepost"));
+        return Err(Malformed("it has another protocol version"));
     }
-    let Some(head) = bytes.first_chunk::<HEAD>() else { return Ok(None) };
-    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+    let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
+    let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
     if length > FRAME_MAX {
-        return Err(Malformed("it is too long"));
+        return Err(Malformed("its length exceeds the limit"));
     }
-    let Some(message) = bytes.get(HEAD..HEAD + length) else { return Ok(None) };
-    Ok(Some((Message::read(head[3], message)?, HEAD + length)))
+    let Some(message) = bytes.get(HEADER..HEADER + length) else { return Ok(None) };
+    Ok(Some((Message::read(header[3], message)?, HEADER + length)))
 }
 
-/// For fuzzers: messages of a job's control channel, one after another.
+/// For fuzzers: decodes consecutive messages of a job's control channel.
 ///
-/// Gives how many there are before one that is refused, or not whole.
+/// Returns the number of messages before one that is malformed or not complete.
 #[cfg(any(test, fuzzing))]
 pub fn read_all(mut data: &[u8]) -> usize {
     let mut count = 0;
-    while let Ok(Some((message, length))) = first(data) {
-        assert_eq!(message.to_frame(), data[..length], "what is read is what was written");
+    while let Ok(Some((message, length))) = parse_frame(data) {
+        assert_eq!(message.to_frame(), data[..length], "encoding a decoded message reproduces its bytes");
         (count, data) = (count + 1, &data[length..]);
     }
     count
@@ -358,79 +362,85 @@ mod tests {
             Message::Died { rank: 2, how: "was killed by signal 9 (SIGKILL)".into() },
             Message::Stop,
             Message::Joined("0.1.0".into()),
-            Message::Refused("no".into()),
+            Message::JoinFailed("no".into()),
             Message::Listening(here),
-            Message::Beat,
+            Message::Heartbeat,
             Message::Entered,
             Message::Left(Ending::Finished),
             Message::Left(Ending::Failed),
-            Message::Left(Ending::Echo),
+            Message::Left(Ending::SecondaryFailure),
             Message::Start(Box::new(host.clone())),
             Message::Start(Box::new(HostJob { digest: None, pin: false, ..host })),
             Message::Signal { rank: 1, signal: 15 },
-            Message::Hold(true),
-            Message::Relay { rank: 1, frame: Message::Beat.to_frame() },
+            Message::PauseOutput(true),
+            Message::Forward { rank: 1, frame: Message::Heartbeat.to_frame() },
             Message::Exited { rank: 1, exit: Exit::Code(3) },
             Message::Exited { rank: 1, exit: Exit::Signal(9) },
             Message::Exited { rank: 0, exit: Exit::Silent(Duration::from_millis(5)) },
             Message::Exited { rank: 0, exit: Exit::NotStarted { code: 127, why: "no".into() } },
-            Message::Exited { rank: 0, exit: Exit::Lost("the way".into()) },
+            Message::Exited { rank: 0, exit: Exit::Lost("the connection".into()) },
             Message::Output { rank: 0, error: true, bytes: b"oh\n".to_vec() },
         ]
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn every_message_is_decoded_as_it_was_encoded() {
         for message in one_of_each() {
             let frame = message.to_frame();
-            assert_eq!(first(&frame), Ok(Some((message, frame.len()))));
+            assert_eq!(parse_frame(&frame), Ok(Some((message, frame.len()))));
         }
     }
 
     #[test]
-    fn messages_follow_each_other() {
+    fn consecutive_messages_are_all_decoded() {
         let all: Vec<u8> = one_of_each().iter().flat_map(Message::to_frame).collect();
         assert_eq!(read_all(&all), one_of_each().len());
         assert_eq!(read_all(&all[..all.len() - 1]), one_of_each().len() - 1);
     }
 
     #[test]
-    fn part_of_a_frame_is_awaited_and_never_read() {
+    fn a_partial_frame_is_not_decoded() {
         for frame in one_of_each().iter().map(Message::to_frame) {
             for cut in 0..frame.len() {
-                assert_eq!(first(&frame[..cut]), Ok(None), "{cut} of {}", frame.len());
+                assert_eq!(parse_frame(&frame[..cut]), Ok(None), "{cut} of {}", frame.len());
             }
         }
     }
 
     #[test]
-    fn a_message_that_is_cut_or_followed_by_more_is_refused() {
+    fn a_message_with_missing_or_extra_bytes_is_refused() {
         for frame in one_of_each().iter().map(Message::to_frame) {
-            for length in (0..frame.len() + 4 - HEAD).filter(|&length| length + HEAD != frame.len()) {
+            for length in (0..frame.len() + 4 - HEADER).filter(|&length| length + HEADER != frame.len()) {
                 let mut other = frame.clone();
-                other.resize(HEAD + length, 0);
-                other[4..HEAD].copy_from_slice(&(length as u32).to_le_bytes());
-                assert!(first(&other).is_err(), "{length} instead of {}: {frame:?}", frame.len() - HEAD);
+                other.resize(HEADER + length, 0);
+                other[4..HEADER].copy_from_slice(&(length as u32).to_le_bytes());
+                assert!(
+                    parse_frame(&other).is_err(),
+                    "{length} instead of {}: {frame:?}",
+                    frame.len() - HEADER
+                );
             }
         }
     }
 
     #[test]
-    fn other_versions_other_beginnings_and_long_frames_are_refused_by_their_head() {
-        let frame = Message::Beat.to_frame();
-        for (at, says) in [(0, "begin"), (1, "begin"), (2, "version"), (3, "kind"), (7, "long")] {
+    fn a_header_with_another_magic_version_kind_or_an_excessive_length_is_refused() {
+        let frame = Message::Heartbeat.to_frame();
+        for (at, says) in [(0, "begin"), (1, "begin"), (2, "version"), (3, "kind"), (7, "length")] {
             let mut other = frame.clone();
             other[at] ^= 0x40;
-            let refused = first(&other).expect_err("must be refused");
+            let refused = parse_frame(&other).expect_err("must be refused");
             assert!(refused.0.contains(says), "{refused:?}");
         }
     }
 
     #[test]
-    fn a_long_text_is_cut_between_letters() {
+    fn a_long_text_is_truncated_at_a_character_boundary() {
         let how = "é".repeat(TEXT_MAX);
         let frame = Message::Died { rank: 0, how }.to_frame();
-        let Ok(Some((Message::Died { how, .. }, _))) = first(&frame) else { panic!("it is not read back") };
+        let Ok(Some((Message::Died { how, .. }, _))) = parse_frame(&frame) else {
+            panic!("it is not decoded")
+        };
         assert_eq!(how, "é".repeat(TEXT_MAX / 2));
     }
 
@@ -443,9 +453,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Whatever is read is what its bytes say: written again, it gives the same bytes.
+        /// Encoding a decoded message reproduces its bytes.
         #[test]
-        fn damaged_frames_are_refused_or_mean_what_they_say(
+        fn corrupted_frames_are_refused_or_decoded_exactly(
             which in 0..23_usize,
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         ) {
@@ -454,17 +464,20 @@ mod tests {
                 let at = at.index(frame.len());
                 frame[at] = byte;
             }
-            if let Ok(Some((message, length))) = first(&frame) {
+            if let Ok(Some((message, length))) = parse_frame(&frame) {
                 prop_assert_eq!(&message.to_frame()[..], &frame[..length]);
             }
         }
 
         #[test]
-        fn any_bytes_are_refused_or_awaited(kind: u8, mut bytes in prop::collection::vec(any::<u8>(), HEAD..200)) {
-            let length = (bytes.len() - HEAD) as u32;
+        fn any_bytes_are_refused_or_decoded_exactly(
+            kind: u8,
+            mut bytes in prop::collection::vec(any::<u8>(), HEADER..200),
+        ) {
+            let length = (bytes.len() - HEADER) as u32;
             bytes[..4].copy_from_slice(&[b'F', b'P', VERSION, kind]);
-            bytes[4..HEAD].copy_from_slice(&length.to_le_bytes());
-            if let Ok(Some((message, _))) = first(&bytes) {
+            bytes[4..HEADER].copy_from_slice(&length.to_le_bytes());
+            if let Ok(Some((message, _))) = parse_frame(&bytes) {
                 prop_assert_eq!(message.to_frame(), bytes);
             }
         }

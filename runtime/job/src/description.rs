@@ -1,6 +1,6 @@
 //! [`Description`]: what a rank's process knows of its job.
 
-use crate::codec::{In, Malformed, Out};
+use crate::codec::{Malformed, Reader, Writer};
 use fencepost_transport::auth::Secret;
 use std::fmt;
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use std::time::Duration;
 /// How the processes of a job reach each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// All on one machine, by one memory file.
+    /// Through shared memory: all ranks are on one machine and map one memory file.
     Shm,
-    /// By connections.
+    /// Through TCP connections.
     Tcp,
-    /// By a memory file on each host, and by connections between hosts.
+    /// Through one memory file on each host, and through TCP connections between hosts.
     Mixed,
 }
 
 impl Reach {
-    /// Its name in options and variables.
+    /// The name in options and environment variables.
     pub fn name(self) -> &'static str {
         match self {
             Reach::Shm => "shm",
@@ -35,50 +35,50 @@ impl fmt::Display for Reach {
     }
 }
 
-/// A host's name, and how many ranks in a row are there.
+/// A host, and the number of consecutive ranks on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRanks {
-    /// As the user named it; `localhost` where nobody did.
+    /// The name that the user gave; `localhost` if the user named no host.
     pub name: String,
-    /// How many ranks, from where the host before it ended.
+    /// The number of ranks; the first one follows the last rank of the host before.
     pub ranks: u32,
 }
 
-/// When a rank that says nothing is taken for dead.
+/// How often ranks send heartbeats, and when a silent rank counts as dead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// From one sign of life to the next.
+    /// The time from one heartbeat to the next.
     pub heartbeat: Duration,
-    /// A rank that gave none for so long is killed. Zero: never.
+    /// The launcher kills a rank that sends no heartbeat for this time. Zero: never.
     pub silence: Duration,
 }
 
 /// The first message to a rank's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
-    /// A name that no other job has, and no secret.
+    /// A unique identifier of the job; it is not secret.
     pub job: [u8; 16],
-    /// What proves to one rank that another is of the same job: handed on by descriptor, never by an argument or a
-    /// variable, and not printed.
+    /// The secret with which ranks prove to each other that they belong to the same job. It travels through the
+    /// inherited descriptor only, never in an argument or a variable, and is never printed.
     pub secret: Secret,
     /// This rank.
     pub rank: u32,
-    /// How many there are.
+    /// The number of ranks of the job.
     pub size: u32,
-    /// How they reach each other.
+    /// How the ranks reach each other.
     pub reach: Reach,
-    /// All hosts, by rank.
+    /// All hosts, in the order of their ranks.
     pub hosts: Vec<HostRanks>,
-    /// The address that this rank listens at, where it does.
+    /// The address that this rank listens at, if it does.
     pub bind: IpAddr,
-    /// Whether every record between ranks carries a tag.
+    /// Whether every record between ranks carries an authentication tag.
     pub sealed: bool,
-    /// See [`Limits`].
+    /// The heartbeat interval and the silence limit.
     pub limits: Limits,
 }
 
 impl Description {
-    /// The host of a rank: its place among the hosts, and its name.
+    /// Returns the index and the name of a rank's host.
     pub fn host_of(&self, rank: u32) -> (usize, &str) {
         let mut end = 0;
         for (at, host) in self.hosts.iter().enumerate() {
@@ -90,12 +90,12 @@ impl Description {
         (0, "localhost")
     }
 
-    /// The host of each rank, as its place among the hosts.
+    /// Returns the index of each rank's host.
     pub fn host_of_each(&self) -> impl Iterator<Item = u32> {
         (0_u32..).zip(&self.hosts).flat_map(|(at, host)| (0..host.ranks).map(move |_| at))
     }
 
-    /// The name of each rank's host, where there are several.
+    /// Returns the name of each rank's host if the job has several hosts; otherwise the result is empty.
     pub fn host_names(&self) -> Vec<Arc<str>> {
         if self.hosts.len() < 2 {
             return Vec::new();
@@ -104,7 +104,7 @@ impl Description {
         self.hosts.iter().flat_map(of_host).collect()
     }
 
-    pub(crate) fn write(&self, out: &mut Out) {
+    pub(crate) fn write(&self, out: &mut Writer) {
         out.0.extend(self.job);
         out.0.extend(self.secret.as_bytes());
         out.u32(self.rank);
@@ -120,21 +120,21 @@ impl Description {
         out.duration(self.limits.silence);
     }
 
-    pub(crate) fn read(bytes: &mut In<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (job, secret) = (bytes.array()?, Secret::from_bytes(bytes.array()?));
         let (rank, size) = (bytes.u32()?, bytes.u32()?);
         let reach = match bytes.u8()? {
             0 => Reach::Shm,
             1 => Reach::Tcp,
             2 => Reach::Mixed,
-            _ => return Err(Malformed("a transport of no known kind")),
+            _ => return Err(Malformed("unknown transport")),
         };
         let hosts = bytes.list(8, |bytes| Ok(HostRanks { name: bytes.text()?, ranks: bytes.u32()? }))?;
         let (bind, sealed) = (bytes.ip()?, bytes.bool()?);
         let limits = Limits { heartbeat: bytes.duration()?, silence: bytes.duration()? };
         let placed = hosts.iter().try_fold(0_u32, |sum, host| sum.checked_add(host.ranks));
         if rank >= size || placed != Some(size) {
-            return Err(Malformed("ranks that are on no host"));
+            return Err(Malformed("the ranks of the hosts do not add up to the job's"));
         }
         Ok(Self { job, secret, rank, size, reach, hosts, bind, sealed, limits })
     }

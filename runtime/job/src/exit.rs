@@ -1,43 +1,43 @@
-//! [`Exit`]: how a rank's process ended, in words and as an exit code.
+//! [`Exit`]: how a rank's process ended, as a text and as an exit code.
 
-use crate::codec::{In, Malformed, Out};
-use crate::control::cut;
+use crate::codec::{Malformed, Reader, Writer};
+use crate::control::truncate;
 use std::fmt;
 use std::time::Duration;
 
-/// Exit code of a job that took longer than it was given.
+/// The exit code of a job that exceeded its time limit.
 pub const TIMED_OUT: u8 = 124;
-/// Exit code where the job could not be carried out: no memory, no descriptors, a host that is not reached.
+/// The exit code of a job that could not run: no memory, no descriptors, or a host that cannot be reached.
 pub const FAILED: u8 = 125;
-/// Exit code of a program that can't be run, or is not one of Fencepost's.
+/// The exit code for a program that can't be executed, or that ends without joining the job.
 pub const NOT_RUN: u8 = 126;
-/// Exit code of a program that is not there.
+/// The exit code for a program that does not exist.
 pub const NOT_FOUND: u8 = 127;
-/// Exit code of a command line, or a setting, that is not understood.
+/// The exit code for a command line or a setting that is not valid.
 pub const USAGE: u8 = 2;
 
 /// How a rank's process ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The process exited with this code.
     Code(u8),
-    /// By a signal.
+    /// A signal killed the process.
     Signal(u8),
-    /// It gave no sign of life for so long, and was killed.
+    /// The process sent no heartbeat for this time, and the launcher killed it.
     Silent(Duration),
-    /// It was never there: with this exit code for the job, and why.
+    /// The process was not started.
     NotStarted {
-        /// One of this file's.
+        /// The exit code for the job, one of this file's.
         code: u8,
-        /// The reason, without naming rank and host.
+        /// The reason, without rank and host.
         why: String,
     },
-    /// The way to its host is lost: how.
+    /// The connection to the rank's host was lost, for this reason.
     Lost(String),
 }
 
 impl Exit {
-    /// The exit code that it comes to.
+    /// The exit code of a job that fails with this exit.
     pub fn code(&self) -> u8 {
         match self {
             Exit::Code(code) => *code,
@@ -48,12 +48,13 @@ impl Exit {
         }
     }
 
-    /// What became of this rank, for ranks that may know it by another number in a world of some of them.
-    pub(crate) fn of(&self, rank: u32) -> String {
+    /// Describes the exit of `rank` to the other ranks. The text says `of the job`, since a rank may have another
+    /// number in a world of some of the ranks.
+    pub(crate) fn describe(&self, rank: u32) -> String {
         format!("rank {rank} of the job {self}")
     }
 
-    pub(crate) fn write(&self, out: &mut Out) {
+    pub(crate) fn write(&self, out: &mut Writer) {
         match self {
             Exit::Code(code) => out.0.extend([0, *code]),
             Exit::Signal(signal) => out.0.extend([1, *signal]),
@@ -63,23 +64,23 @@ impl Exit {
             }
             Exit::NotStarted { code, why } => {
                 out.0.extend([3, *code]);
-                out.bytes(cut(why).as_bytes());
+                out.bytes(truncate(why).as_bytes());
             }
             Exit::Lost(how) => {
                 out.u8(4);
-                out.bytes(cut(how).as_bytes());
+                out.bytes(truncate(how).as_bytes());
             }
         }
     }
 
-    pub(crate) fn read(bytes: &mut In<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn read(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
         Ok(match bytes.u8()? {
             0 => Exit::Code(bytes.u8()?),
             1 => Exit::Signal(bytes.u8()?),
             2 => Exit::Silent(bytes.duration()?),
             3 => Exit::NotStarted { code: bytes.u8()?, why: bytes.text()? },
             4 => Exit::Lost(bytes.text()?),
-            _ => return Err(Malformed("an exit of no known kind")),
+            _ => return Err(Malformed("unknown kind of exit")),
         })
     }
 }
@@ -93,7 +94,7 @@ impl fmt::Display for Exit {
                 signal_name(i32::from(*signal)).map_or(Ok(()), |name| write!(f, " ({name})"))
             }
             Exit::Silent(time) => {
-                write!(f, "gave no sign of life for {:.1} s and was killed", time.as_secs_f64())
+                write!(f, "sent no heartbeat for {:.1} s and was killed", time.as_secs_f64())
             }
             Exit::NotStarted { why, .. } => write!(f, "was not started: {why}"),
             Exit::Lost(how) => write!(f, "was lost with its host: {how}"),
@@ -101,7 +102,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The name of a signal that ends processes.
+/// Returns the name of a signal that ends processes by default.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         1 => "SIGHUP",
@@ -131,12 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_says_how_and_has_the_code_of_a_shell() {
+    fn an_exit_has_a_description_and_the_code_that_a_shell_reports() {
         let cases = [
             (Exit::Code(3), "exited with code 3", 3),
             (Exit::Signal(9), "was killed by signal 9 (SIGKILL)", 137),
             (Exit::Signal(40), "was killed by signal 40", 168),
-            (Exit::Silent(Duration::from_millis(2500)), "gave no sign of life for 2.5 s and was killed", 137),
+            (Exit::Silent(Duration::from_millis(2500)), "sent no heartbeat for 2.5 s and was killed", 137),
             (
                 Exit::NotStarted { code: NOT_FOUND, why: "no such file".into() },
                 "was not started: no such file",

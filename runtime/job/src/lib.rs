@@ -1,35 +1,36 @@
-//! Jobs of processes: what starts them, watches them and ends them, and what each of them knows.
+//! Jobs of processes: starting, watching and ending them, and what each process knows of its job.
 //!
-//! Whoever starts a job (`fencepost run`, or a program that launches itself) is its *starter*. A rank's
-//! process finds `FENCEPOST_JOB` in its environment, which names a descriptor that it inherited: its *control channel*.
-//! The first message on it is the [`Description`] of the job, secret included, and with it comes the memory file where
-//! there is one. So nothing of a job has a name that others could use, or that could be left behind.
+//! The process that starts a job (`fencepost run`, or a program that launches itself) is its *launcher*. A rank's
+//! process finds `FENCEPOST_JOB` in its environment, which names a descriptor that it inherited: its *control
+//! channel*. The first message on that channel is the [`Description`] of the job, including the secret; the memory
+//! file, if the job has one, arrives with it. So no resource of a job has a name that other processes could use, or
+//! that could be left behind.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `control`, `codec`, `channel` | the messages, and how they travel |
+//! | `control`, `codec`, `channel` | the messages, their encoding, and the connection that carries them |
 //! | `description` | what a rank knows of its job |
-//! | `member` | what a rank's process does: join, listen, give signs of life |
-//! | `group` | the ranks that are children of this process |
-//! | `course` | what is done when a rank says something or ends; pure |
-//! | `start`, `host` | the starter, and its part on another host |
-//! | `environment`, `rendezvous` | jobs that other launchers have started, and how their ranks meet |
+//! | `member` | what a rank's process does: join, listen, send heartbeats |
+//! | `link` | the transports of a job: the memory file and the connections |
+//! | `children` | the ranks that are child processes of this process |
+//! | `state_machine` | the job state machine: what the launcher does when a rank reports or ends; pure |
+//! | `start`, `host` | the launcher, and its agent on another host |
+//! | `environment`, `rendezvous` | jobs of external launchers (Slurm, MPI), and how their ranks find each other |
 //! | `exit`, `relay`, `signals`, `bind`, `settings` | how a process ended; output; signals; addresses; times |
 //!
-//! A death is noticed by the starter, since a process's descriptor becomes readable. It reaps the process, writes into
-//! the shared memory that the rank is gone, and tells all the others. A rank that gives no sign of life for
-//! `FENCEPOST_SILENCE` is killed and then dies like any other. Ranks die with the starter: the system kills them, and
-//! where it does not, the end of their control channel does.
+//! The launcher notices a death because the descriptor of the process becomes readable. It reaps the process, marks the
+//! rank as failed in the shared memory, and notifies all other ranks. The launcher kills a rank that sends no heartbeat
+//! for `FENCEPOST_SILENCE`; from then on this is a death like any other. Ranks die with the launcher: the system kills
+//! them, and where it does not, the end of their control channel does.
 
 mod bind;
 mod channel;
+mod children;
 mod codec;
 pub mod control;
-mod course;
 mod description;
 mod environment;
 mod exit;
-mod group;
 mod host;
 mod link;
 mod member;
@@ -38,9 +39,10 @@ mod rendezvous;
 mod settings;
 mod signals;
 mod start;
+mod state_machine;
 
 pub use bind::resolve;
-pub use channel::{Broken, Channel};
+pub use channel::{Channel, ChannelError};
 pub use description::{Description, HostRanks, Limits, Reach};
 pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
@@ -48,13 +50,13 @@ pub use member::{Member, joined, member};
 pub use settings::{Settings, duration};
 pub use start::{Host, RANKS_MAX, Start};
 
-/// The version of Fencepost that this is.
+/// The version of this build of Fencepost; the launcher, its hosts and the ranks must have the same.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// BLAKE3 of a file.
+/// Returns the BLAKE3 digest of a file.
 ///
 /// # Errors
-/// It can't be read.
+/// The file can't be read.
 pub fn digest(path: &std::path::Path) -> std::io::Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(std::fs::File::open(path)?)?;

@@ -1,4 +1,4 @@
-//! What a job's transports need of whoever starts it, and of each rank: [`Memory`] and [`Link`].
+//! The transports of a job: [`HostMemory`] in the process that starts ranks, and [`Link`] in each rank.
 
 use crate::description::{Description, Limits, Reach};
 use fencepost_transport::{Endpoint, Fabric, HybridEnd, Segment, Settings, ShmEnd, TcpEnd, listen};
@@ -8,14 +8,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The memory file that ranks of one host share, as whoever starts them has it.
-pub(crate) struct Memory {
+/// The memory file that the ranks of one host share, as the process that starts them holds it.
+pub(crate) struct HostMemory {
     segment: Segment,
     ranks: Range<u32>,
 }
 
-impl Memory {
-    /// For these ranks.
+impl HostMemory {
+    /// Creates the memory file for `ranks`.
     pub(crate) fn create(ranks: Range<u32>) -> std::io::Result<Self> {
         Ok(Self { segment: Segment::create(ranks.len())?, ranks })
     }
@@ -28,24 +28,25 @@ impl Memory {
         self.segment.fd()
     }
 
-    /// One of its ranks has ended for good.
-    pub(crate) fn strike(&self, rank: u32, how: &str) {
+    /// Marks one of its ranks as failed: the rank's process has ended.
+    pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         self.segment.mark_failed((rank - self.ranks.start) as usize, how);
     }
 }
 
-/// How this rank's process reaches the others.
+/// The transports through which this rank's process reaches the other ranks.
 pub(crate) struct Link {
-    /// Those of its host, or all.
+    /// The shared memory of the ranks of its host, or of all ranks.
     memory: Option<Arc<Segment>>,
-    /// Those of other hosts, or all.
+    /// The connections to the ranks of other hosts, or to all ranks.
     connections: Option<Connections>,
 }
 
-/// The connections of this process: they begin when it is known where the others are.
+/// The connections of this process. They start when the addresses of the other ranks are known.
 pub(crate) struct Connections {
-    waiting: Mutex<Option<Fabric>>,
-    begun: OnceLock<Mutex<Option<Arc<Fabric>>>>,
+    /// Listens already; taken when the addresses arrive.
+    unconnected: Mutex<Option<Fabric>>,
+    connected: OnceLock<Mutex<Option<Arc<Fabric>>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,55 +54,59 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Get ready; for connections, also the address that this rank is reached at. `told`: whether somebody will say how
-    /// others have died.
+    /// Prepares the transports of the job; returns also the address that this rank listens at, if it uses connections.
+    /// `deaths_reported`: whether a launcher will report how other ranks have died.
     pub(crate) fn join(
         job: &Description,
         memory: Option<OwnedFd>,
-        told: bool,
+        deaths_reported: bool,
     ) -> Result<(Self, Option<SocketAddr>), String> {
         let mut link = Self { memory: None, connections: None };
         if job.reach != Reach::Tcp {
-            let memory = memory.ok_or("no memory file came with the job")?;
+            let memory = memory.ok_or("no memory file arrived with the description of the job")?;
             link.memory = Some(Segment::join(memory).map_err(|error| error.to_string())?);
         }
         if job.reach == Reach::Shm {
             return Ok((link, None));
         }
-        let fabric =
-            fabric(job, told).map_err(|error| format!("it can't listen at {}: {error}", job.bind))?;
+        let fabric = fabric(job, deaths_reported)
+            .map_err(|error| format!("this rank can't listen at {}: {error}", job.bind))?;
         let address = fabric.address().map_err(|error| error.to_string())?;
-        link.connections = Some(Connections { waiting: Mutex::new(Some(fabric)), begun: OnceLock::new() });
+        link.connections =
+            Some(Connections { unconnected: Mutex::new(Some(fabric)), connected: OnceLock::new() });
         Ok((link, Some(address)))
     }
 
-    /// Where all ranks listen.
-    pub(crate) fn table(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
+    /// Starts the connections, with the address that each rank listens at.
+    pub(crate) fn connect(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
         let Some(connections) = &self.connections else { return Ok(()) };
-        let Some(mut fabric) = lock(&connections.waiting).take() else { return Ok(()) };
+        let Some(mut fabric) = lock(&connections.unconnected).take() else { return Ok(()) };
         fabric.table(addresses)?;
-        connections.begun.get_or_init(|| Mutex::new(Some(Arc::new(fabric))));
+        connections.connected.get_or_init(|| Mutex::new(Some(Arc::new(fabric))));
         Ok(())
     }
 
-    /// A rank has ended, as this says. In the memory it is written already, by whoever has started it.
-    pub(crate) fn strike(&self, rank: u32, how: &str) {
+    /// Marks a rank as failed, as `how` describes. In the shared memory the process that started the rank has marked it
+    /// already.
+    pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         if let Some(fabric) = self.connections.as_ref().and_then(Connections::fabric) {
             fabric.mark_failed(rank as usize, how);
         }
     }
 
-    /// This rank's end of the job's world of this number.
-    pub(crate) fn end(&self, job: &Description, world: u32) -> std::io::Result<Endpoint> {
+    /// Returns this rank's endpoint of the job's world number `world`.
+    pub(crate) fn endpoint(&self, job: &Description, world: u32) -> std::io::Result<Endpoint> {
         let (rank, size) = (job.rank as usize, job.size as usize);
         let Some(connections) = &self.connections else {
             let Some(segment) = &self.memory else {
-                return Err(std::io::Error::other("a rank that reaches nobody"));
+                return Err(std::io::Error::other("internal error: a rank without a transport"));
             };
             return Ok(Endpoint::Shm(ShmEnd::of_job(segment, world, rank, size)?));
         };
         let Some(fabric) = connections.fabric() else {
-            return Err(std::io::Error::other("the connections of this rank have ended"));
+            return Err(std::io::Error::other(
+                "the connections of this rank are closed or were never started",
+            ));
         };
         Ok(match &self.memory {
             Some(segment) => {
@@ -112,16 +117,16 @@ impl Link {
         })
     }
 
-    /// Say goodbye to the others, and wait until they have heard all that was said to them: this rank is in no world, and
-    /// left the last with an error, if this says so.
-    pub(crate) fn part(&self, job: &Description, why: Option<&str>) {
-        if let (Some(segment), Some(why)) = (&self.memory, why) {
+    /// Closes the transports, and waits until the other ranks have received all that was sent to them. The caller is
+    /// in no world; `last_error` is the error with which it left its last world.
+    pub(crate) fn close(&self, job: &Description, last_error: Option<&str>) {
+        if let (Some(segment), Some(why)) = (&self.memory, last_error) {
             let hosts: Vec<u32> = job.host_of_each().collect();
             let before = &hosts[..job.rank as usize];
-            let seat = before.iter().filter(|&&host| host == hosts[job.rank as usize]).count();
-            segment.record_exit(seat, why);
+            let local_index = before.iter().filter(|&&host| host == hosts[job.rank as usize]).count();
+            segment.record_exit(local_index, why);
         }
-        if let Some(fabric) = self.connections.as_ref().and_then(|connections| connections.begun.get()) {
+        if let Some(fabric) = self.connections.as_ref().and_then(|connections| connections.connected.get()) {
             let last = lock(fabric).take();
             drop(last);
         }
@@ -130,27 +135,28 @@ impl Link {
 
 impl Connections {
     fn fabric(&self) -> Option<Arc<Fabric>> {
-        lock(self.begun.get()?).clone()
+        lock(self.connected.get()?).clone()
     }
 }
 
-/// So long a rank waits for the starter's word when a connection ends: it knows better how a rank died.
-const OBITUARY: Duration = Duration::from_secs(2);
+/// How long a rank waits for the launcher's report when a connection ends: the launcher knows how the other rank died.
+const REPORT_WAIT: Duration = Duration::from_secs(2);
 
-/// No limit.
+/// In place of no limit.
 const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// The least time after which a connection is given up: connections look at the clock ten times a second.
-const LEAST: Duration = Duration::from_millis(500);
+/// The shortest time after which a connection is given up: connections check the time ten times a second.
+const LIMIT_MIN: Duration = Duration::from_millis(500);
 
-fn fabric(job: &Description, told: bool) -> std::io::Result<Fabric> {
+fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings {
         beat: heartbeat,
-        // The starter goes by `silence` itself, and kills a silent rank: a rank waits for that word as for any other. Where
-        // only the way between ranks is cut, nobody says anything, and the ranks are told when that wait is over.
-        limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LEAST) },
-        obituary: if told { OBITUARY } else { Duration::ZERO },
+        // The launcher applies `silence` itself, and kills a silent rank; a rank waits for that report as for any
+        // other. Where only the connection between two ranks is cut, no report comes, and the ranks fail when this
+        // limit is over.
+        limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LIMIT_MIN) },
+        obituary: if deaths_reported { REPORT_WAIT } else { Duration::ZERO },
         sealed: job.sealed,
         ..Settings::default()
     };

@@ -1,4 +1,5 @@
-//! [`Relay`]: what ranks write, handed on in whole lines, each with its rank before it where that was asked for.
+//! [`OutputRelay`]: forwards the output of ranks in whole lines, each with its rank in front if the user asked for
+//! that.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
@@ -6,104 +7,104 @@ use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
-/// A line that is longer is handed on in parts.
+/// A longer line is forwarded in parts.
 const LINE_MAX: usize = 1 << 16;
 
-/// More than this waits to be written only by what has been read already: ranks have to wait before they write more.
+/// With more unwritten bytes than this the launcher stops reading from ranks, so that they wait before they write more.
 const WAITING_MAX: usize = 1 << 20;
 
-/// So much is written at once: a pipe that is ready takes it and does not block.
+/// The number of bytes written with one system call: a pipe that is ready accepts as many without blocking.
 const PIECE: usize = 4096;
 
-/// Output of ranks on its way to this process's own, which nobody need read: nothing here waits.
+/// Output of ranks on its way to the output of this process. No function blocks, since that output may have no reader.
 #[derive(Default)]
-pub(crate) struct Relay {
+pub(crate) struct OutputRelay {
     tag: bool,
-    /// Lines that have not ended, by rank and whether they are errors.
-    begun: BTreeMap<(u32, bool), Vec<u8>>,
-    /// Our output, and that of errors.
-    ours: [Stream; 2],
+    /// Incomplete lines, by rank and whether they are for standard error.
+    partial_lines: BTreeMap<(u32, bool), Vec<u8>>,
+    /// Standard output and standard error of this process.
+    outputs: [Output; 2],
 }
 
 #[derive(Default)]
-struct Stream {
-    /// What could not be written yet.
-    waiting: VecDeque<u8>,
-    /// Whether whoever read it does so no more.
+struct Output {
+    /// Bytes not written yet.
+    unwritten: VecDeque<u8>,
+    /// Whether nothing more can be written.
     closed: bool,
-    /// Why it takes nothing more, where that is not for want of a reader.
-    refused: Option<Errno>,
+    /// Why a write failed, other than for lack of a reader.
+    error: Option<Errno>,
 }
 
-impl Relay {
+impl OutputRelay {
     pub(crate) fn new(tag: bool) -> Self {
         Self { tag, ..Self::default() }
     }
 
-    /// Add to a list for `poll` what is waited for before more can be written.
+    /// Adds the descriptors with unwritten bytes to a list for `poll`.
     pub(crate) fn watch(&self, fds: &mut Vec<PollFd<'_>>) {
-        for (error, stream) in self.ours.iter().enumerate() {
-            if !stream.waiting.is_empty() {
+        for (error, stream) in self.outputs.iter().enumerate() {
+            if !stream.unwritten.is_empty() {
                 fds.push(PollFd::from_borrowed_fd(descriptor(error), PollFlags::OUT));
             }
         }
     }
 
-    /// Whether so much waits that no more should be taken from ranks.
+    /// Whether the launcher should stop reading the output of ranks.
     pub(crate) fn is_full(&self) -> bool {
-        self.ours.iter().any(|stream| stream.waiting.len() > WAITING_MAX)
+        self.outputs.iter().any(|stream| stream.unwritten.len() > WAITING_MAX)
     }
 
-    /// Whether nothing waits.
+    /// Whether all output is written.
     pub(crate) fn is_empty(&self) -> bool {
-        self.ours.iter().all(|stream| stream.waiting.is_empty())
+        self.outputs.iter().all(|stream| stream.unwritten.is_empty())
     }
 
-    /// Write what can be written now.
+    /// Writes as much as can be written without blocking.
     pub(crate) fn flush(&mut self) {
-        for (error, stream) in self.ours.iter_mut().enumerate() {
+        for (error, stream) in self.outputs.iter_mut().enumerate() {
             stream.flush(descriptor(error));
         }
     }
 
-    /// Why output was lost that somebody may have wanted.
-    pub(crate) fn refused(&self) -> Option<io::Error> {
-        self.ours.iter().find_map(|stream| stream.refused).map(io::Error::from)
+    /// The error with which output was lost; a reader that has gone is not an error.
+    pub(crate) fn write_error(&self) -> Option<io::Error> {
+        self.outputs.iter().find_map(|stream| stream.error).map(io::Error::from)
     }
 
-    /// A line of the starter's own, to standard error.
-    pub(crate) fn say(&mut self, line: &str) {
+    /// Writes a line of the launcher's own to standard error.
+    pub(crate) fn report(&mut self, line: &str) {
         self.write(true, format!("fencepost: {line}\n").as_bytes());
     }
 
-    /// A rank has written something.
-    pub(crate) fn wrote(&mut self, rank: u32, error: bool, bytes: &[u8]) {
+    /// A rank has written output.
+    pub(crate) fn on_output(&mut self, rank: u32, error: bool, bytes: &[u8]) {
         let ready = self.ready(rank, error, bytes);
         self.write(error, &ready);
     }
 
-    /// A rank writes no more: the line that it has not ended is handed on; with a tag, it is ended.
-    pub(crate) fn ended(&mut self, rank: u32) {
+    /// A rank has ended: forwards its incomplete line. A tagged line gets a newline at its end.
+    pub(crate) fn on_exit(&mut self, rank: u32) {
         for error in [false, true] {
-            if let Some(rest) = self.begun.remove(&(rank, error)).filter(|rest| !rest.is_empty()) {
+            if let Some(rest) = self.partial_lines.remove(&(rank, error)).filter(|rest| !rest.is_empty()) {
                 let rest = if self.tag { tagged(rank, &rest) } else { rest };
                 self.write(error, &rest);
             }
         }
     }
 
-    /// What can be handed on now.
+    /// Takes in output and returns the lines that are complete.
     fn ready(&mut self, rank: u32, error: bool, bytes: &[u8]) -> Vec<u8> {
-        let begun = self.begun.entry((rank, error)).or_default();
-        begun.extend(bytes);
-        // A line that is written over again and again is shown each time, where it is not tagged.
+        let line = self.partial_lines.entry((rank, error)).or_default();
+        line.extend(bytes);
+        // Without tags a line that a program overwrites by carriage returns is forwarded each time.
         let ends = |byte: &u8| *byte == b'\n' || *byte == b'\r' && !self.tag;
-        let end = match begun.iter().rposition(ends) {
+        let end = match line.iter().rposition(ends) {
             Some(last) => last + 1,
-            None if begun.len() >= LINE_MAX => begun.len(),
+            None if line.len() >= LINE_MAX => line.len(),
             None => 0,
         };
-        let lines: Vec<u8> = begun.drain(..end).collect();
+        let lines: Vec<u8> = line.drain(..end).collect();
         if !self.tag {
             return lines;
         }
@@ -111,35 +112,36 @@ impl Relay {
     }
 
     fn write(&mut self, error: bool, bytes: &[u8]) {
-        let stream = &mut self.ours[usize::from(error)];
+        let stream = &mut self.outputs[usize::from(error)];
         if !stream.closed {
-            stream.waiting.extend(bytes);
+            stream.unwritten.extend(bytes);
         }
     }
 }
 
-/// Our output, or that of errors.
+/// Standard output or standard error of this process.
 fn descriptor(error: usize) -> BorrowedFd<'static> {
     if error == 0 { rustix::stdio::stdout() } else { rustix::stdio::stderr() }
 }
 
-impl Stream {
-    /// One that nobody reads any more is no failure: what is left is thrown away.
+impl Output {
+    /// Writes as much as can be written without blocking. If the reader has gone, the rest is discarded without an
+    /// error.
     fn flush(&mut self, to: BorrowedFd<'_>) {
-        while !self.waiting.is_empty() {
+        while !self.unwritten.is_empty() {
             let mut fds = [PollFd::from_borrowed_fd(to, PollFlags::OUT)];
             if !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1)) {
                 return;
             }
-            let (piece, _) = self.waiting.as_slices();
+            let (piece, _) = self.unwritten.as_slices();
             match rustix::io::write(to, &piece[..piece.len().min(PIECE)]) {
-                Ok(count) => drop(self.waiting.drain(..count)),
+                Ok(count) => drop(self.unwritten.drain(..count)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
                 Err(errno) => {
                     self.closed = true;
-                    self.refused = Some(errno).filter(|errno| *errno != Errno::PIPE);
-                    self.waiting.clear();
+                    self.error = Some(errno).filter(|errno| *errno != Errno::PIPE);
+                    self.unwritten.clear();
                 }
             }
         }
@@ -155,9 +157,9 @@ fn tagged(rank: u32, line: &[u8]) -> Vec<u8> {
     tagged
 }
 
-/// A line to standard error of one who has no ranks to watch meanwhile.
-pub(crate) fn say(line: &str) {
-    // Nobody may be there to read it.
+/// Writes a line to standard error; for a caller that has no ranks to watch meanwhile, since it may block.
+pub(crate) fn report(line: &str) {
+    // An error means that standard error has no reader.
     let _: io::Result<()> = io::stderr().write_all(format!("fencepost: {line}\n").as_bytes());
 }
 
@@ -168,28 +170,32 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn lines_are_tagged_whole_and_never_mixed() {
-        let mut relay = Relay::new(true);
+    fn whole_lines_are_tagged_and_never_mixed() {
+        let mut relay = OutputRelay::new(true);
         assert_eq!(relay.ready(0, false, b"one\ntw"), b"[0] one\n");
         assert_eq!(relay.ready(1, false, b"three\n\n"), b"[1] three\n[1] \n");
         assert_eq!(relay.ready(0, true, b"oh"), b"");
         assert_eq!(relay.ready(0, false, b"o\nx"), b"[0] two\n");
-        assert_eq!(relay.begun[&(0, true)], b"oh");
-        assert_eq!(relay.ready(2, false, &[b'y'; LINE_MAX]).len(), LINE_MAX + 5, "no line is kept for ever");
+        assert_eq!(relay.partial_lines[&(0, true)], b"oh");
+        assert_eq!(
+            relay.ready(2, false, &[b'y'; LINE_MAX]).len(),
+            LINE_MAX + 5,
+            "a long line is forwarded in parts"
+        );
     }
 
     #[test]
-    fn what_nobody_reads_waits_and_what_is_read_goes_on() {
+    fn unread_output_is_buffered_and_discarded_when_the_reader_closes() {
         let (from, to) = rustix::pipe::pipe().expect("a pipe");
-        let mut stream = Stream::default();
+        let mut stream = Output::default();
         let all: Vec<u8> = (0..1 << 20).map(|at| (at % 251) as u8).collect();
-        stream.waiting.extend(&all);
+        stream.unwritten.extend(&all);
         let mut read = Vec::new();
-        while !stream.waiting.is_empty() {
-            let before = stream.waiting.len();
+        while !stream.unwritten.is_empty() {
+            let before = stream.unwritten.len();
             stream.flush(to.as_fd());
-            assert!(stream.waiting.len() < before, "there is room");
-            let mut piece = vec![0; before - stream.waiting.len()];
+            assert!(stream.unwritten.len() < before, "there is room");
+            let mut piece = vec![0; before - stream.unwritten.len()];
             let count = rustix::io::read(&from, &mut piece).expect("a pipe");
             read.extend_from_slice(&piece[..count]);
         }
@@ -198,20 +204,24 @@ mod tests {
         assert_eq!(read, all);
         let (from, to) = rustix::pipe::pipe().expect("a pipe");
         drop(from);
-        stream.waiting.extend(b"lost");
+        stream.unwritten.extend(b"lost");
         stream.flush(to.as_fd());
-        assert!(stream.closed && stream.waiting.is_empty());
+        assert!(stream.closed && stream.unwritten.is_empty());
     }
 
     #[test]
-    fn without_tags_lines_go_on_whole_and_no_byte_is_changed() {
-        let mut relay = Relay::new(false);
+    fn without_tags_lines_are_forwarded_unchanged() {
+        let mut relay = OutputRelay::new(false);
         assert_eq!(relay.ready(0, false, b"one\ntw"), b"one\n");
         assert_eq!(relay.ready(1, false, b"\xff\n"), b"\xff\n");
         assert_eq!(relay.ready(0, false, b"o\n50 %\r"), b"two\n50 %\r");
         assert_eq!(relay.ready(0, false, b"no end"), b"");
-        relay.ended(0);
-        assert_eq!(relay.ours[0].waiting, b"no end");
-        assert_eq!(relay.ready(2, false, &[b'y'; LINE_MAX]).len(), LINE_MAX, "no line is kept for ever");
+        relay.on_exit(0);
+        assert_eq!(relay.outputs[0].unwritten, b"no end");
+        assert_eq!(
+            relay.ready(2, false, &[b'y'; LINE_MAX]).len(),
+            LINE_MAX,
+            "a long line is forwarded in parts"
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! How ranks find each other that another launcher has started: each proves itself to rank 0 and says where it listens;
-//! rank 0 tells all of them where everybody does.
+//! [`Rendezvous`]: how the ranks of an external launcher find each other. Each rank authenticates itself to rank 0 and
+//! reports the address that it listens at; rank 0 sends the table of all addresses to each rank.
 
-use crate::channel::{Broken, Channel};
+use crate::channel::{Channel, ChannelError};
+use crate::children::timeout_until;
 use crate::control::Message;
 use crate::description::{Description, HostRanks, Reach};
-use crate::environment::{RENDEZVOUS, SECRET, Told, told};
-use crate::group::until;
+use crate::environment::{ExternalRank, RENDEZVOUS, SECRET, external_rank};
 use crate::settings::Settings;
 use fencepost_transport::auth::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,42 +18,44 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long ranks wait for each other.
+/// How long the ranks wait for each other.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long one of them may take to prove itself.
+/// How long the authentication of one rank may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// From one try to the next, while rank 0 is not there yet.
-const AGAIN: Duration = Duration::from_millis(50);
+/// The time between two attempts to connect while rank 0 does not listen yet.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A place in a job of another launcher, and how the others are found.
-pub(crate) struct Meeting {
+/// A rank of a job that an external launcher has started, and the address at which the ranks meet.
+pub(crate) struct Rendezvous {
     pub(crate) job: Description,
     at: Vec<SocketAddr>,
     name: String,
 }
 
-impl Meeting {
-    /// As the environment says, if it says so.
+impl Rendezvous {
+    /// Reads the environment; returns `None` if no external launcher has started this process.
     ///
     /// # Errors
-    /// What a launcher has told is not enough to join, or can't be.
+    /// The variables are not sufficient to join, or not valid.
     pub(crate) fn from_environment() -> Result<Option<Self>, String> {
-        // What is no text is shown as far as it is, and then refused by what it is compared with.
+        // Bytes that are not UTF-8 are replaced; the checks below then refuse the value and show it.
         let get = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let Some(Told { launcher, rank, size }) = told(get)? else { return Ok(None) };
+        let Some(ExternalRank { launcher, rank, size }) = external_rank(get)? else { return Ok(None) };
         let needs = |variable: &str, what: &str| {
             get(variable).ok_or_else(|| {
-                format!("{launcher} has started this as rank {rank} of {size}: set {variable} to {what}")
+                format!(
+                    "{launcher} has started this process as rank {rank} of {size}: set {variable} to {what}"
+                )
             })
         };
-        let name = needs(RENDEZVOUS, "an address and port of rank 0's host, as in 10.0.0.1:7777")?;
+        let name = needs(RENDEZVOUS, "an address and port of the host of rank 0, such as 10.0.0.1:7777")?;
         let path = needs(SECRET, "a file of 32 random bytes that only you may read")?;
-        let secret = secret(&path).map_err(|why| format!("{SECRET} is {path}: {why}"))?;
+        let secret = read_secret(&path).map_err(|why| format!("{SECRET} is `{path}`: {why}"))?;
         let found = name.to_socket_addrs().map_err(|error| format!("{RENDEZVOUS} is `{name}`: {error}"))?;
         let at: Vec<SocketAddr> = found.collect();
         if at.is_empty() || at.iter().any(|at| at.ip().is_unspecified() || at.port() == 0) {
             return Err(format!(
-                "{RENDEZVOUS} is `{name}`: give an address that others can connect to, and its port"
+                "{RENDEZVOUS} is `{name}`: give an address that the other ranks can connect to, and a port above 0"
             ));
         }
         let settings = Settings::from_environment()?;
@@ -72,47 +74,51 @@ impl Meeting {
         Identity { secret, job, rank, size, sealed }
     }
 
-    /// Meet the others. `listen` begins to listen at an address of this machine; where each rank listens is given.
+    /// Exchanges addresses with the other ranks. `listen` starts to listen at an address of this machine. Returns the
+    /// address of each rank.
     ///
     /// # Errors
-    /// Who did not come, or why this rank was not let in.
-    pub(crate) fn meet(
+    /// Some ranks did not connect in time, or rank 0 did not accept this rank.
+    pub(crate) fn exchange_addresses(
         &self,
         listen: impl FnOnce(IpAddr) -> Result<SocketAddr, String>,
     ) -> Result<Vec<SocketAddr>, String> {
-        if self.job.rank == 0 { self.host(listen) } else { self.visit(listen) }
+        if self.job.rank == 0 { self.collect_addresses(listen) } else { self.ask_rank_0(listen) }
     }
 
-    fn host(
+    fn collect_addresses(
         &self,
         listen: impl FnOnce(IpAddr) -> Result<SocketAddr, String>,
     ) -> Result<Vec<SocketAddr>, String> {
-        let here = |error: io::Error| format!("rank 0 can't listen at {} ({RENDEZVOUS}): {error}", self.name);
-        let door = TcpListener::bind(&self.at[..]).map_err(here)?;
-        door.set_nonblocking(true).map_err(here)?;
+        let failed =
+            |error: io::Error| format!("rank 0 can't listen at {} ({RENDEZVOUS}): {error}", self.name);
+        let listener = TcpListener::bind(&self.at[..]).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
         let mut table: Vec<Option<SocketAddr>> = vec![None; self.job.size as usize];
-        table[0] = Some(listen(door.local_addr().map_err(here)?.ip())?);
-        let (tell, hear) = mpsc::channel();
+        table[0] = Some(listen(listener.local_addr().map_err(failed)?.ip())?);
+        let (sender, receiver) = mpsc::channel();
         let deadline = Instant::now() + LIMIT;
-        let (mut guests, mut channels) = (Vec::new(), Vec::new());
+        let (mut handshakes, mut channels) = (Vec::new(), Vec::new());
         while table.iter().any(Option::is_none) {
-            guests.retain(|guest: &JoinHandle<()>| !guest.is_finished());
-            // As many at once as there are ranks, and some strangers: others wait before the door.
-            let room = guests.len() < 2 * table.len() + 16;
-            let mut fds = room.then(|| PollFd::new(&door, PollFlags::IN));
-            let again = until(Some(Instant::now() + AGAIN));
+            handshakes.retain(|handshake: &JoinHandle<()>| !handshake.is_finished());
+            // At most twice as many handshakes at once as there are ranks, and some more: further connections wait in
+            // the listener's queue.
+            let room = handshakes.len() < 2 * table.len() + 16;
+            let mut fds = room.then(|| PollFd::new(&listener, PollFlags::IN));
+            let again = timeout_until(Some(Instant::now() + RETRY_INTERVAL));
             let _: rustix::io::Result<usize> = poll(fds.as_mut_slice(), again.as_ref());
-            if room && let Ok((stream, _)) = door.accept() {
-                let (identity, tell) = (self.identity(), tell.clone());
-                let guest = move || {
-                    // A stranger is turned away without a word; a rank that is, is missed in the end.
-                    if let Some(guest) = let_in(stream, identity) {
-                        let _: Result<(), mpsc::SendError<Guest>> = tell.send(guest);
+            if room && let Ok((stream, _)) = listener.accept() {
+                let (identity, sender) = (self.identity(), sender.clone());
+                let handshake = move || {
+                    // A connection that fails authentication is closed without an answer; if it was a rank, that rank
+                    // is named as missing in the end.
+                    if let Some(joined) = authenticate(stream, identity) {
+                        let _: Result<(), mpsc::SendError<JoinedRank>> = sender.send(joined);
                     }
                 };
-                guests.push(std::thread::Builder::new().spawn(guest).map_err(here)?);
+                handshakes.push(std::thread::Builder::new().spawn(handshake).map_err(failed)?);
             }
-            for (rank, address, channel) in hear.try_iter() {
+            for (rank, address, channel) in receiver.try_iter() {
                 table[rank as usize].get_or_insert(address);
                 channels.push(channel);
             }
@@ -121,7 +127,7 @@ impl Meeting {
                 let missing: Vec<String> = missing.map(|(rank, _)| rank.to_string()).collect();
                 let missing = missing.join(", ");
                 return Err(format!(
-                    "of {} ranks, {missing} did not come to {} within {LIMIT:?}",
+                    "ranks {missing} of {} did not connect to {} within {LIMIT:?}: start all ranks, with one secret",
                     table.len(),
                     self.name
                 ));
@@ -129,18 +135,18 @@ impl Meeting {
         }
         let table: Vec<SocketAddr> = table.into_iter().flatten().collect();
         for mut channel in channels {
-            // One that is gone meanwhile is found dead when it is needed.
-            let mut sent: Result<(), Broken> = channel.send(&Message::Table(table.clone()));
-            while sent.is_ok() && channel.waiting() > 0 && Instant::now() < deadline {
+            // A rank that has gone in the meantime is detected by the ranks that need it.
+            let mut sent: Result<(), ChannelError> = channel.send(&Message::Table(table.clone()));
+            while sent.is_ok() && channel.unsent() > 0 && Instant::now() < deadline {
                 let mut fds = [PollFd::from_borrowed_fd(channel.sink(), PollFlags::OUT)];
-                let _: rustix::io::Result<usize> = poll(&mut fds, until(Some(deadline)).as_ref());
+                let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(Some(deadline)).as_ref());
                 sent = channel.flush();
             }
         }
         Ok(table)
     }
 
-    fn visit(
+    fn ask_rank_0(
         &self,
         listen: impl FnOnce(IpAddr) -> Result<SocketAddr, String>,
     ) -> Result<Vec<SocketAddr>, String> {
@@ -154,8 +160,8 @@ impl Meeting {
             match tried {
                 Some(stream) => break stream,
                 None if Instant::now() >= deadline => return Err(there(&refused)),
-                // It may not have been started yet, and nothing tells when it is.
-                None => std::thread::sleep(AGAIN),
+                // Rank 0 may not have been started yet, and no event reports when it is.
+                None => std::thread::sleep(RETRY_INTERVAL),
             }
         };
         let io = |error: io::Error| there(&error);
@@ -171,31 +177,34 @@ impl Meeting {
             }
         }
         let address = listen(stream.local_addr().map_err(io)?.ip())?;
-        let mut channel = Channel::over(stream.into());
+        let mut channel = Channel::from_socket(stream.into());
         channel.send(&Message::Listening(address)).map_err(|why| there(&why))?;
-        match next(&mut channel, deadline) {
+        match next_message(&mut channel, deadline) {
             Some(Message::Table(table)) if table.len() == self.job.size as usize => Ok(table),
-            _ => Err(there(&"it has not told where the others are: did all of them come?")),
+            _ => Err(there(
+                &"it did not send the addresses of the other ranks in time: have all ranks been started?",
+            )),
         }
     }
 }
 
-/// A rank that has proven itself, where it listens, and the way to it.
-type Guest = (u32, SocketAddr, Channel);
+/// A rank that has authenticated itself, the address that it listens at, and the connection to it.
+type JoinedRank = (u32, SocketAddr, Channel);
 
-/// What comes next, if it comes in time.
-fn next(channel: &mut Channel, deadline: Instant) -> Option<Message> {
+/// Returns the next message, if it arrives before the deadline.
+fn next_message(channel: &mut Channel, deadline: Instant) -> Option<Message> {
     while Instant::now() < deadline {
         if let Some(message) = channel.receive().ok()? {
             return Some(message);
         }
         let mut fds = [PollFd::from_borrowed_fd(channel.source(), PollFlags::IN)];
-        let _: rustix::io::Result<usize> = poll(&mut fds, until(Some(deadline)).as_ref());
+        let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(Some(deadline)).as_ref());
     }
     None
 }
 
-/// Fill `bytes` with what comes, all of it in time: one who says a byte now and then gains nothing.
+/// Fills `bytes` before the deadline. The deadline covers all of them: a peer that sends single bytes does not extend
+/// it.
 fn read_all(stream: &mut TcpStream, bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
     let mut at = 0;
     while at < bytes.len() {
@@ -214,8 +223,8 @@ fn read_all(stream: &mut TcpStream, bytes: &mut [u8], deadline: Instant) -> io::
     Ok(())
 }
 
-/// Let one in who proves that it is a rank of this job.
-fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
+/// Authenticates a connection as that of a rank of this job.
+fn authenticate(mut stream: TcpStream, identity: Identity) -> Option<JoinedRank> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nonblocking(false).ok()?;
     stream.set_write_timeout(Some(HANDSHAKE)).ok()?;
@@ -234,17 +243,18 @@ fn let_in(mut stream: TcpStream, identity: Identity) -> Option<Guest> {
     if matches!(verdict, Verdict::Mismatch) {
         return None;
     }
-    let mut channel = Channel::over(stream.into());
-    match next(&mut channel, deadline)? {
+    let mut channel = Channel::from_socket(stream.into());
+    match next_message(&mut channel, deadline)? {
         Message::Listening(address) => Some((rank, address, channel)),
         _ => None,
     }
 }
 
-/// The secret in a file that is its owner's alone.
-fn secret(path: &str) -> Result<Secret, String> {
+/// Reads the secret from a file that only its owner may read.
+fn read_secret(path: &str) -> Result<Secret, String> {
     let text = |error: io::Error| error.to_string();
-    // Opening a named pipe would wait for a writer; nothing is read before it is known to be a regular file.
+    // Without NONBLOCK, opening a named pipe would wait for a writer. Nothing is read before the file is known to be
+    // regular.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(open(path, flags, Mode::empty()).map_err(|error| text(error.into()))?);
     let about = file.metadata().map_err(text)?;
@@ -252,12 +262,12 @@ fn secret(path: &str) -> Result<Secret, String> {
         return Err("it must be a regular file, and not a pipe, a device, a socket or a folder".into());
     }
     if about.mode() & 0o077 != 0 {
-        return Err("it must be a file that nobody else may read (chmod 600)".into());
+        return Err("only its owner may have access to it: run chmod 600 on it".into());
     }
     let mut bytes = Vec::new();
     file.take(4097).read_to_end(&mut bytes).map_err(text)?;
     if !(32..=4096).contains(&bytes.len()) {
-        return Err("it must hold 32 random bytes at least, and 4096 at most".into());
+        return Err("it must hold at least 32 random bytes, and at most 4096".into());
     }
     Ok(Secret::from_bytes(blake3::derive_key("fencepost 2026 the secret of a job that meets", &bytes)))
 }
@@ -267,18 +277,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_come_in_time_is_not_waited_for_however_it_has_begun() {
-        let door = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let mut stranger = TcpStream::connect(door.local_addr().expect("its address")).expect("it listens");
-        let (mut stream, _) = door.accept().expect("somebody is there");
+    fn bytes_that_arrive_after_the_deadline_are_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut stranger =
+            TcpStream::connect(listener.local_addr().expect("its address")).expect("it listens");
+        let (mut stream, _) = listener.accept().expect("a connection");
         stranger.write_all(&[1, 2, 3]).expect("sent");
         let mut bytes = [0; 2];
-        read_all(&mut stream, &mut bytes, Instant::now() + HANDSHAKE).expect("they have come");
+        read_all(&mut stream, &mut bytes, Instant::now() + HANDSHAKE).expect("both bytes have arrived");
         assert_eq!(bytes, [1, 2]);
         let soon = Instant::now() + Duration::from_millis(50);
-        let refused = read_all(&mut stream, &mut bytes, soon).expect_err("one byte of two has come");
+        let refused = read_all(&mut stream, &mut bytes, soon).expect_err("one byte of two has arrived");
         assert!(matches!(refused.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{refused}");
-        // Time that is over is over, though there is something.
+        // After the deadline even bytes that have arrived are not read.
         stranger.write_all(&[4, 5]).expect("sent");
         let refused = read_all(&mut stream, &mut bytes, soon).expect_err("too late");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);

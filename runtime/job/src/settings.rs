@@ -1,27 +1,28 @@
-//! [`Settings`]: what the environment says of jobs.
+//! [`Settings`]: the settings of a job in environment variables.
 
 use crate::description::Limits;
 use std::time::Duration;
 
-/// Times of a job that a user may set.
+/// The settings of a job that a user may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: when a silent rank is taken for dead, and a connection given up.
+    /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: how often ranks send heartbeats, and after which silence a rank
+    /// counts as dead and a connection is given up.
     pub limits: Limits,
-    /// `FENCEPOST_SEAL`: whether every record between ranks carries a tag.
+    /// `FENCEPOST_SEAL`: whether every record between ranks carries an authentication tag.
     pub sealed: bool,
-    /// `FENCEPOST_GRACE`: how long ranks may go on after one has failed.
+    /// `FENCEPOST_GRACE`: how long the other ranks may run after one has failed.
     pub grace: Duration,
-    /// `FENCEPOST_TIMEOUT`: how long a job may take.
+    /// `FENCEPOST_TIMEOUT`: the time limit of the job.
     pub timeout: Option<Duration>,
 }
 
 impl Settings {
-    /// As the environment says: a sign of life each half second, death after ten seconds without, ten seconds of grace,
-    /// and all the time it takes, unless it says otherwise.
+    /// Reads the environment. The defaults are a heartbeat of 500 ms, a silence limit of 10 s, a grace period of 10
+    /// s, and no time limit.
     ///
     /// # Errors
-    /// A variable that is no time, and what one looks like.
+    /// A variable has a value that is not allowed; the message names the variable, the value and what is allowed.
     pub fn from_environment() -> Result<Self, String> {
         Self::from(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
@@ -35,17 +36,17 @@ impl Settings {
         let silence = time("FENCEPOST_SILENCE")?.unwrap_or(Duration::from_secs(10));
         if heartbeat.is_zero() {
             let text = get("FENCEPOST_HEARTBEAT").unwrap_or_default();
-            return Err(format!("FENCEPOST_HEARTBEAT is `{text}`: give a time above none, such as 500ms"));
+            return Err(format!("FENCEPOST_HEARTBEAT is `{text}`: give a time above 0, such as 500ms"));
         }
         if !silence.is_zero() && silence < heartbeat * 2 {
             return Err(format!(
-                "FENCEPOST_SILENCE is {silence:?} and FENCEPOST_HEARTBEAT {heartbeat:?}: a rank must miss two beats at least"
+                "FENCEPOST_SILENCE is {silence:?} and FENCEPOST_HEARTBEAT is {heartbeat:?}: the silence limit must be at least two heartbeats, or `off`"
             ));
         }
         let sealed = match get("FENCEPOST_SEAL").as_deref() {
             None | Some("off") => false,
             Some("on") => true,
-            Some(other) => return Err(format!("FENCEPOST_SEAL is `{other}`: it may be `on` or `off`")),
+            Some(other) => return Err(format!("FENCEPOST_SEAL is `{other}`: give `on` or `off`")),
         };
         Ok(Self {
             sealed,
@@ -56,14 +57,14 @@ impl Settings {
     }
 }
 
-/// More than any setting needs, and little enough to be added to any moment.
+/// The longest time: more than any setting needs, and short enough to be added to any `Instant`.
 const LONGEST: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
 
-/// A time, as every setting and option takes it: a decimal number and its unit, `ms`, `s`, `m` or `h`, or seconds without
-/// one; `off` is 0.
+/// Parses a time, as every setting and option accepts it: a decimal number with a unit `ms`, `s`, `m` or `h`, or
+/// without a unit for seconds; `off` is 0.
 ///
 /// # Errors
-/// The text is not a time: what is allowed.
+/// The text is not a time; the message says what is allowed.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if text == "off" {
         return Ok(Duration::ZERO);
@@ -78,7 +79,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let time = number.trim().parse::<f64>().map_or(f64::NAN, |number| number * seconds);
     let time = Duration::try_from_secs_f64(time).ok().filter(|time| *time <= LONGEST);
-    time.ok_or_else(|| "give a time such as 250ms, 30s, 1.5m or 2h, of 30 years at most, or `off`".into())
+    time.ok_or_else(|| "give a time such as 250ms, 30s, 1.5m or 2h, at most 30 years, or `off`".into())
 }
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_environment_says_is_believed_or_refused_by_name() {
+    fn settings_are_read_or_refused_by_name() {
         let with = |pairs: &'static [(&str, &str)]| {
             Settings::from(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
         };
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_units_and_seconds_need_none() {
+    fn times_have_units_and_default_to_seconds() {
         for (text, millis) in [
             ("250ms", 250),
             ("2", 2000),

@@ -1,4 +1,4 @@
-//! [`Signals`]: signals that are sent to the starter, as something that `poll` can wait for.
+//! [`Signals`]: makes signals to the launcher available to `poll`.
 
 use rustix::fd::{AsFd, BorrowedFd};
 use signal_hook::{SigId, consts, flag, low_level};
@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Those that are handed on.
+/// The signals that are forwarded to ranks.
 const SIGNALS: [i32; 6] =
     [consts::SIGHUP, consts::SIGINT, consts::SIGQUIT, consts::SIGTERM, consts::SIGUSR1, consts::SIGUSR2];
 
-/// Catches signals while it lives.
+/// Catches signals until it is dropped.
 pub(crate) struct Signals {
     pipe: UnixStream,
     caught: Vec<(i32, Arc<AtomicBool>)>,
@@ -19,7 +19,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on, but for those that this process was told to ignore (`nohup`, a shell's `&`).
+    /// Starts to catch signals, except those that this process ignores (`nohup`, a shell's `&`).
     pub(crate) fn new() -> io::Result<Self> {
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
@@ -28,26 +28,26 @@ impl Signals {
         for signal in SIGNALS.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
             let caught = Arc::new(AtomicBool::new(false));
             signals.caught.push((signal, caught.clone()));
-            // The flag first: it is up when the pipe wakes who waits.
+            // The flag is registered first, so that it is set when the pipe becomes readable.
             signals.ids.push(flag::register(signal, caught)?);
             signals.ids.push(low_level::pipe::register(signal, write.try_clone()?)?);
         }
         Ok(signals)
     }
 
-    /// Readable when a signal came.
+    /// The descriptor that is readable after a signal.
     pub(crate) fn source(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
-    /// Those that came since the last time.
+    /// Returns the signals caught since the last call.
     pub(crate) fn take(&mut self) -> Vec<i32> {
         let mut bytes = [0; 64];
         while self.pipe.read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
-        let came = |(signal, caught): &(i32, Arc<AtomicBool>)| {
+        let was_caught = |(signal, caught): &(i32, Arc<AtomicBool>)| {
             caught.swap(false, Ordering::AcqRel).then_some(*signal)
         };
-        self.caught.iter().filter_map(came).collect()
+        self.caught.iter().filter_map(was_caught).collect()
     }
 }
 
@@ -59,7 +59,7 @@ impl Drop for Signals {
     }
 }
 
-/// The signals that this process ignores, the first in the lowest bit.
+/// The set of signals that this process ignores; signal 1 is the lowest bit.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,18 +1,18 @@
-//! [`Start`]: starts a job, watches it until every rank has ended, and says how it went.
+//! [`Start`]: the launcher. It starts a job, watches it until every rank has ended, and reports the result.
 //!
-//! Ranks of this machine are children of this process ([`Group`](crate::group::Group)); for each other host there is one
-//! command (`ssh`) that runs `fencepost host` there, and messages go through its standard input and output. What is done
-//! when is decided by the [`Course`](crate::course::Course).
+//! Ranks on this machine are child processes of the launcher ([`Children`]). For each other host the launcher runs one
+//! command (`ssh`) that runs `fencepost host` there; messages travel through its standard input and output. The
+//! [`StateMachine`] decides what is done when.
 
-use crate::channel::{Broken, Channel};
+use crate::channel::{Channel, ChannelError};
+use crate::children::{Children, Event, Program, Ready, timeout_until};
 use crate::control::{self, HostJob, Message};
-use crate::course::{Course, Order};
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
-use crate::group::{Event, Group, Program, Ready, until};
-use crate::link::Memory;
-use crate::relay::{Relay, say};
+use crate::link::HostMemory;
+use crate::relay::{OutputRelay, report};
 use crate::signals::Signals;
+use crate::state_machine::{RankCommand, StateMachine};
 use fencepost_transport::auth::{Secret, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -29,60 +29,60 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The most ranks that a job has: where all of them listen is one message.
+/// The largest number of ranks of a job: the table of their addresses has to fit into one message.
 pub const RANKS_MAX: u32 = 1 << 18;
 
 /// One of a job's hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// Its name, as in messages and in the remote command.
+    /// The name of the host, in messages and in the remote command.
     pub name: String,
-    /// How many ranks, in a row.
+    /// The number of ranks on this host; they are consecutive.
     pub ranks: u32,
-    /// The address or interface that its ranks listen at.
+    /// The address or interface that the host's ranks listen at.
     pub bind: String,
-    /// The words that run a program there, up to that program; none: this machine.
+    /// The command line that runs a program on the host, up to that program. Empty: the host is this machine.
     pub remote: Vec<OsString>,
 }
 
-/// A job to be started.
+/// A job to start.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// What each rank runs: an absolute path.
+    /// The program that each rank runs: an absolute path.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The program's arguments.
     pub arguments: Vec<OsString>,
-    /// Where it runs.
+    /// The working directory of the ranks.
     pub folder: PathBuf,
-    /// Variables that it gets besides this process's.
+    /// Environment variables of the ranks, in addition to those of the launcher.
     pub environment: Vec<(OsString, OsString)>,
     /// How ranks reach each other.
     pub reach: Reach,
-    /// Where ranks run, at least one host.
+    /// The hosts of the job, at least one.
     pub hosts: Vec<Host>,
-    /// The `fencepost` command on other hosts.
+    /// The path of the `fencepost` command on other hosts.
     pub fencepost: PathBuf,
-    /// How long it may take.
+    /// The time limit of the job.
     pub timeout: Option<Duration>,
-    /// How long ranks may go on after one has failed.
+    /// The grace period: how long the other ranks may run after one has failed.
     pub grace: Duration,
-    /// When silence is death.
+    /// How often ranks send heartbeats, and after which silence they count as dead.
     pub limits: Limits,
-    /// Whether every record between ranks carries a tag.
+    /// Whether every record between ranks carries an authentication tag.
     pub sealed: bool,
-    /// Whether each line that a rank writes has its rank before it.
+    /// Whether the launcher writes the rank in front of each line of a rank's output.
     pub tag_output: bool,
-    /// Whether each rank keeps to a core of its own.
+    /// Whether each rank is pinned to a core.
     pub pin: bool,
-    /// Whether to say what is started, and how each rank ends.
+    /// Whether the launcher reports what it starts, and how each rank ends.
     pub verbose: bool,
 }
 
 impl Start {
-    /// A job of this program with these arguments, on this machine alone.
+    /// Returns a job that runs this program with the arguments of this process, on this machine.
     ///
     /// # Errors
-    /// The system does not say where the program is; a setting in the environment that is none.
+    /// The system does not know the path of the program, or a setting in the environment is not valid.
     pub fn this_program(ranks: u32, reach: Reach) -> io::Result<Self> {
         let settings = crate::settings::Settings::from_environment().map_err(io::Error::other)?;
         Ok(Self {
@@ -103,22 +103,22 @@ impl Start {
         })
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> u32 {
         self.hosts.iter().map(|host| host.ranks).sum()
     }
 
-    /// Run the job until every rank has ended; say what failed; give the exit code.
+    /// Runs the job until every rank has ended, reports what failed, and returns the exit code.
     pub fn run(self) -> u8 {
-        match Running::new(&self) {
+        match RunningJob::new(&self) {
             Ok(mut running) => {
                 running.start(&self);
-                running.go();
+                running.watch();
                 running.report();
-                running.drain()
+                running.drain_output()
             }
             Err(error) => {
-                say(&format!("the job can't be started: {error}"));
+                report(&format!("the job can't be started: {error}"));
                 FAILED
             }
         }
@@ -126,94 +126,96 @@ impl Start {
 }
 
 impl Host {
-    /// This machine.
+    /// This machine, with `ranks` ranks that listen at its loopback address.
     pub fn here(ranks: u32) -> Self {
         let bind = Ipv4Addr::LOCALHOST.to_string();
         Self { name: "localhost".into(), ranks, bind, remote: Vec::new() }
     }
 }
 
-/// The command that speaks for another host.
-struct Remote {
+/// The remote command of another host, through which the launcher talks to `fencepost host` there.
+struct RemoteHost {
     ranks: Range<u32>,
     command: String,
     child: Child,
     process: OwnedFd,
     channel: Channel,
-    heard: Instant,
-    /// Whether it has ever said anything.
+    /// When the last message from the host arrived.
+    last_message: Instant,
+    /// Whether the host has ever sent a message.
     answered: bool,
-    /// What becomes of its ranks, where it was ended here.
-    ended: Option<Exit>,
-    /// When it is killed, if it has not ended by itself.
-    last_call: Option<Instant>,
-    /// Whether it was told that the job is over.
-    dismissed: bool,
+    /// The exit of the host's ranks, if the launcher has given the host up.
+    given_up: Option<Exit>,
+    /// When the launcher kills the command, if it has not ended by itself.
+    kill_deadline: Option<Instant>,
+    /// Whether the host was sent the message that the job is over.
+    stop_sent: bool,
 }
 
-/// So long a remote command may go on when it is to end.
-const LINGER: Duration = Duration::from_secs(3);
+/// How long a remote command may run after the launcher has asked it to end.
+const END_LIMIT: Duration = Duration::from_secs(3);
 
-struct Running {
-    course: Course,
-    group: Group,
-    remotes: Vec<Remote>,
-    relay: Relay,
+struct RunningJob {
+    job_state: StateMachine,
+    children: Children,
+    remotes: Vec<RemoteHost>,
+    relay: OutputRelay,
     signals: Signals,
     hosts: Vec<HostRanks>,
     limits: Limits,
     next_beat: Instant,
     verbose: bool,
-    /// When it is said that a rank has not joined, though others have.
-    late: Late,
-    /// Whether hosts were told to hold what their ranks write.
-    held: bool,
+    /// When the launcher warns that a rank has not joined although others have.
+    late_warning: LateWarning,
+    /// Whether hosts were asked to pause the output of their ranks.
+    output_paused: bool,
 }
 
-/// Nothing is heard of a rank before it joins, and a program may take its time: it is said once, and nobody is killed.
+/// The warning about ranks that do not join. A rank sends nothing before it joins, and a program may legitimately
+/// take long until then: the launcher warns once, and kills no rank.
 #[derive(Clone, Copy)]
-enum Late {
-    NobodyJoined,
+enum LateWarning {
+    NoneJoined,
     At(Instant),
-    Over,
+    Done,
 }
 
 #[derive(Clone, Copy)]
 enum Key {
     Signal,
-    /// Our own output takes more.
+    /// The launcher's own output accepts more bytes.
     Output,
     Local(Ready),
-    /// The channel of one of the remotes, by its first rank.
-    Remote(u32),
-    /// The process of one of the remotes.
-    Command(u32),
+    /// The channel of a remote host, by its first rank.
+    HostChannel(u32),
+    /// The remote command of a host, by its first rank.
+    HostProcess(u32),
 }
 
-impl Running {
+impl RunningJob {
     fn new(start: &Start) -> io::Result<Self> {
         let size = start.hosts.iter().map(|host| u64::from(host.ranks)).sum::<u64>();
         if size > u64::from(RANKS_MAX) {
-            return Err(io::Error::other(format!("it has {size} ranks, and may have {RANKS_MAX} at most")));
+            return Err(io::Error::other(format!("it has {size} ranks; a job has at most {RANKS_MAX}")));
         }
         let here = start.hosts.iter().filter(|host| host.remote.is_empty()).map(|host| host.ranks).sum();
-        room_for(here, start.tag_output, start.hosts.len())?;
+        raise_descriptor_limit(here, start.tag_output, start.hosts.len())?;
         let mut memory = Vec::new();
         let mut end = 0;
         for host in &start.hosts {
             let ranks = end..end + host.ranks;
             end = ranks.end;
             if host.remote.is_empty() && start.reach != Reach::Tcp {
-                memory.push(Memory::create(ranks)?);
+                memory.push(HostMemory::create(ranks)?);
             }
         }
         let now = Instant::now();
         let timeout = start.timeout.map(|time| now + time);
         Ok(Self {
-            course: Course::new(start.size(), start.reach, start.grace, timeout),
-            group: Group::new(start.limits, memory),
+            job_state: StateMachine::new(start.size(), start.reach, start.grace, timeout),
+            children: Children::new(start.limits, memory),
             remotes: Vec::new(),
-            relay: Relay::new(start.tag_output),
+            relay: OutputRelay::new(start.tag_output),
             signals: Signals::new()?,
             hosts: start
                 .hosts
@@ -223,8 +225,12 @@ impl Running {
             limits: start.limits,
             next_beat: now + start.limits.heartbeat,
             verbose: start.verbose,
-            late: if start.limits.silence.is_zero() { Late::Over } else { Late::NobodyJoined },
-            held: false,
+            late_warning: if start.limits.silence.is_zero() {
+                LateWarning::Done
+            } else {
+                LateWarning::NoneJoined
+            },
+            output_paused: false,
         })
     }
 
@@ -232,7 +238,7 @@ impl Running {
         let (secret, job) = match (Secret::new(), random_bytes()) {
             (Ok(secret), Ok(job)) => (secret, job),
             (Err(error), _) | (_, Err(error)) => {
-                let why = format!("the system has no random numbers: {error}");
+                let why = format!("the system provides no random numbers: {error}");
                 return self.not_started(0..start.size(), &Exit::NotStarted { code: FAILED, why });
             }
         };
@@ -248,18 +254,18 @@ impl Running {
             limits: start.limits,
         };
         let mut first = 0;
-        let mut seat = 0;
+        let mut local_index = 0;
         for host in &start.hosts {
             let ranks = first..first + host.ranks;
             first = ranks.end;
             job.rank = ranks.start;
             if self.verbose {
-                let how = if host.remote.is_empty() { "here" } else { "there" };
+                let how = if host.remote.is_empty() { "locally" } else { "by the remote command" };
                 let program = start.program.display();
-                self.relay.say(&format!("ranks {ranks:?} on {}: {program}, started {how}", host.name));
+                self.relay.report(&format!("ranks {ranks:?} on {}: {program}, started {how}", host.name));
             }
             let started = if host.remote.is_empty() {
-                self.start_here(start, host, &mut job, ranks.clone(), &mut seat)
+                self.start_here(start, host, &mut job, ranks.clone(), &mut local_index)
             } else {
                 self.start_there(start, host, &job, ranks.clone())
             };
@@ -276,7 +282,7 @@ impl Running {
         host: &Host,
         job: &mut Description,
         ranks: Range<u32>,
-        seat: &mut usize,
+        local_index: &mut usize,
     ) -> Result<(), (u32, Exit)> {
         let program = Program {
             path: start.program.clone(),
@@ -291,10 +297,10 @@ impl Running {
         job.bind = crate::bind::address(&host.bind).map_err(failed)?;
         for rank in ranks {
             job.rank = rank;
-            self.group
-                .start(&program, &Message::Job(job.clone()), rank, *seat)
+            self.children
+                .start(&program, &Message::Job(job.clone()), rank, *local_index)
                 .map_err(|exit| (rank, exit))?;
-            *seat += 1;
+            *local_index += 1;
         }
         Ok(())
     }
@@ -322,30 +328,34 @@ impl Running {
         };
         let frame = Message::Start(Box::new(asked));
         if frame.to_frame().len() > control::FRAME_MAX {
-            return Err(failed("its arguments and variables are too long to be sent".into()));
+            return Err(failed(format!(
+                "its arguments and environment variables take {} bytes; at most {} can be sent to a host",
+                frame.to_frame().len(),
+                control::FRAME_MAX
+            )));
         }
-        let remote = Remote::new(host, &start.fencepost, ranks.clone(), &frame)
+        let remote = RemoteHost::new(host, &start.fencepost, ranks.clone(), &frame)
             .map_err(|error| failed(format!("{}: {error}", command_line(host, &start.fencepost))))?;
         self.remotes.push(remote);
         Ok(())
     }
 
     fn not_started(&mut self, ranks: Range<u32>, exit: &Exit) {
-        let mut orders = Vec::new();
+        let mut commands = Vec::new();
         for rank in ranks {
-            self.course.exited(rank, exit.clone(), Instant::now(), &mut orders);
+            self.job_state.on_exit(rank, exit.clone(), Instant::now(), &mut commands);
         }
-        self.carry_out(&orders);
+        self.execute(&commands);
     }
 
-    /// Until every rank has ended.
-    fn go(&mut self) {
-        while !self.course.over() || !self.remotes.is_empty() {
+    /// Handles events until every rank has ended.
+    fn watch(&mut self) {
+        while !self.job_state.is_over() || !self.remotes.is_empty() {
             let ready = self.wait();
-            self.turn(&ready);
-            if self.course.over() {
-                // Hosts whose ranks have ended end by themselves when nobody speaks to them any more.
-                self.remotes.iter_mut().for_each(Remote::dismiss);
+            self.handle_ready(&ready);
+            if self.job_state.is_over() {
+                // A host whose ranks have ended ends by itself when the launcher sends it nothing more.
+                self.remotes.iter_mut().for_each(RemoteHost::send_stop);
             }
         }
     }
@@ -356,157 +366,162 @@ impl Running {
         keys.push(Key::Signal);
         self.relay.watch(&mut fds);
         keys.resize(fds.len(), Key::Output);
-        // What nobody takes from us, ranks have to keep.
-        self.group.watch(&mut fds, !self.relay.is_full(), |ready| keys.push(Key::Local(ready)));
+        // While the launcher's own output is full, the ranks' output stays in their pipes.
+        self.children.watch(&mut fds, !self.relay.is_full(), |ready| keys.push(Key::Local(ready)));
         for remote in &self.remotes {
             let first = remote.ranks.start;
             fds.push(PollFd::new(&remote.process, PollFlags::IN));
-            keys.push(Key::Command(first));
+            keys.push(Key::HostProcess(first));
             if remote.channel.is_open() {
                 fds.push(PollFd::from_borrowed_fd(remote.channel.source(), PollFlags::IN));
-                keys.push(Key::Remote(first));
+                keys.push(Key::HostChannel(first));
             }
-            if remote.channel.waiting() > 0 {
+            if remote.channel.unsent() > 0 {
                 fds.push(PollFd::from_borrowed_fd(remote.channel.sink(), PollFlags::OUT));
-                keys.push(Key::Remote(first));
+                keys.push(Key::HostChannel(first));
             }
         }
         let beat = (!self.remotes.is_empty()).then_some(self.next_beat);
-        let last_call = self.remotes.iter().filter_map(|remote| remote.last_call).min();
-        let late = if let Late::At(then) = self.late { Some(then) } else { None };
-        let deadlines = [self.course.deadline(), self.group.deadline(), beat, last_call, late];
+        let kill_deadline = self.remotes.iter().filter_map(|remote| remote.kill_deadline).min();
+        let late = if let LateWarning::At(then) = self.late_warning { Some(then) } else { None };
+        let deadlines = [self.job_state.deadline(), self.children.deadline(), beat, kill_deadline, late];
         let deadline = deadlines.into_iter().flatten().min();
-        let timeout = until(deadline);
-        // Interrupted by a signal, it has nothing ready, and is called again.
+        let timeout = timeout_until(deadline);
+        // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
         let _: rustix::io::Result<usize> = poll(&mut fds, timeout.as_ref());
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         fds.iter().zip(keys).filter(|(fd, _)| ready(fd)).map(|(_, key)| key).collect()
     }
 
-    fn turn(&mut self, ready: &[Key]) {
-        let (mut events, mut orders) = (Vec::new(), Vec::new());
+    fn handle_ready(&mut self, ready: &[Key]) {
+        let (mut events, mut commands) = (Vec::new(), Vec::new());
         for &key in ready {
             match key {
                 Key::Signal => {
                     for signal in self.signals.take() {
                         if self.verbose {
-                            self.relay
-                                .say(&format!("{} is handed on", signal_name(signal).unwrap_or("a signal")));
+                            self.relay.report(&format!(
+                                "{} is forwarded to the ranks",
+                                signal_name(signal).unwrap_or("a signal")
+                            ));
                         }
-                        self.course.signalled(signal, Instant::now(), &mut orders);
+                        self.job_state.on_signal(signal, Instant::now(), &mut commands);
                     }
                 }
                 Key::Output => {}
-                Key::Local(ready) => self.group.look(ready, &mut events),
-                Key::Remote(first) => self.look_at_remote(first, false, &mut events),
-                Key::Command(first) => self.look_at_remote(first, true, &mut events),
+                Key::Local(ready) => self.children.handle_ready(ready, &mut events),
+                Key::HostChannel(first) => self.handle_remote(first, false, &mut events),
+                Key::HostProcess(first) => self.handle_remote(first, true, &mut events),
             }
         }
         let now = Instant::now();
-        self.group.expire(now);
-        self.beat(now);
+        self.children.expire(now);
+        self.exchange_heartbeats(now);
         self.remotes.iter_mut().for_each(|remote| remote.expire(now));
-        self.course.expire(now, &mut orders);
+        self.job_state.expire(now, &mut commands);
         for event in events {
-            self.happened(event, &mut orders);
+            self.handle_event(event, &mut commands);
         }
-        self.carry_out(&orders);
-        self.look_for_late(now);
+        self.execute(&commands);
+        self.warn_about_late_ranks(now);
         self.relay.flush();
-        if self.held != self.relay.is_full() {
-            self.held = !self.held;
-            self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Hold(self.held)));
+        if self.output_paused != self.relay.is_full() {
+            self.output_paused = !self.output_paused;
+            self.remotes.iter_mut().for_each(|remote| remote.send(&Message::PauseOutput(self.output_paused)));
         }
     }
 
-    fn happened(&mut self, event: Event, orders: &mut Vec<Order>) {
+    fn handle_event(&mut self, event: Event, commands: &mut Vec<RankCommand>) {
         match event {
-            Event::Said(rank, message) => self.course.said(rank, message, orders),
-            Event::Wrote { rank, error, bytes } => self.relay.wrote(rank, error, &bytes),
+            Event::Reported(rank, message) => self.job_state.on_message(rank, message, commands),
+            Event::Output { rank, error, bytes } => self.relay.on_output(rank, error, &bytes),
             Event::Exited(rank, exit) => {
-                self.relay.ended(rank);
+                self.relay.on_exit(rank);
                 if self.verbose {
-                    self.relay.say(&format!("{} {exit}", self.name(rank)));
+                    self.relay.report(&format!("{} {exit}", self.name(rank)));
                 }
-                self.course.exited(rank, exit, Instant::now(), orders);
+                self.job_state.on_exit(rank, exit, Instant::now(), commands);
             }
         }
     }
 
-    fn carry_out(&mut self, orders: &[Order]) {
-        for order in orders {
-            let &(Order::Tell(rank, _) | Order::Signal(rank, _) | Order::Kill(rank)) = order;
+    fn execute(&mut self, commands: &[RankCommand]) {
+        for command in commands {
+            let &(RankCommand::Notify(rank, _) | RankCommand::Signal(rank, _) | RankCommand::Kill(rank)) =
+                command;
             let remote = self.remotes.iter_mut().find(|remote| remote.ranks.contains(&rank));
-            match (order, remote) {
-                (Order::Tell(_, message), None) => self.group.tell(rank, message),
-                (Order::Signal(_, signal), None) => self.group.signal(rank, *signal),
-                (Order::Kill(_), None) => self.group.kill(rank),
-                (Order::Tell(_, message), Some(remote)) => {
-                    remote.send(&Message::Relay { rank, frame: message.to_frame() });
+            match (command, remote) {
+                (RankCommand::Notify(_, message), None) => self.children.notify(rank, message),
+                (RankCommand::Signal(_, signal), None) => self.children.signal(rank, *signal),
+                (RankCommand::Kill(_), None) => self.children.kill(rank),
+                (RankCommand::Notify(_, message), Some(remote)) => {
+                    remote.send(&Message::Forward { rank, frame: message.to_frame() });
                 }
-                // Nobody is there yet to hand it on, and perhaps never will.
-                (&Order::Signal(_, signal), Some(remote))
-                    if !remote.answered && !self.course.is_users(signal) =>
+                // `fencepost host` does not run there yet to forward the signal, and perhaps never will.
+                (&RankCommand::Signal(_, signal), Some(remote))
+                    if !remote.answered && !self.job_state.is_user_signal(signal) =>
                 {
-                    remote.let_go(Exit::Signal(signal as u8));
+                    remote.give_up(Exit::Signal(signal as u8));
                 }
-                (Order::Signal(_, signal), Some(remote)) => {
+                (RankCommand::Signal(_, signal), Some(remote)) => {
                     remote.send(&Message::Signal { rank, signal: *signal });
                 }
-                (Order::Kill(_), Some(remote)) => {
+                (RankCommand::Kill(_), Some(remote)) => {
                     remote.send(&Message::Signal { rank, signal: 9 });
-                    remote.last_call.get_or_insert_with(|| Instant::now() + LINGER);
+                    remote.kill_deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
                 }
             }
         }
     }
 
-    fn look_for_late(&mut self, now: Instant) {
-        if matches!(self.late, Late::Over) {
+    fn warn_about_late_ranks(&mut self, now: Instant) {
+        if matches!(self.late_warning, LateWarning::Done) {
             return;
         }
-        self.late = match (self.late, self.course.absent()) {
-            (late, None) => late,
-            (_, Some((_, None))) => Late::Over,
-            (Late::NobodyJoined, _) => Late::At(now + self.limits.silence),
-            (Late::At(then), Some((count, Some(first)))) if then <= now => {
+        self.late_warning = match (self.late_warning, self.job_state.not_joined()) {
+            (warning, None) => warning,
+            (_, Some((_, None))) => LateWarning::Done,
+            (LateWarning::NoneJoined, _) => LateWarning::At(now + self.limits.silence),
+            (LateWarning::At(then), Some((count, Some(first)))) if then <= now => {
                 let after = self.limits.silence.as_secs_f64();
                 let others = if count > 1 { format!(", and {} more,", count - 1) } else { String::new() };
                 let name = self.name(first);
-                self.relay.say(&format!("{name}{others} has not joined the job, {after:.1} s after others, who may wait for it: --timeout ends such a job"));
-                Late::Over
+                self.relay.report(&format!(
+                    "{name}{others} has not joined the job {after:.1} s after other ranks, which may wait for it; --timeout limits the time of a job"
+                ));
+                LateWarning::Done
             }
-            (late, _) => late,
+            (warning, _) => warning,
         };
     }
 
-    /// Give hosts a sign of life; hosts that gave none for too long are lost.
-    fn beat(&mut self, now: Instant) {
+    /// Sends heartbeats to the hosts; a host that sent none for the silence limit is lost.
+    fn exchange_heartbeats(&mut self, now: Instant) {
         if self.remotes.is_empty() || now < self.next_beat {
             return;
         }
         self.next_beat = now + self.limits.heartbeat;
         for remote in &mut self.remotes {
-            remote.send(&Message::Beat);
-            let silent = now.saturating_duration_since(remote.heard);
+            remote.send(&Message::Heartbeat);
+            let silent = now.saturating_duration_since(remote.last_message);
             if remote.answered && !self.limits.silence.is_zero() && silent >= self.limits.silence {
-                let why = format!("it gave no sign of life for {:.1} s", silent.as_secs_f64());
-                remote.ended.get_or_insert(Exit::Lost(why));
+                let why = format!("it sent no heartbeat for {:.1} s", silent.as_secs_f64());
+                remote.given_up.get_or_insert(Exit::Lost(why));
                 remote.kill();
             }
         }
     }
 
-    fn look_at_remote(&mut self, first: u32, ended: bool, events: &mut Vec<Event>) {
+    fn handle_remote(&mut self, first: u32, ended: bool, events: &mut Vec<Event>) {
         let Some(at) = self.remotes.iter().position(|remote| remote.ranks.start == first) else { return };
         let remote = &mut self.remotes[at];
-        if !remote.listen(events) {
-            remote.hurry();
+        if !remote.receive_all(events) {
+            remote.ask_to_end();
         }
         if ended {
             let mut remote = self.remotes.swap_remove(at);
-            let exit = remote.end();
-            // Those of its ranks that have ended are not ended twice.
+            let exit = remote.reap();
+            // The state machine ignores a second exit of those ranks that have ended before.
             events.extend(remote.ranks.clone().map(|rank| Event::Exited(rank, exit.clone())));
         }
     }
@@ -520,31 +535,31 @@ impl Running {
         format!("rank {rank} on host {}", host.map_or("?", |host| &host.name))
     }
 
-    /// Say what failed.
+    /// Reports what failed.
     fn report(&mut self) {
-        let failures = self.course.failures();
-        let own: Vec<_> = failures.iter().filter(|failure| failure.own).collect();
-        if self.course.timed_out() {
-            self.relay.say("the job took longer than its time");
-        } else if let Some(first) = own.first().copied().or(failures.first()) {
-            let others = match own.len() {
+        let failures = self.job_state.failures();
+        let primary: Vec<_> = failures.iter().filter(|failure| failure.primary).collect();
+        if self.job_state.timed_out() {
+            self.relay.report("the job exceeded its time limit");
+        } else if let Some(first) = primary.first().copied().or(failures.first()) {
+            let others = match primary.len() {
                 0 | 1 => String::new(),
-                several => format!(" ({} more ranks failed by themselves)", several - 1),
+                several => format!(" ({} more ranks failed independently)", several - 1),
             };
-            self.relay.say(&format!("{} {}{others}", self.name(first.rank), first.how));
+            self.relay.report(&format!("{} {}{others}", self.name(first.rank), first.how));
         }
     }
 
-    /// Hand on what ranks wrote to the end, as long as somebody may still want it; give the exit code.
-    fn drain(mut self) -> u8 {
-        let limit = self.course.output_deadline(Instant::now());
-        let (mut code, mut said) = (self.course.code(), false);
+    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit code.
+    fn drain_output(mut self) -> u8 {
+        let limit = self.job_state.output_deadline(Instant::now());
+        let (mut code, mut reported) = (self.job_state.code(), false);
         loop {
             self.relay.flush();
-            // What is lost is no success.
-            if !said && let Some(error) = self.relay.refused() {
-                self.relay.say(&format!("not all that ranks wrote could be handed on: {error}"));
-                (code, said) = (if code == 0 { FAILED } else { code }, true);
+            // A job whose output was lost does not succeed.
+            if !reported && let Some(error) = self.relay.write_error() {
+                self.relay.report(&format!("some output of the ranks was lost: {error}"));
+                (code, reported) = (if code == 0 { FAILED } else { code }, true);
                 continue;
             }
             if self.relay.is_empty() {
@@ -552,8 +567,8 @@ impl Running {
             }
             let mut fds = vec![PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN)];
             self.relay.watch(&mut fds);
-            let _: rustix::io::Result<usize> = poll(&mut fds, until(limit).as_ref());
-            let ends = |signal: &i32| !self.course.is_users(*signal);
+            let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(limit).as_ref());
+            let ends = |signal: &i32| !self.job_state.is_user_signal(*signal);
             let cut = match self.signals.take().into_iter().find(ends) {
                 Some(signal) => Exit::Signal(signal as u8).code(),
                 None if limit.is_some_and(|limit| limit <= Instant::now()) => TIMED_OUT,
@@ -570,7 +585,7 @@ fn command_line(host: &Host, fencepost: &std::path::Path) -> String {
     format!("`{}`", words.join(" "))
 }
 
-impl Remote {
+impl RemoteHost {
     fn new(host: &Host, fencepost: &std::path::Path, ranks: Range<u32>, frame: &Message) -> io::Result<Self> {
         let (program, arguments) =
             host.remote.split_first().ok_or_else(|| io::Error::other("the remote command is empty"))?;
@@ -585,7 +600,7 @@ impl Remote {
         let open = |child: &mut Child| -> io::Result<(OwnedFd, Channel)> {
             let (to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
             let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-            Ok((process, Channel::pipes(from.into(), to.into())?))
+            Ok((process, Channel::from_pipes(from.into(), to.into())?))
         };
         let (process, mut channel) = match open(&mut child) {
             Ok(opened) => opened,
@@ -595,42 +610,42 @@ impl Remote {
                 return Err(error);
             }
         };
-        // A command that has ended already has said why.
-        let _: Result<(), Broken> = channel.send(frame);
+        // If the command has ended already, its exit is reported when the process is reaped.
+        let _: Result<(), ChannelError> = channel.send(frame);
         Ok(Self {
             ranks,
             command: command_line(host, fencepost),
             child,
             process,
             channel,
-            heard: Instant::now(),
+            last_message: Instant::now(),
             answered: false,
-            ended: None,
-            last_call: None,
-            dismissed: false,
+            given_up: None,
+            kill_deadline: None,
+            stop_sent: false,
         })
     }
 
     fn send(&mut self, message: &Message) {
-        // One that is gone is found gone by its process.
-        let _: Result<(), Broken> = self.channel.send(message);
+        // An error needs no handling here: the end of a lost host's command is noticed by its process descriptor.
+        let _: Result<(), ChannelError> = self.channel.send(message);
     }
 
-    /// All that it has said; whether it may say more.
-    fn listen(&mut self, events: &mut Vec<Event>) -> bool {
-        let _: Result<(), Broken> = self.channel.flush();
+    /// Handles all messages that have arrived; returns whether more may come.
+    fn receive_all(&mut self, events: &mut Vec<Event>) -> bool {
+        let _: Result<(), ChannelError> = self.channel.flush();
         loop {
             match self.channel.receive() {
                 Ok(Some(message)) => {
-                    self.heard = Instant::now();
+                    self.last_message = Instant::now();
                     self.answered = true;
-                    self.take(message, events);
+                    self.handle_message(message, events);
                 }
                 Ok(None) => return true,
-                Err(Broken::Malformed(why)) => {
-                    let printed = self.channel.rubbish();
+                Err(ChannelError::Malformed(why)) => {
+                    let printed = self.channel.unparsed_text();
                     let why = format!("{} printed `{printed}`: {why}", self.command);
-                    self.ended.get_or_insert(Exit::Lost(why));
+                    self.given_up.get_or_insert(Exit::Lost(why));
                     return false;
                 }
                 Err(_) => return false,
@@ -638,11 +653,12 @@ impl Remote {
         }
     }
 
-    /// Its process has ended: what becomes of its ranks. What it has started there sees the end of its input and ends.
-    fn end(&mut self) -> Exit {
+    /// The command has ended: reaps it and returns the exit of its ranks. `fencepost host` sees the end of its input
+    /// and ends.
+    fn reap(&mut self) -> Exit {
         let _: rustix::io::Result<()> = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let status = self.child.wait();
-        self.ended.take().unwrap_or_else(|| {
+        self.given_up.take().unwrap_or_else(|| {
             Exit::Lost(match status {
                 Ok(status) => format!("{} ended ({status})", self.command),
                 Err(error) => format!("{} ended ({error})", self.command),
@@ -650,50 +666,51 @@ impl Remote {
         })
     }
 
-    /// It has nothing more to say: it is asked to end, and killed if it does not.
-    fn hurry(&mut self) {
-        if self.last_call.is_none() {
+    /// Asks the command to end, and sets the deadline at which it is killed.
+    fn ask_to_end(&mut self) {
+        if self.kill_deadline.is_none() {
             self.signal(Signal::TERM);
-            self.last_call = Some(Instant::now() + LINGER);
+            self.kill_deadline = Some(Instant::now() + END_LIMIT);
         }
     }
 
-    /// Give it up: this becomes of its ranks.
-    fn let_go(&mut self, exit: Exit) {
-        self.ended.get_or_insert(exit);
-        self.hurry();
+    /// Gives the host up: its ranks end with `exit`.
+    fn give_up(&mut self, exit: Exit) {
+        self.given_up.get_or_insert(exit);
+        self.ask_to_end();
     }
 
-    /// Kill it, if its time is over.
+    /// Kills the command if its deadline has passed.
     fn expire(&mut self, now: Instant) {
-        if self.last_call.is_some_and(|then| then <= now) {
-            self.last_call = None;
-            let why = format!("{} did not end when it was to, and was killed", self.command);
-            self.ended.get_or_insert(Exit::Lost(why));
+        if self.kill_deadline.is_some_and(|then| then <= now) {
+            self.kill_deadline = None;
+            let why = format!("{} did not end within {} s and was killed", self.command, END_LIMIT.as_secs());
+            self.given_up.get_or_insert(Exit::Lost(why));
             self.kill();
         }
     }
 
-    fn take(&self, message: Message, events: &mut Vec<Event>) {
-        let ours = |rank: u32| self.ranks.contains(&rank);
+    fn handle_message(&self, message: Message, events: &mut Vec<Event>) {
+        let is_own_rank = |rank: u32| self.ranks.contains(&rank);
         match message {
-            Message::Relay { rank, frame } if ours(rank) => match control::first(&frame) {
-                Ok(Some((message, _))) => events.push(Event::Said(rank, message)),
-                _ => events.push(Event::Said(rank, Message::Refused("it says what is no message".into()))),
+            Message::Forward { rank, frame } if is_own_rank(rank) => match control::parse_frame(&frame) {
+                Ok(Some((message, _))) => events.push(Event::Reported(rank, message)),
+                _ => events
+                    .push(Event::Reported(rank, Message::JoinFailed("it sent a malformed message".into()))),
             },
-            Message::Exited { rank, exit } if ours(rank) => events.push(Event::Exited(rank, exit)),
-            Message::Output { rank, error, bytes } if ours(rank) => {
-                events.push(Event::Wrote { rank, error, bytes });
+            Message::Exited { rank, exit } if is_own_rank(rank) => events.push(Event::Exited(rank, exit)),
+            Message::Output { rank, error, bytes } if is_own_rank(rank) => {
+                events.push(Event::Output { rank, error, bytes });
             }
             _ => {}
         }
     }
 
-    /// Nothing more will be said to it.
-    fn dismiss(&mut self) {
-        if !std::mem::replace(&mut self.dismissed, true) {
+    /// Sends the host the message that the job is over.
+    fn send_stop(&mut self) {
+        if !std::mem::replace(&mut self.stop_sent, true) {
             self.send(&Message::Stop);
-            self.last_call.get_or_insert_with(|| Instant::now() + LINGER);
+            self.kill_deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
         }
     }
 
@@ -701,17 +718,17 @@ impl Remote {
         self.signal(Signal::KILL);
     }
 
-    /// A signal for the command and for what it has started here.
+    /// Sends a signal to the command and to the processes that it has started on this machine.
     fn signal(&self, signal: Signal) {
-        // It may have ended: until it is reaped, nobody else has its number.
+        // The command may have ended: until it is reaped, no other process has its process id.
         let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, signal);
         let _: rustix::io::Result<()> = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteHost {
     fn drop(&mut self) {
-        // None but where we unwind: else it has been reaped.
+        // The command still runs only during unwinding; otherwise it has been reaped.
         if let Ok(None) = self.child.try_wait() {
             self.kill();
             let _: io::Result<std::process::ExitStatus> = self.child.wait();
@@ -719,17 +736,17 @@ impl Drop for Remote {
     }
 }
 
-/// Whether there are descriptors for so many ranks; asks the system for more where it allows that.
-pub(crate) fn room_for(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
+/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the system allows that.
+pub(crate) fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit, setrlimit};
-    // For each rank a process, a channel and two pipes; some more while one is started.
+    // Each rank takes a process and a channel, and two pipes if its output is captured; starting one takes some more.
     let needed = u64::from(here) * if captured { 4 } else { 2 } + hosts as u64 * 3 + 16;
     let mut limit = getrlimit(Resource::Nofile);
     let Some(current) = limit.current.filter(|&current| current < needed) else { return Ok(()) };
     let most = limit.maximum.unwrap_or(u64::MAX);
     if most < needed {
         return Err(io::Error::other(format!(
-            "{here} ranks on this host take {needed} descriptors here, and {current} are allowed (ulimit -n)"
+            "{here} ranks on this host need {needed} open descriptors, and the limit is {current}: raise it (ulimit -n), or start fewer ranks here"
         )));
     }
     limit.current = Some(needed);

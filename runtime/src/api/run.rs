@@ -308,7 +308,7 @@ impl Ranks {
         };
         let how = match &value {
             Ok(_) => Ending::Finished,
-            Err(error) if echo(error) => Ending::Echo,
+            Err(error) if echo(error) => Ending::SecondaryFailure,
             Err(_) => Ending::Failed,
         };
         member.leave(how, value.as_ref().err().map(ToString::to_string));

@@ -104,7 +104,7 @@ fn abort(error: &Error) -> ! {
     if echo(error)
         && let Some(member) = fencepost_job::joined()
     {
-        member.tell_echo();
+        member.report_secondary_failure();
     }
     std::process::exit(1)
 }

@@ -1,14 +1,14 @@
-//! [`Group`]: the ranks of a job that are children of this process.
+//! [`Children`]: the ranks of a job that are child processes of this process.
 //!
-//! Each is the leader of a process group of its own, dies with this process, and is known by a descriptor of the process,
-//! so no signal ever meets a stranger that has got its number. Deaths, messages and output are noticed by `poll`; the
-//! only clock is the limit of silence.
+//! Each child leads a process group of its own, dies with this process, and is identified by a process descriptor
+//! (`pidfd`), so that no signal can reach another process that has reused its process id. `poll` reports deaths,
+//! messages and output; the only deadline is the silence limit.
 
-use crate::channel::{Broken, Channel};
+use crate::channel::{Channel, ChannelError};
 use crate::control::Message;
 use crate::description::Limits;
 use crate::exit::{Exit, FAILED, NOT_FOUND, NOT_RUN};
-use crate::link::Memory;
+use crate::link::HostMemory;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
@@ -24,29 +24,29 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The variable that names a rank's control channel: its descriptor, and the number that its socket has in the system,
-/// so that nobody takes another descriptor for it.
+/// The variable that names a rank's control channel: its descriptor, and the inode of its socket, so that no process
+/// mistakes another descriptor for it.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
-/// Bytes of output that are read at once.
+/// The number of bytes of output read with one system call.
 const PIECE: usize = 1 << 14;
 
-/// What ranks are started as.
+/// The program that ranks run, and how it is started.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) folder: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Whether what they write comes through this process.
+    /// Whether this process captures the output of the ranks.
     pub(crate) capture: bool,
-    /// Whether rank 0 reads what this process would, unless that is a terminal.
+    /// Whether rank 0 inherits the standard input of this process, unless that is a terminal.
     pub(crate) input: bool,
-    /// Whether each keeps to a core.
+    /// Whether each rank is pinned to a core.
     pub(crate) pin: bool,
 }
 
 impl Program {
-    /// Whether it is a path, or the name of a file in a folder of `PATH`.
+    /// Whether the program is a path, or the name of a file in a folder of `PATH`.
     fn is_found(&self) -> bool {
         if self.path.is_absolute() || self.path.components().count() > 1 {
             return true;
@@ -57,15 +57,15 @@ impl Program {
     }
 }
 
-/// What happened to a rank.
+/// An event of a rank.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    Said(u32, Message),
-    Wrote { rank: u32, error: bool, bytes: Vec<u8> },
+    Reported(u32, Message),
+    Output { rank: u32, error: bool, bytes: Vec<u8> },
     Exited(u32, Exit),
 }
 
-/// What became ready.
+/// A descriptor of a rank that became ready.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     Process(u32),
@@ -73,11 +73,11 @@ pub(crate) enum Ready {
     Output(u32, bool),
 }
 
-pub(crate) struct Group {
+pub(crate) struct Children {
     children: Vec<Child>,
     limits: Limits,
-    /// Of each host that this machine is.
-    memory: Vec<Memory>,
+    /// One for each host of the job that is this machine.
+    memory: Vec<HostMemory>,
 }
 
 struct Child {
@@ -86,73 +86,79 @@ struct Child {
     process: OwnedFd,
     channel: Channel,
     output: [Option<OwnedFd>; 2],
-    /// Whether it has said anything, and when last.
-    heard: Option<Instant>,
-    /// Why it was killed here, if it was.
+    /// When the last message arrived; `None` before the first one.
+    last_message: Option<Instant>,
+    /// The exit to report if this process has killed the child.
     killed: Option<Exit>,
 }
 
-/// How a system's refusal to start a process reads, and its exit code.
+/// The exit of a rank whose process the system did not start, with `error`.
 fn not_started(program: &Program, error: &io::Error) -> Exit {
     let path = program.path.display();
     let (code, why) = match error.kind() {
         io::ErrorKind::NotFound if !program.folder.is_dir() => {
-            (FAILED, format!("there is no folder {}", program.folder.display()))
+            (FAILED, format!("the working directory {} does not exist", program.folder.display()))
         }
-        io::ErrorKind::NotFound => (NOT_FOUND, format!("there is no program {path}")),
-        // A folder of the search path that may not be entered is no program.
+        io::ErrorKind::NotFound => (NOT_FOUND, format!("the program {path} does not exist")),
+        // The error concerns a folder of the search path that this user may not search, and not a program.
         io::ErrorKind::PermissionDenied if !program.is_found() => {
-            (NOT_FOUND, format!("there is no program {path}"))
+            (NOT_FOUND, format!("the program {path} does not exist"))
         }
-        io::ErrorKind::PermissionDenied => (NOT_RUN, format!("{path} may not be run: {error}")),
+        io::ErrorKind::PermissionDenied => (NOT_RUN, format!("{path} can't be executed: {error}")),
         _ if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
-            (NOT_RUN, format!("{path} is not a program of this machine: {error}"))
+            (NOT_RUN, format!("{path} is not an executable for this machine: {error}"))
         }
         _ => (FAILED, error.to_string()),
     };
     Exit::NotStarted { code, why }
 }
 
-impl Group {
-    /// No ranks yet; `memory` is what those of a host will share.
-    pub(crate) fn new(limits: Limits, memory: Vec<Memory>) -> Self {
+impl Children {
+    /// No children yet; `memory` holds the memory file of each host.
+    pub(crate) fn new(limits: Limits, memory: Vec<HostMemory>) -> Self {
         Self { children: Vec::new(), limits, memory }
     }
 
-    /// Start a rank; `seat` is its place among those of this machine.
+    /// Starts a rank; `local_index` counts the ranks of this machine.
     ///
     /// # Errors
-    /// Why it was not started.
+    /// An [`Exit::NotStarted`] with the reason.
     pub(crate) fn start(
         &mut self,
         program: &Program,
         job: &Message,
         rank: u32,
-        seat: usize,
+        local_index: usize,
     ) -> Result<(), Exit> {
-        self.spawn(program, job, rank, seat).map_err(|error| not_started(program, &error))
+        self.try_start(program, job, rank, local_index).map_err(|error| not_started(program, &error))
     }
 
-    fn spawn(&mut self, program: &Program, job: &Message, rank: u32, seat: usize) -> io::Result<()> {
+    fn try_start(
+        &mut self,
+        program: &Program,
+        job: &Message,
+        rank: u32,
+        local_index: usize,
+    ) -> io::Result<()> {
         let (mut channel, theirs) = Channel::pair()?;
-        let said = match self.memory.iter().find(|memory| memory.holds(rank)) {
-            Some(memory) => channel.give(job, memory.descriptor()),
+        let sent = match self.memory.iter().find(|memory| memory.holds(rank)) {
+            Some(memory) => channel.send_with_descriptor(job, memory.descriptor()),
             None => channel.send(job),
         };
-        said.map_err(|broken| io::Error::other(broken.to_string()))?;
+        sent.map_err(|broken| io::Error::other(broken.to_string()))?;
         let inode = rustix::fs::fstat(&theirs)?.st_ino;
         let mut command = Command::new(&program.path);
         command.args(&program.arguments).current_dir(&program.folder);
         command.envs(program.environment.iter().map(|(name, value)| (name, value)));
         command.env(VARIABLE, format!("{}:{inode}", theirs.as_raw_fd()));
-        // The terminal stays with this process: a group of its own may not read it.
+        // The terminal stays with this process: a background process group may not read from it.
         let reads = program.input && rank == 0 && !rustix::termios::isatty(io::stdin());
         command.stdin(if reads { Stdio::inherit() } else { Stdio::null() });
         if program.capture {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         command.process_group(0);
-        let core = program.pin.then(|| core(seat)).flatten();
+        let core = program.pin.then(|| core(local_index)).flatten();
         let parent = getpid();
         // SAFETY: between fork and exec only system calls are made, directly; nothing is allocated or locked, and
         // `theirs`, `core` and `parent` are moved in, so they live as long as the command.
@@ -161,17 +167,17 @@ impl Group {
                 fcntl_setfd(&theirs, FdFlags::empty())?;
                 set_parent_process_death_signal(Some(Signal::KILL))?;
                 if getppid() != Some(parent) {
-                    return Err(Errno::SRCH.into()); // it died before that was asked for
+                    return Err(Errno::SRCH.into()); // the parent died before the death signal was set
                 }
                 if let Some(core) = &core {
-                    // A core that is not ours any more is no reason to fail.
+                    // Pinning fails if this process may no longer use the core; the rank then runs unpinned.
                     let _: rustix::io::Result<()> = sched_setaffinity(None, core);
                 }
                 Ok(())
             });
         }
         let mut child = command.spawn()?;
-        drop(command); // and with it our copy of the other end
+        drop(command); // closes this process's copy of the other end of the channel
         let pid = Pid::from_child(&child);
         let process = match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(process) => process,
@@ -185,18 +191,19 @@ impl Group {
         for pipe in output.iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
-        self.children.push(Child { rank, pid, process, channel, output, heard: None, killed: None });
+        self.children.push(Child { rank, pid, process, channel, output, last_message: None, killed: None });
         Ok(())
     }
 
-    /// Add what is waited for to a list for `poll`, output only where that is wanted; `key` gets what each means.
+    /// Adds the children's descriptors to a list for `poll`, those of output only if `output`, and calls `key` with the
+    /// meaning of each.
     pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>, output: bool, mut key: impl FnMut(Ready)) {
         for child in &self.children {
             fds.push(PollFd::new(&child.process, PollFlags::IN));
             key(Ready::Process(child.rank));
             if child.channel.is_open() {
                 let mut flags = PollFlags::IN;
-                flags.set(PollFlags::OUT, child.channel.waiting() > 0);
+                flags.set(PollFlags::OUT, child.channel.unsent() > 0);
                 fds.push(PollFd::from_borrowed_fd(child.channel.source(), flags));
                 key(Ready::Channel(child.rank));
             }
@@ -209,14 +216,14 @@ impl Group {
         }
     }
 
-    /// Look at what became ready.
-    pub(crate) fn look(&mut self, ready: Ready, events: &mut Vec<Event>) {
+    /// Handles a descriptor that became ready.
+    pub(crate) fn handle_ready(&mut self, ready: Ready, events: &mut Vec<Event>) {
         match ready {
             Ready::Channel(rank) => {
                 if let Some(child) = self.child(rank) {
-                    // What is still to be said to one that is gone is of no use.
-                    let _: Result<(), Broken> = child.channel.flush();
-                    child.listen(events);
+                    // An error means that the rank has gone; unsent messages are then of no use.
+                    let _: Result<(), ChannelError> = child.channel.flush();
+                    child.receive_all(events);
                 }
             }
             Ready::Output(rank, error) => {
@@ -228,14 +235,15 @@ impl Group {
         }
     }
 
-    /// Kill who was silent for too long. To be called after all that was ready was looked at.
+    /// Kills the children that were silent for too long. The caller handles everything that is ready first, so that a
+    /// message that has arrived counts.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.limits.silence.is_zero() {
             return;
         }
         let limit = self.limits.silence;
         for child in &mut self.children {
-            if let Some(silent) = child.heard.map(|heard| now.saturating_duration_since(heard))
+            if let Some(silent) = child.last_message.map(|last| now.saturating_duration_since(last))
                 && silent >= limit
             {
                 child.kill(Exit::Silent(silent));
@@ -246,26 +254,26 @@ impl Group {
     /// When [`expire`](Self::expire) has something to do at the earliest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let waits = |child: &&Child| child.killed.is_none() && !self.limits.silence.is_zero();
-        let heard = self.children.iter().filter(waits).filter_map(|child| child.heard);
-        heard.min().map(|heard| heard + self.limits.silence)
+        let last = self.children.iter().filter(waits).filter_map(|child| child.last_message);
+        last.min().map(|last| last + self.limits.silence)
     }
 
-    /// Say something to a rank, if it is there.
-    pub(crate) fn tell(&mut self, rank: u32, message: &Message) {
+    /// Sends a message to a rank, if it runs.
+    pub(crate) fn notify(&mut self, rank: u32, message: &Message) {
         if let Some(child) = self.child(rank) {
-            // One that does not hear it any more is found dead soon.
-            let _: Result<(), Broken> = child.channel.send(message);
+            // An error means that the rank is ending; its process descriptor reports that.
+            let _: Result<(), ChannelError> = child.channel.send(message);
         }
     }
 
-    /// Send a signal to a rank, if it is there, and to what it has started itself.
+    /// Sends a signal to a rank, if it runs, and to the processes of its group.
     pub(crate) fn signal(&mut self, rank: u32, signal: i32) {
         if let (Some(child), Some(signal)) = (self.child(rank), Signal::from_named_raw(signal)) {
             child.signal(signal);
         }
     }
 
-    /// Kill a rank that has not ended.
+    /// Kills a rank, if it runs.
     pub(crate) fn kill(&mut self, rank: u32) {
         if let Some(child) = self.child(rank) {
             child.kill(Exit::Signal(9));
@@ -276,7 +284,7 @@ impl Group {
         self.children.iter_mut().find(|child| child.rank == rank)
     }
 
-    /// The process of a rank has ended: all that it has said and written, and how it ended.
+    /// The process of a rank has ended: collects its remaining messages and output, reaps it, and adds its exit.
     fn reap(&mut self, rank: u32, events: &mut Vec<Event>) {
         let Some(at) = self.children.iter().position(|child| child.rank == rank) else { return };
         let child = &mut self.children[at];
@@ -284,33 +292,34 @@ impl Group {
         if !matches!(waitid(WaitId::PidFd(child.process.as_fd()), flags), Ok(Some(_))) {
             return;
         }
-        child.listen(events);
+        child.receive_all(events);
         child.read_output(false, events);
         child.read_output(true, events);
-        let exit = child.end();
+        let exit = child.reap();
         let child = self.children.swap_remove(at);
         drop(child);
-        // The memory says so before anybody is told: nobody who knows finds it alive there.
+        // The rank is marked in the shared memory before any rank is notified: a rank that knows of the death finds
+        // it there.
         if let Some(memory) = self.memory.iter().find(|memory| memory.holds(rank)) {
-            memory.strike(rank, &exit.of(rank));
+            memory.mark_failed(rank, &exit.describe(rank));
         }
         events.push(Event::Exited(rank, exit));
     }
 }
 
 impl Child {
-    fn listen(&mut self, events: &mut Vec<Event>) {
+    fn receive_all(&mut self, events: &mut Vec<Event>) {
         loop {
             match self.channel.receive() {
                 Ok(Some(message)) => {
-                    self.heard = Some(Instant::now());
-                    if message != Message::Beat {
-                        events.push(Event::Said(self.rank, message));
+                    self.last_message = Some(Instant::now());
+                    if message != Message::Heartbeat {
+                        events.push(Event::Reported(self.rank, message));
                     }
                 }
-                Ok(None) | Err(Broken::Closed | Broken::Io(_)) => return,
-                Err(Broken::Malformed(why)) => {
-                    events.push(Event::Said(self.rank, Message::Refused(why.to_string())));
+                Ok(None) | Err(ChannelError::Closed | ChannelError::Io(_)) => return,
+                Err(ChannelError::Malformed(why)) => {
+                    events.push(Event::Reported(self.rank, Message::JoinFailed(why.to_string())));
                     return self.kill(Exit::Signal(9));
                 }
             }
@@ -319,7 +328,8 @@ impl Child {
 
     fn read_output(&mut self, error: bool, events: &mut Vec<Event>) {
         let slot = &mut self.output[usize::from(error)];
-        // As much as a pipe holds, and a little; what a process it has left behind writes on is not waited for.
+        // As much as a pipe holds, and a little more: output that a process left behind by the rank keeps writing is
+        // not waited for.
         for _ in 0..=(1 << 20) / PIECE {
             let Some(pipe) = slot else { return };
             let mut bytes = vec![0; PIECE];
@@ -327,7 +337,7 @@ impl Child {
                 Ok(0) => *slot = None,
                 Ok(count) => {
                     bytes.truncate(count);
-                    events.push(Event::Wrote { rank: self.rank, error, bytes });
+                    events.push(Event::Output { rank: self.rank, error, bytes });
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
@@ -337,7 +347,7 @@ impl Child {
     }
 
     fn signal(&self, signal: Signal) {
-        // It may have ended: then it is reaped next. Until it is, nobody else has its number.
+        // The process may have ended: then it is reaped next. Until then no other process has its process id.
         let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, signal);
         let _: rustix::io::Result<()> = kill_process_group(self.pid, signal);
     }
@@ -347,21 +357,21 @@ impl Child {
         self.signal(Signal::KILL);
     }
 
-    /// Reap it: how it ended. Waits, where it has not ended.
-    fn end(&mut self) -> Exit {
-        // What it has started in its group goes with it; its number is its own until it is reaped.
+    /// Reaps the process and returns how it ended. Waits if it has not ended.
+    fn reap(&mut self) -> Exit {
+        // The processes of its group die with it; until it is reaped, the group's id is its own.
         let _: rustix::io::Result<()> = kill_process_group(self.pid, Signal::KILL);
         loop {
             match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {
                 Err(Errno::INTR | Errno::AGAIN) => {
-                    // The descriptor does not block: wait here until it is readable.
+                    // The descriptor is nonblocking: wait here until it is readable.
                     let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
                     let _: rustix::io::Result<usize> = rustix::event::poll(&mut fds, None);
                 }
                 Ok(Some(status)) => {
                     let signal = status.terminating_signal().map(|signal| Exit::Signal(signal as u8));
                     let by_itself = status.exit_status().map(|code| Exit::Code(code as u8));
-                    // One that had ended before it was killed is not called killed.
+                    // A process that had ended before the kill is reported with its own exit.
                     return match (by_itself, signal, self.killed.take()) {
                         (Some(code), _, _) => code,
                         (None, Some(Exit::Signal(9)), Some(why)) => why,
@@ -369,34 +379,36 @@ impl Child {
                         (None, None, why) => why.unwrap_or(Exit::Signal(9)),
                     };
                 }
-                Ok(None) | Err(_) => return Exit::Lost("its process is not known any more".into()),
+                Ok(None) | Err(_) => {
+                    return Exit::Lost("the system does not know its process any more".into());
+                }
             }
         }
     }
 }
 
-impl Drop for Group {
+impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
             child.kill(Exit::Signal(9));
         }
         for child in &mut self.children {
-            child.end();
+            child.reap();
         }
     }
 }
 
-/// The `seat`th of the cores that this process may use.
-fn core(seat: usize) -> Option<CpuSet> {
-    let ours = sched_getaffinity(None).ok()?;
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| ours.is_set(core)).collect();
+/// The core for the rank number `local_index` of this machine, out of those that this process may use.
+fn core(local_index: usize) -> Option<CpuSet> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
     let mut set = CpuSet::new();
-    set.set(*cores.get(seat % cores.len().max(1))?);
+    set.set(*cores.get(local_index % cores.len().max(1))?);
     Some(set)
 }
 
-/// How long `poll` may take until `deadline`: whole milliseconds, rounded up, so that it has passed then.
-pub(crate) fn until(deadline: Option<Instant>) -> Option<rustix::event::Timespec> {
+/// The timeout of `poll` that ends at `deadline`; `None` is no timeout.
+pub(crate) fn timeout_until(deadline: Option<Instant>) -> Option<rustix::event::Timespec> {
     let left = deadline?.saturating_duration_since(Instant::now());
     let left = left.min(Duration::from_secs(1 << 30));
     Some(rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
@@ -407,8 +419,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_may_not_be_searched_has_no_programs_and_a_file_that_may_not_be_run_is_one() {
-        let asked = |path: &str| {
+    fn permission_denied_by_a_search_folder_is_not_found_and_by_a_file_is_not_executable() {
+        let exit_of = |path: &str| {
             let program = Program {
                 path: path.into(),
                 arguments: Vec::new(),
@@ -423,9 +435,12 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(asked("no-such-program"), (NOT_FOUND, "there is no program no-such-program".into()));
+        assert_eq!(
+            exit_of("no-such-program"),
+            (NOT_FOUND, "the program no-such-program does not exist".into())
+        );
         for path in ["status", "./no-such-program", "/"] {
-            let (code, why) = asked(path);
+            let (code, why) = exit_of(path);
             assert_eq!(code, NOT_RUN, "{path}: {why}");
         }
     }

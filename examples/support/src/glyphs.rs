@@ -1,15 +1,15 @@
-//! A few letters of five by seven dots, twice their size: what the legends of pictures need.
+//! The glyphs for the legends of pictures: five by seven dots, drawn at twice their size.
 
-/// Dots to a dot.
+/// The side of a dot in pixels.
 const SCALE: usize = 2;
 /// The height of a line in pixels.
 pub const HEIGHT: usize = 7 * SCALE;
-/// From a letter to the next.
+/// The distance of two glyphs in pixels.
 const STEP: usize = 6 * SCALE;
 
-/// Rows from the top, the leftmost dot in the highest of five bits.
-fn dots(letter: char) -> [u8; 7] {
-    match letter {
+/// The rows of a glyph from the top; the leftmost dot is the highest of five bits.
+fn dots(glyph: char) -> [u8; 7] {
+    match glyph {
         '0' => [0b01110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b01110],
         '1' => [0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110],
         '2' => [0b01110, 0b10001, 0b00001, 0b00110, 0b01000, 0b10000, 0b11111],
@@ -28,15 +28,16 @@ fn dots(letter: char) -> [u8; 7] {
     }
 }
 
-/// How many pixels `text` takes in a row.
+/// The width of `text` in pixels.
 pub fn width(text: &str) -> usize {
     text.chars().count() * STEP
 }
 
-/// Calls `set` with row and column of each pixel of `text`; letters other than digits, signs and `m` are blank.
+/// Calls `set` with row and column of each pixel of `text`; characters other than digits, signs, points and `m` are
+/// blank.
 pub fn draw(text: &str, mut set: impl FnMut(usize, usize)) {
-    for (place, letter) in text.chars().enumerate() {
-        for (row, bits) in dots(letter).into_iter().enumerate() {
+    for (place, glyph) in text.chars().enumerate() {
+        for (row, bits) in dots(glyph).into_iter().enumerate() {
             for column in (0..5).filter(|column| bits >> (4 - column) & 1 == 1) {
                 for dot in 0..SCALE * SCALE {
                     set(row * SCALE + dot / SCALE, place * STEP + column * SCALE + dot % SCALE);

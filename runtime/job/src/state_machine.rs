@@ -1,0 +1,428 @@
+//! [`StateMachine`]: the state of a job, and what the launcher does when a rank reports or ends.
+//!
+//! It is pure: it touches no process and reads no clock. It takes events and times, and returns commands.
+
+use crate::control::{Ending, Message};
+use crate::description::Reach;
+use crate::exit::{Exit, FAILED, NOT_RUN, TIMED_OUT};
+use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How a program ended that has never joined its job.
+const NOT_JOINED: &str =
+    "ended without joining the job: the program must start a world of Fencepost (`fencepost::run`)";
+
+/// What the launcher shall do to one rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum RankCommand {
+    Notify(u32, Message),
+    Signal(u32, i32),
+    Kill(u32),
+}
+
+/// What is known of one rank.
+#[derive(Default)]
+struct RankState {
+    joined: bool,
+    /// Where it listens.
+    address: Option<SocketAddr>,
+    /// Why the rank could not join.
+    join_error: Option<String>,
+    /// Whether the rank is in a world.
+    in_world: bool,
+    /// How the rank left its last world.
+    last_ending: Option<Ending>,
+    /// Whether the launcher killed the rank because it had not ended in time after a failure or a signal.
+    killed: bool,
+    exit: Option<Exit>,
+}
+
+/// A job from its start to the end of its last rank.
+pub(crate) struct StateMachine {
+    ranks: Vec<RankState>,
+    reach: Reach,
+    grace: Duration,
+    /// When the launcher kills the ranks that have not ended.
+    kill_deadline: Option<Instant>,
+    /// When the job exceeds its time limit.
+    timeout: Option<Instant>,
+    timed_out: bool,
+    signals: u32,
+    table_sent: bool,
+    /// How the first primary failure ended.
+    first_failure: Option<String>,
+}
+
+/// One rank that failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// Which rank.
+    pub rank: u32,
+    /// How it ended, as in `was killed by signal 9 (SIGKILL)`.
+    pub how: String,
+    /// The exit code that stands for it.
+    pub code: u8,
+    /// Whether this is a primary failure; a secondary failure follows from the failure of another rank.
+    pub primary: bool,
+}
+
+impl StateMachine {
+    pub(crate) fn new(size: u32, reach: Reach, grace: Duration, timeout: Option<Instant>) -> Self {
+        Self {
+            ranks: (0..size).map(|_| RankState::default()).collect(),
+            reach,
+            grace,
+            kill_deadline: None,
+            timeout,
+            timed_out: false,
+            signals: 0,
+            table_sent: false,
+            first_failure: None,
+        }
+    }
+
+    /// A rank has sent a message.
+    pub(crate) fn on_message(&mut self, rank: u32, message: Message, commands: &mut Vec<RankCommand>) {
+        let Some(state) = self.ranks.get_mut(rank as usize) else { return };
+        match message {
+            Message::Joined(_) => state.joined = true,
+            Message::JoinFailed(why) => state.join_error = Some(why),
+            Message::Listening(address) => state.address = Some(address),
+            Message::Entered => state.in_world = true,
+            Message::Left(ending) => (state.in_world, state.last_ending) = (false, Some(ending)),
+            _ => {}
+        }
+        self.send_table(commands);
+    }
+
+    fn send_table(&mut self, commands: &mut Vec<RankCommand>) {
+        if self.reach == Reach::Shm || self.table_sent {
+            return;
+        }
+        let table: Option<Vec<SocketAddr>> = self.ranks.iter().map(|state| state.address).collect();
+        if let Some(table) = table {
+            self.table_sent = true;
+            let running = self.running();
+            commands.extend(running.map(|rank| RankCommand::Notify(rank, Message::Table(table.clone()))));
+        }
+    }
+
+    /// The process of a rank has ended. The other ranks are notified at once; if the rank failed, they have the grace
+    /// period to end by themselves.
+    pub(crate) fn on_exit(&mut self, rank: u32, exit: Exit, now: Instant, commands: &mut Vec<RankCommand>) {
+        let Some(state) = self.ranks.get_mut(rank as usize) else { return };
+        if state.exit.is_some() {
+            return;
+        }
+        let mut how = exit.describe(rank);
+        state.exit = Some(exit);
+        if let Some(failure) = self.failure(rank) {
+            self.kill_deadline.get_or_insert(now + self.grace);
+            match &self.first_failure {
+                Some(first) if !failure.primary => how = format!("{how} after {first}"),
+                None if failure.primary => self.first_failure = Some(how.clone()),
+                _ => {}
+            }
+        }
+        commands.extend(
+            self.running().map(|other| RankCommand::Notify(other, Message::Died { rank, how: how.clone() })),
+        );
+    }
+
+    /// The launcher has received a signal. It forwards the first one to the ranks; at a second one it kills them.
+    pub(crate) fn on_signal(&mut self, signal: i32, now: Instant, commands: &mut Vec<RankCommand>) {
+        if self.is_user_signal(signal) {
+            return commands.extend(self.running().map(|rank| RankCommand::Signal(rank, signal)));
+        }
+        self.signals += 1;
+        if self.signals > 1 {
+            return self.kill_all(commands);
+        }
+        commands.extend(self.running().map(|rank| RankCommand::Signal(rank, signal)));
+        self.kill_deadline.get_or_insert(now + self.grace);
+    }
+
+    /// Whether this is a signal for the program's own use (SIGUSR1, SIGUSR2), which is forwarded and ends nothing.
+    pub(crate) fn is_user_signal(&self, signal: i32) -> bool {
+        [SIGUSR1, SIGUSR2].contains(&signal)
+    }
+
+    /// Until when the launcher writes the ranks' remaining output once all of them have ended. After a timeout or a
+    /// signal this is the grace period: a user who ended the job does not wait for a reader that has stopped.
+    pub(crate) fn output_deadline(&self, now: Instant) -> Option<Instant> {
+        if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
+    }
+
+    /// When [`expire`](Self::expire) has something to do at the earliest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        [self.kill_deadline, self.timeout].into_iter().flatten().min()
+    }
+
+    /// Applies the deadlines that have passed.
+    pub(crate) fn expire(&mut self, now: Instant, commands: &mut Vec<RankCommand>) {
+        if self.kill_deadline.is_some_and(|then| then <= now) {
+            self.kill_deadline = None;
+            self.kill_all(commands);
+        }
+        if self.timeout.is_some_and(|then| then <= now) {
+            self.timeout = None;
+            self.timed_out = true;
+            self.kill_deadline =
+                Some(self.kill_deadline.map_or(now + self.grace, |then| then.min(now + self.grace)));
+            commands.extend(self.running().map(|rank| RankCommand::Signal(rank, SIGTERM)));
+        }
+    }
+
+    fn kill_all(&mut self, commands: &mut Vec<RankCommand>) {
+        let running: Vec<u32> = self.running().collect();
+        for rank in running {
+            self.ranks[rank as usize].killed = true;
+            commands.push(RankCommand::Kill(rank));
+        }
+    }
+
+    fn running(&self) -> impl Iterator<Item = u32> + use<'_> {
+        (0_u32..).zip(&self.ranks).filter(|(_, state)| state.exit.is_none()).map(|(rank, _)| rank)
+    }
+
+    /// The running ranks that have not joined although another rank has: their number and the first of them. `None`
+    /// while no rank has joined.
+    pub(crate) fn not_joined(&self) -> Option<(usize, Option<u32>)> {
+        let joined = |rank: u32| self.ranks[rank as usize].joined;
+        self.ranks.iter().any(|state| state.joined).then(|| {
+            let missing = || self.running().filter(|&rank| !joined(rank));
+            (missing().count(), missing().next())
+        })
+    }
+
+    /// Whether every rank has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.running().next().is_none()
+    }
+
+    /// Whether the job exceeded its time limit.
+    pub(crate) fn timed_out(&self) -> bool {
+        self.timed_out
+    }
+
+    /// How a rank failed; `None` if it still runs or has succeeded.
+    fn failure(&self, rank: u32) -> Option<Failure> {
+        let state = &self.ranks[rank as usize];
+        let exit = state.exit.as_ref()?;
+        let (how, code) = match (&state.join_error, exit) {
+            (_, Exit::NotStarted { .. } | Exit::Lost(_)) => (exit.to_string(), exit.code()),
+            (Some(why), _) => (format!("could not join the job: {why}"), FAILED),
+            (None, Exit::Code(0)) if !state.joined => (NOT_JOINED.into(), NOT_RUN),
+            (None, Exit::Code(0)) if state.in_world => {
+                ("exited with code 0 while it was in a world".into(), 1)
+            }
+            (None, Exit::Code(0)) => return None,
+            (None, exit) => (exit.to_string(), exit.code()),
+        };
+        let primary =
+            !state.killed && (state.last_ending != Some(Ending::SecondaryFailure) || state.in_world);
+        Some(Failure { rank, how, code, primary })
+    }
+
+    /// All failures, by rank.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        (0..self.ranks.len() as u32).filter_map(|rank| self.failure(rank)).collect()
+    }
+
+    /// The job's exit code: that of the lowest rank with a primary failure; without one, of the lowest rank that
+    /// failed.
+    pub(crate) fn code(&self) -> u8 {
+        if self.timed_out {
+            return TIMED_OUT;
+        }
+        let failures = self.failures();
+        failures.iter().find(|failure| failure.primary).or(failures.first()).map_or(0, |failure| failure.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::USAGE;
+
+    const GRACE: Duration = Duration::from_secs(5);
+
+    struct Job {
+        state_machine: StateMachine,
+        now: Instant,
+    }
+
+    impl Job {
+        fn of(size: u32, reach: Reach) -> Self {
+            let now = Instant::now();
+            Self { state_machine: StateMachine::new(size, reach, GRACE, Some(now + 10 * GRACE)), now }
+        }
+
+        /// A job of which all ranks have joined and entered a world.
+        fn running(size: u32) -> Self {
+            let mut job = Self::of(size, Reach::Shm);
+            for rank in 0..size {
+                job.on_message(rank, Message::Joined("0".into()));
+                job.on_message(rank, Message::Entered);
+            }
+            job
+        }
+
+        fn on_message(&mut self, rank: u32, message: Message) -> Vec<RankCommand> {
+            let mut commands = Vec::new();
+            self.state_machine.on_message(rank, message, &mut commands);
+            commands
+        }
+
+        fn on_exit(&mut self, rank: u32, exit: Exit) -> Vec<RankCommand> {
+            let mut commands = Vec::new();
+            self.state_machine.on_exit(rank, exit, self.now, &mut commands);
+            commands
+        }
+
+        fn later(&mut self, by: Duration) -> Vec<RankCommand> {
+            self.now += by;
+            let mut commands = Vec::new();
+            self.state_machine.expire(self.now, &mut commands);
+            commands
+        }
+    }
+
+    fn died(to: u32, rank: u32, how: &str) -> RankCommand {
+        RankCommand::Notify(to, Message::Died { rank, how: format!("rank {rank} of the job {how}") })
+    }
+
+    #[test]
+    fn the_table_is_sent_once_when_the_last_rank_listens() {
+        let mut job = Job::of(2, Reach::Tcp);
+        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        assert!(job.on_message(1, Message::Listening(at(2))).is_empty());
+        let table = Message::Table(vec![at(1), at(2)]);
+        let sent = [RankCommand::Notify(0, table.clone()), RankCommand::Notify(1, table)];
+        assert_eq!(job.on_message(0, Message::Listening(at(1))), sent);
+        assert!(job.on_message(0, Message::Listening(at(3))).is_empty());
+    }
+
+    #[test]
+    fn ranks_that_have_not_joined_are_counted_once_another_has() {
+        let mut job = Job::of(3, Reach::Tcp);
+        assert_eq!(job.state_machine.not_joined(), None);
+        job.on_message(1, Message::Joined("0".into()));
+        assert_eq!(job.state_machine.not_joined(), Some((2, Some(0))));
+        job.on_exit(0, Exit::Code(1));
+        assert_eq!(job.state_machine.not_joined(), Some((1, Some(2))));
+        job.on_message(2, Message::Joined("0".into()));
+        assert_eq!(job.state_machine.not_joined(), Some((0, None)));
+    }
+
+    #[test]
+    fn a_death_is_reported_to_the_others_and_starts_their_grace_period() {
+        let mut job = Job::running(3);
+        assert_eq!(
+            job.on_exit(1, Exit::Signal(9)),
+            [died(0, 1, "was killed by signal 9 (SIGKILL)"), died(2, 1, "was killed by signal 9 (SIGKILL)")]
+        );
+        assert!(job.on_exit(1, Exit::Code(0)).is_empty(), "a rank ends once");
+        assert!(job.later(GRACE - Duration::from_nanos(1)).is_empty());
+        job.on_message(0, Message::Left(Ending::SecondaryFailure));
+        let secondary = "exited with code 1 after rank 1 of the job was killed by signal 9 (SIGKILL)";
+        assert_eq!(job.on_exit(0, Exit::Code(1)), [died(2, 0, secondary)]);
+        assert_eq!(job.later(Duration::from_nanos(1)), [RankCommand::Kill(2)]);
+        job.on_exit(2, Exit::Signal(9));
+        assert!(job.state_machine.is_over());
+        assert_eq!(
+            job.state_machine.code(),
+            137,
+            "the failure of rank 0 is secondary, and rank 2 was killed because of it"
+        );
+        let primary: Vec<bool> = job.state_machine.failures().iter().map(|failure| failure.primary).collect();
+        assert_eq!(primary, [false, true, false]);
+    }
+
+    #[test]
+    fn a_job_succeeds_when_all_ranks_do_and_no_rank_is_killed() {
+        let mut job = Job::running(2);
+        job.on_message(0, Message::Left(Ending::Finished));
+        assert_eq!(job.on_exit(0, Exit::Code(0)), [died(1, 0, "exited with code 0")]);
+        assert!(job.later(5 * GRACE).is_empty());
+        job.on_message(1, Message::Left(Ending::Finished));
+        job.on_exit(1, Exit::Code(0));
+        assert_eq!((job.state_machine.is_over(), job.state_machine.code()), (true, 0));
+    }
+
+    #[test]
+    fn the_exit_code_is_that_of_the_lowest_rank_with_a_primary_failure() {
+        let mut job = Job::running(3);
+        job.on_message(0, Message::Left(Ending::SecondaryFailure));
+        job.on_exit(0, Exit::Code(1));
+        job.on_exit(2, Exit::Code(3));
+        job.on_exit(1, Exit::Code(4));
+        assert_eq!(job.state_machine.code(), 4);
+        let mut job = Job::running(2);
+        for rank in [1, 0] {
+            job.on_message(rank, Message::Left(Ending::SecondaryFailure));
+            job.on_exit(rank, Exit::Code(7 + rank as u8));
+        }
+        assert_eq!(job.state_machine.code(), 7, "where all failures are secondary, the lowest rank counts");
+    }
+
+    #[test]
+    fn a_rank_that_could_not_join_because_another_had_died_failed_secondarily() {
+        let mut job = Job::of(2, Reach::Tcp);
+        job.on_message(0, Message::Joined("0".into()));
+        job.on_exit(1, Exit::Signal(9));
+        job.on_message(0, Message::Left(Ending::SecondaryFailure));
+        job.on_exit(0, Exit::Code(1));
+        assert_eq!(job.state_machine.code(), 137);
+        let primary: Vec<bool> = job.state_machine.failures().iter().map(|failure| failure.primary).collect();
+        assert_eq!(primary, [false, true]);
+    }
+
+    #[test]
+    fn an_end_in_the_middle_of_a_world_is_a_failure_even_with_code_0() {
+        let mut job = Job::running(2);
+        job.on_exit(1, Exit::Code(0));
+        assert_eq!(job.state_machine.failures()[0].how, "exited with code 0 while it was in a world");
+        assert_eq!(job.later(GRACE), [RankCommand::Kill(0)]);
+    }
+
+    #[test]
+    fn a_program_that_never_joins_is_reported_as_not_run() {
+        let mut job = Job::of(2, Reach::Tcp);
+        job.on_exit(0, Exit::Code(0));
+        job.on_exit(1, Exit::Code(0));
+        assert_eq!(job.state_machine.code(), NOT_RUN);
+        let mut job = Job::of(1, Reach::Tcp);
+        job.on_exit(0, Exit::Code(USAGE));
+        assert_eq!(job.state_machine.code(), USAGE, "the program has an exit code of its own");
+        let mut job = Job::of(1, Reach::Tcp);
+        job.on_message(0, Message::JoinFailed("no memory".into()));
+        job.on_exit(0, Exit::Code(1));
+        assert_eq!(job.state_machine.code(), FAILED);
+        assert_eq!(job.state_machine.failures()[0].how, "could not join the job: no memory");
+    }
+
+    #[test]
+    fn a_signal_is_forwarded_and_a_second_one_kills() {
+        let mut job = Job::running(2);
+        let mut commands = Vec::new();
+        job.state_machine.on_signal(2, job.now, &mut commands);
+        assert_eq!(commands, [RankCommand::Signal(0, 2), RankCommand::Signal(1, 2)]);
+        commands.clear();
+        job.on_exit(0, Exit::Signal(2));
+        job.state_machine.on_signal(2, job.now, &mut commands);
+        assert_eq!(commands, [RankCommand::Kill(1)]);
+        job.on_exit(1, Exit::Signal(9));
+        assert_eq!(job.state_machine.code(), 130);
+    }
+
+    #[test]
+    fn a_job_over_its_time_limit_is_terminated_then_killed() {
+        let mut job = Job::running(1);
+        assert_eq!(job.later(10 * GRACE), [RankCommand::Signal(0, 15)]);
+        assert_eq!(job.later(GRACE), [RankCommand::Kill(0)]);
+        job.on_exit(0, Exit::Signal(9));
+        assert_eq!((job.state_machine.timed_out(), job.state_machine.code()), (true, TIMED_OUT));
+    }
+}
