@@ -54,7 +54,7 @@ pub fn ranks(size: usize) -> Ranks {
 /// Gives the value of each rank of this process, collected as the caller likes: `Result<()>`, `Result<Vec<_>>`.
 ///
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
-/// [`launch`](crate::api::launch)),
+/// [`launch`](crate::launch())),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
@@ -194,7 +194,7 @@ impl Ranks {
     }
 
     /// Run `program` on every rank of this process: on each of all, a thread each; or, where the transport is one of
-    /// processes, on this one's. A process that is in no job becomes one first: see [`launch`](crate::api::launch). Both
+    /// processes, on this one's. A process that is in no job becomes one first: see [`launch`](crate::launch()). Both
     /// transports of processes mean that of the job where there is one.
     ///
     /// # Errors

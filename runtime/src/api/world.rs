@@ -86,7 +86,7 @@ impl World {
     /// many messages and bytes this rank sent, in how many rounds; what `auto` went by; and of each line what it put, got
     /// or accumulated. The words may change.
     ///
-    /// It is kept where `FENCEPOST_EXPLAIN=on` ([`run`](crate::api::run)) or [`Ranks::explain`](crate::Ranks::explain) say so,
+    /// It is kept where `FENCEPOST_EXPLAIN=on` ([`run`](crate::run())) or [`Ranks::explain`](crate::Ranks::explain) say so,
     /// and costs nothing else; then a small operation costs as much as a large one.
     ///
     /// ```

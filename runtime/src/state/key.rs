@@ -13,7 +13,7 @@
 //! the ranks of a job share.
 //!
 //! What this does not cover: the values marked `#[uniform]` of one call are one coefficient, a hash without a key
-//! ([`UniformHash`](crate::supersteps::enter::UniformHash)). A program that searches can find two values that pass for equal.
+//! ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A program that searches can find two values that pass for equal.
 //! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
 
 use fencepost_transport::auth::Secret;

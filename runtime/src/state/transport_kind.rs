@@ -12,9 +12,9 @@ pub enum TransportKind {
     Local,
     /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
     Sim(SimConfig),
-    /// Processes of one machine that share memory; see [`launch`](crate::api::launch).
+    /// Processes of one machine that share memory; see [`launch`](crate::launch()).
     Shm,
-    /// Processes of any machines, by connections; see [`launch`](crate::api::launch).
+    /// Processes of any machines, by connections; see [`launch`](crate::launch()).
     Tcp,
     /// Threads that reach each other's memory as processes do: for tests.
     #[doc(hidden)]
