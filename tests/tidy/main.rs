@@ -3,6 +3,7 @@
 
 mod arrows;
 mod floors;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fs;

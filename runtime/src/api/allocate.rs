@@ -1,7 +1,7 @@
 //! A window comes to be: each rank makes its part, and all learn of all parts.
 
-use crate::collect::lane::Lane;
-use crate::collect::log::Pen;
+use crate::collect::fast_path::FastPath;
+use crate::collect::log::LogWriter;
 use crate::collect::operation::WindowKey;
 use crate::collect::pending::Pending;
 use crate::collect::region::Region;
@@ -134,16 +134,16 @@ impl World {
             peers,
             set: Cell::new(0),
             pending: RefCell::new(Pending::default()),
-            getting: Pen::default(),
+            getting: LogWriter::default(),
             mode: Cell::new(core.mode.get()),
             apply: fence::apply::<T>,
             short: Cell::new(true),
-            lanes: (0..core.size).map(|_| Lane::default()).collect(),
+            fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
             closed: Cell::new(false),
             matching: RefCell::new(None),
             apart: !core.shares_all,
             wire: RefCell::new(Wire::new(core.size)),
-            habit: RefCell::default(),
+            history: RefCell::default(),
             notes: RefCell::default(),
             handler: Handler::default(),
         }))

@@ -2,7 +2,7 @@
 
 use crate::api::launch::{launch, process};
 use crate::state::environment;
-use crate::state::handler::echo;
+use crate::state::handler::is_secondary_failure;
 use crate::state::registry::{Registry, new_world};
 use crate::state::stalls::Settings;
 use crate::state::stalls::Stall;
@@ -257,7 +257,8 @@ impl Ranks {
                 Err(error) => error,
             };
             // What a rank did itself says more than that another missed it.
-            if first.as_ref().is_none_or(|first| echo(first) && !echo(&error)) {
+            if first.as_ref().is_none_or(|first| is_secondary_failure(first) && !is_secondary_failure(&error))
+            {
                 first = Some(error);
             }
         }
@@ -308,7 +309,7 @@ impl Ranks {
         };
         let how = match &value {
             Ok(_) => Ending::Finished,
-            Err(error) if echo(error) => Ending::SecondaryFailure,
+            Err(error) if is_secondary_failure(error) => Ending::SecondaryFailure,
             Err(_) => Ending::Failed,
         };
         member.leave(how, value.as_ref().err().map(ToString::to_string));

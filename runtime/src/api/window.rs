@@ -317,7 +317,7 @@ impl<T: Element> Window<T> {
                 if let Some(at) = small {
                     self.core.send_one(kind, bytemuck::cast_slice(values), target, at, site);
                     self.core.note(kind, target, 1, false, mode, site);
-                    self.core.hurry(target, mode);
+                    self.core.send_eagerly(target, mode);
                     return Ok(());
                 }
                 let bytes = bytemuck::cast_slice(values);
@@ -330,7 +330,7 @@ impl<T: Element> Window<T> {
                 self.core.note(kind, target, count, true, mode, site);
             }
         }
-        self.core.hurry(target, mode);
+        self.core.send_eagerly(target, mode);
         Ok(())
     }
 
@@ -382,11 +382,11 @@ impl<T: Element> Collect<T> for Window<T> {
         if size_of::<T>() > 8 || !takes {
             return false;
         }
-        let Some(lane) = self.lanes.get(target) else { return false };
+        let Some(fast_path) = self.fast_paths.get(target) else { return false };
         let mut bits = [0u8; 8];
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         let head = Head::new(at as u64, code_of(kind), site);
-        lane.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+        fast_path.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
     }
 
     fn send(

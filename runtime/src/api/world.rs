@@ -73,7 +73,7 @@ impl World {
     /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
-    /// The empty fence: one letter between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
+    /// The empty fence: one notification between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
     /// more, and no rank could see that another is in another call.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {

@@ -4,7 +4,7 @@
 //!   apart.
 //! - The number of a window or a split does not: the last one is refused (`WorldCore::next_made`).
 //! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks, before anything is sent.
-//! - A letter only has to tell whether there is something, and how much of very little: its count stays at the greatest
+//! - A notification only has to tell whether there is something, and how much of very little: its count stays at the greatest
 //!   ([`count_more`]).
 
 /// Whether the superstep of `word` comes before that of `than`, by the numbers in their high halves.
@@ -13,7 +13,7 @@ pub(crate) fn earlier(word: u64, than: u64) -> bool {
     than.wrapping_sub(number) as i32 > 0
 }
 
-/// A letter's count, with `records` more.
+/// A notification's count, with `records` more.
 pub(crate) fn count_more(count: u32, records: usize) -> u32 {
     count.saturating_add(u32::try_from(records).unwrap_or(u32::MAX))
 }

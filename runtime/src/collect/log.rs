@@ -1,6 +1,6 @@
-//! [`Log`]: records one after another, in memory that grows; and the [`Pen`] that fills one.
+//! [`Log`]: records one after another, in memory that grows; and the [`LogWriter`] that fills one.
 //!
-//! While a log is filled, where the next record goes is known to its pen alone: a record costs its own stores and one of
+//! While a log is filled, where the next record goes is known to its writer alone: a record costs its own stores and one of
 //! that place.
 
 use fencepost_transport::{Bytes, Memory};
@@ -22,7 +22,7 @@ pub(crate) struct Log<R> {
 }
 
 /// Writes to a log, until it finds no more room.
-pub(crate) struct Pen<R> {
+pub(crate) struct LogWriter<R> {
     /// Where the next record goes; null while the log itself knows.
     next: Cell<*mut R>,
     /// Where there is no more room.
@@ -83,7 +83,7 @@ impl<R: Copy> Log<R> {
     }
 }
 
-impl<R: Copy> Pen<R> {
+impl<R: Copy> LogWriter<R> {
     /// Write one more record, if there is room for it; else nothing has happened.
     #[inline(always)]
     pub(crate) fn write(&self, record: R) -> bool {
@@ -126,7 +126,7 @@ impl<R: Copy> Pen<R> {
     }
 }
 
-impl<R> Default for Pen<R> {
+impl<R> Default for LogWriter<R> {
     fn default() -> Self {
         Self { next: Cell::new(null_mut()), end: Cell::new(null_mut()) }
     }
@@ -162,19 +162,19 @@ mod tests {
 
     #[test]
     fn a_pen_writes_while_there_is_room_and_what_it_wrote_counts_when_it_is_lifted() {
-        let (mut log, pen) = (Log::<u64>::default(), Pen::default());
-        assert!(!pen.write(0), "it is on no log");
-        // SAFETY: there is one log, and it is touched only while the pen is lifted.
+        let (mut log, writer) = (Log::<u64>::default(), LogWriter::default());
+        assert!(!writer.write(0), "it is on no log");
+        // SAFETY: there is one log, and it is touched only while the writer is lifted.
         unsafe {
-            pen.lower(&log);
-            assert!(!pen.write(0), "there is no room before the first record");
-            pen.lift(&mut log);
+            writer.lower(&log);
+            assert!(!writer.write(0), "there is no room before the first record");
+            writer.lift(&mut log);
             log.push(0);
-            pen.lower(&log);
-            assert!((1..FIRST as u64 / 8).all(|n| pen.write(n)) && !pen.write(0));
-            pen.lift(&mut log);
-            assert!(!pen.write(0) && log.iter().copied().eq(0..FIRST as u64 / 8));
-            pen.lift(&mut log);
+            writer.lower(&log);
+            assert!((1..FIRST as u64 / 8).all(|n| writer.write(n)) && !writer.write(0));
+            writer.lift(&mut log);
+            assert!(!writer.write(0) && log.iter().copied().eq(0..FIRST as u64 / 8));
+            writer.lift(&mut log);
             assert_eq!(log.len(), FIRST / 8, "lifting it again counts nothing");
         }
     }

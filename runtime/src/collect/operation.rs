@@ -245,7 +245,7 @@ pub trait Collect<T: Element> {
         site: &'static Location<'static>,
     ) -> Result<()>;
 
-    /// A put or an accumulate of one element, where the collector has a short way for it and finds nothing wrong; else
+    /// A put or an accumulate of one element, where the collector has a fast path for it and finds nothing wrong; else
     /// `false`, and nothing has happened.
     #[inline]
     fn send_one(
@@ -260,7 +260,7 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// A get of one element into one of the window itself, where the collector has a short way for it and finds
+    /// A get of one element into one of the window itself, where the collector has a fast path for it and finds
     /// nothing wrong; else `false`, and nothing has happened.
     #[inline]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
@@ -324,8 +324,8 @@ impl<'c, C, S> Put<'c, C, S> {
         let Place::At(at) = place else {
             return more(collector, kind, source, target, place, mode, site);
         };
-        // A displacement has nothing to drop. What is known by value stays in registers then: off the short way it is
-        // put together anew.
+        // A displacement has nothing to drop. What is known by value stays in registers then: off the fast path it is
+        // put together again.
         std::mem::forget(place);
         let Some(value) = source.one() else {
             return more(collector, kind, source, target, Place::At(at), mode, site);
@@ -341,7 +341,7 @@ impl<'c, C, S> Put<'c, C, S> {
     }
 }
 
-/// A put or an accumulate that does not go the short way: kept out of the loops that calls stand in.
+/// A put or an accumulate that does not go the fast path: kept out of the loops that calls stand in.
 #[cold]
 #[inline(never)]
 fn more<T: Element, C: Collect<T>, S: Source<T>>(
@@ -405,7 +405,7 @@ impl<'c, C, S> Get<'c, C, S> {
     }
 }
 
-/// A get that does not go the short way.
+/// A get that does not go the fast path.
 #[cold]
 #[inline(never)]
 fn more_got<T: Element, C: Collect<T>, S: Section<T>>(

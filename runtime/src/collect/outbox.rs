@@ -101,7 +101,7 @@ pub(crate) enum WideSource {
 /// What each fence looks at comes first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order; while a [pen](crate::collect::log::Pen) is on them, some are not counted yet.
+    /// The operations, in program order; while a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,

@@ -47,7 +47,7 @@ pub(crate) const ONE: u32 = u32::MAX;
 /// The gets of a window's epoch, in program order, and room to stage what they bring.
 #[derive(Default)]
 pub(crate) struct Pending {
-    /// While a [pen](crate::collect::log::Pen) is on them, some are not counted yet.
+    /// While a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<WideGet>,
     pub(crate) staged: Vec<u8>,

@@ -26,7 +26,7 @@ pub(crate) struct Region {
 
 // SAFETY: a region is plain memory. Who touches what and when is the fence's business: window elements are touched by
 // others only between the owner's entry into a fence and its leaving it (W1), and outboxes of a set are read by others
-// only between the owner's letter and the reader's next letter, while the owner fills the other set (W4).
+// only between the owner's notification and the reader's next notification, while the owner fills the other set (W4).
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}

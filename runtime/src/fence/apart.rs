@@ -1,13 +1,13 @@
-//! Ranks that are in different calls of their world: who is behind returns, who is ahead exchanges letters again.
+//! Ranks that are in different calls of their world: who is behind returns, who is ahead exchanges notifications again.
 //!
 //! A rank is behind where another left an earlier call without its exchange, or failed after the exchanges of one; all
-//! ranks see who is behind, since every rank reads every letter. What was sent for the exchange is dropped on all sides,
+//! ranks see who is behind, since every rank reads every notification. What was sent for the exchange is dropped on all sides,
 //! and nothing was applied. A rank that is behind returns its own error, where it has one, else it is told; its next call
-//! is the next one in number. A rank that is ahead keeps what it has collected, and exchanges letters again until all
+//! is the next one in number. A rank that is ahead keeps what it has collected, and exchanges notifications again until all
 //! are in its call.
 
 use crate::fence::remote;
-use crate::fence::{CALL, Disagreement, Fence, INLINE, Letters, RUNS};
+use crate::fence::{CALL, Disagreement, Fence, INLINE, Notifications, RUNS};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
 use fencepost_planner::{Class, Error, Result};
@@ -25,15 +25,15 @@ struct Apart {
 }
 
 impl Fence<'_> {
-    /// The letters of an exchange do not agree. Exchanges again until they do, where other ranks are behind; fails
+    /// The notifications of an exchange do not agree. Exchanges again until they do, where other ranks are behind; fails
     /// otherwise.
     #[cold]
     pub(super) fn disagreed(
         &mut self,
         hash: u64,
         mut failed: Option<Error>,
-        (mut word, mut all): (u64, Letters),
-    ) -> Result<(u64, Letters)> {
+        (mut word, mut all): (u64, Notifications),
+    ) -> Result<(u64, Notifications)> {
         let mut waits = None;
         loop {
             let apart = match all.disagreement {
@@ -53,26 +53,29 @@ impl Fence<'_> {
             failed = self.apart(failed, &apart)?;
             // Others call again and again what is behind: that is a wait of this rank, and reported as one.
             let awaited = apart.behind.unwrap_or(self.world.rank);
-            let watch = || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Letters);
+            let watch = || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Notifications);
             waits.get_or_insert_with(watch).woke(self.endpoint);
-            (word, all) = self.exchange_letters(hash, failed.is_some())?;
+            (word, all) = self.exchange_notifications(hash, failed.is_some())?;
         }
     }
 
-    /// What this rank has behind it, as its letters have it: the number of its call, and a digest of what it has run.
+    /// What this rank has behind it, as its notifications have it: the number of its call, and a digest of what it has run.
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
         let runs = (self.world.ran.get() & 0xff) as u32;
         self.world.calls.tag(CALL) | runs << RUNS
     }
 
-    /// The numbers in everybody's letter, beside this rank's own.
+    /// The numbers in every other rank's notification, compared with this rank's own.
     fn compare(&mut self) -> Result<Apart> {
         let mut apart = Apart::default();
         let mine = self.behind_it();
         for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
-            let letter = self.endpoint.read(from).map(|letter| letter.map(|letter| letter.flags));
-            let Some(theirs) = letter.map_err(|lost| self.quit(&lost))? else { continue };
+            let notification = self
+                .endpoint
+                .read(from)
+                .map(|notification| notification.map(|notification| notification.flags));
+            let Some(theirs) = notification.map_err(|lost| self.quit(&lost))? else { continue };
             if (theirs ^ mine) >> RUNS & 0xff != 0 {
                 apart.strayed = Some(from);
             }
@@ -100,7 +103,7 @@ impl Fence<'_> {
         };
         Err(failed.unwrap_or_else(|| {
             let own = self.call.describe(self.windows);
-            let theirs = self.world.board.entered(rank).unwrap_or_else(|| "a later call".into());
+            let theirs = self.world.call_sites.entered(rank).unwrap_or_else(|| "a later call".into());
             let message = format!(
                 "this rank is in {own}, its call number {} of the world, and rank {rank} is {calls} ahead, in {theirs}: one of the two failed in an earlier call, or left it without the others; nothing was applied",
                 self.world.calls.number()
@@ -117,7 +120,7 @@ impl Fence<'_> {
             world.rank,
             self.call.describe(self.windows)
         );
-        world.board.end(Class::RmaSync);
+        world.call_sites.end(Class::RmaSync);
         self.endpoint.end(Cause { rank, what: what.clone() });
         world.ended(&what);
         let message = format!("{what}: all ranks must run the same ones, in the same order");
@@ -126,7 +129,7 @@ impl Fence<'_> {
 
     /// Drop the frames that `from` sent for this exchange; what left before it is staged.
     pub(super) fn drop_frames(&mut self, from: usize) -> Result<(), Lost> {
-        let frames = self.endpoint.read(from)?.map_or(0, |letter| letter.address);
+        let frames = self.endpoint.read(from)?.map_or(0, |notification| notification.address);
         if frames == INLINE {
             return Ok(());
         }

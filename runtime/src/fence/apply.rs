@@ -6,7 +6,7 @@ use crate::collect::operands::Operands;
 use crate::collect::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
 use crate::fence::reads::lender;
 use crate::fence::remote;
-use crate::fence::{Fence, INLINE, Letters};
+use crate::fence::{Fence, INLINE, Notifications};
 use crate::kernel;
 use crate::kernel::element::Element;
 use crate::kernel::element::element_type;
@@ -18,7 +18,7 @@ use std::cell::Cell;
 
 impl Fence<'_> {
     /// Apply puts and accumulates, origins ascending. What was lent is read in place, or was `borrowed` before.
-    pub(super) fn apply(&mut self, all: &Letters, borrowed: Option<&[u8]>) {
+    pub(super) fn apply(&mut self, all: &Notifications, borrowed: Option<&[u8]>) {
         let me = self.world.rank;
         let staged = Cell::new(borrowed.map_or(std::ptr::null(), <[u8]>::as_ptr));
         for window in self.windows {
@@ -29,13 +29,13 @@ impl Fence<'_> {
                         if all.quiet {
                             continue;
                         }
-                        if let Ok(Some(letter)) = self.endpoint.read(origin) {
-                            if letter.count == 0 {
+                        if let Ok(Some(notification)) = self.endpoint.read(origin) {
+                            if notification.count == 0 {
                                 continue;
                             }
-                            if letter.address == INLINE {
-                                let inline = letter.inline;
-                                let items = Items::Records(&inline[..(letter.count as usize).min(2)]);
+                            if notification.address == INLINE {
+                                let inline = notification.inline;
+                                let items = Items::Records(&inline[..(notification.count as usize).min(2)]);
                                 // SAFETY: this rank's own memory, in its own fence, all reads done.
                                 unsafe { (window.apply)(base, len, items, &Operands::none()) };
                                 continue;
@@ -54,7 +54,7 @@ impl Fence<'_> {
             .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
     }
 
-    /// Apply what lies in the outbox of `origin`, whose values are shared. What was lent is read in place, or from where it
+    /// Apply what is in the outbox of `origin`, whose values are shared. What was lent is read in place, or from where it
     /// was staged.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
@@ -65,8 +65,8 @@ impl Fence<'_> {
         } else {
             window.peers[origin].region.as_ref().expect("a region is known where values are shared")
         };
-        // SAFETY: the origin filled this set before its letter and will not touch it before its fence after the next,
-        // which waits for this rank's next letter.
+        // SAFETY: the origin filled this set before its notification and will not touch it before its fence after the next,
+        // which waits for this rank's next notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
             let in_place = |key| lender(self.windows, key, origin);
@@ -85,7 +85,7 @@ const AHEAD: usize = 32;
 /// Apply `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement lies in it; what is
+/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement is within it; what is
 /// lent is where [`Lent`] says, and nobody writes it.
 pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'_>, operands: &Operands<'_>) {
     let one = |head: Head, value: u64| {
@@ -176,7 +176,7 @@ unsafe fn apply_wide(
             let from = lender(*key);
             return match op_of(wide.code) {
                 // SAFETY: the section was checked by its owner, which does not write it before this rank has settled; the
-                // datatype lies in this rank's window.
+                // datatype is within this rank's window.
                 None => unsafe { kernel::copy(from, section, base, &wide.remote, size) },
                 // SAFETY: as above, and the operator was checked at the call.
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, section, base, &wide.remote) },
@@ -188,7 +188,7 @@ unsafe fn apply_wide(
         }
     };
     match op_of(wide.code) {
-        // SAFETY: the datatype lies in the window, and `from` has as many elements.
+        // SAFETY: the datatype is within the window, and `from` has as many elements.
         None => unsafe { kernel::unpack(from, base, &wide.remote, size) },
         // SAFETY: as above.
         Some(op) => unsafe { kernel::combine(op, element, base, &wide.remote, from) },

@@ -1,6 +1,6 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use crate::fence::{Disagreement, FAILED, Fence, Letters};
+use crate::fence::{Disagreement, FAILED, Fence, Notifications};
 use crate::protocol::exchange::take_bytes;
 use crate::protocol::frames::kind;
 use fencepost_planner::ir::pattern::Order;
@@ -9,7 +9,7 @@ use fencepost_transport::{Notify, Topology};
 
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: tell each other what, and give the error.
-    pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Letters) -> Error {
+    pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
         let mut own = self.call.describe(self.windows);
@@ -34,7 +34,7 @@ impl Fence<'_> {
                 }
             }
             for from in (0..self.world.size).filter(|&from| from != me) {
-                let flags = self.endpoint.read(from)?.map_or(0, |letter| letter.flags);
+                let flags = self.endpoint.read(from)?.map_or(0, |notification| notification.flags);
                 self.drop_frames(from)?;
                 if speaks(flags) {
                     let text = String::from_utf8_lossy(&take_bytes(
@@ -48,7 +48,7 @@ impl Fence<'_> {
                     others.push((from, flags & FAILED != 0, text));
                 }
                 if !words && !self.endpoint.reaches(from) {
-                    // What left early for these windows has come before the letter: look, and drop it.
+                    // What left early for these windows has come before the notification: look, and drop it.
                     // A rank that has left by now sent all of it.
                     let _ = self.world.poll(self.endpoint, from);
                     self.windows.iter().for_each(|window| self.world.drop_early(from, window, word));

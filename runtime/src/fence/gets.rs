@@ -26,7 +26,7 @@ impl Fence<'_> {
             pending.words.clear();
             if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
                 let read = |get: &Get| {
-                    let memory = window.lanes[get.target as usize].memory().cast::<u64>();
+                    let memory = window.fast_paths[get.target as usize].memory().cast::<u64>();
                     // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
                     // is written to its window before all have settled; elements of eight bytes may be unaligned.
                     unsafe { memory.add(get.at as usize).read_unaligned() }

@@ -42,7 +42,7 @@ impl WorldCore {
                 all.push(give(from));
                 continue;
             }
-            // It was posted before the letter, which has been read, so it is here.
+            // It was posted before the notification, which has been read, so it is here.
             let frame = self.poll(endpoint, from).map_err(|lost| self.lost(&lost, call))?;
             let bytes = frame
                 .map(|frame| crate::protocol::exchange::bytes_of(self, endpoint, from, frame, kind::SETUP));

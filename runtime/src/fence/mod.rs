@@ -1,30 +1,30 @@
 //! The fence of a dynamic epoch: one protocol for every transport.
 //!
-//! Every rank sends every other one letter, which says that it is in the fence (W1), of which superstep and windows, and
+//! Every rank sends every other one notification, which says that it is in the fence (W1), of which superstep and windows, and
 //! how much there is for it. Where values are shared, the reader takes operations from the sender's outbox; elsewhere
-//! they travelled in frames before the letter, so a letter settles the count. Then, on each rank:
+//! they travelled in frames before the notification, so a notification settles the count. Then, on each rank:
 //!
-//! 1. sections that are sources were read before the letter was sent, so they hold M whatever happens later (W2); or they
+//! 1. sections that are sources were read before the notification was sent, so they hold M whatever happens later (W2); or they
 //!    are *lent*, and read in place by their target;
-//! 2. when all letters are in and agree, gets read M: directly where memory is reached, else the target answers;
+//! 2. when all notifications are in and agree, gets read M: directly where memory is reached, else the target answers;
 //! 3. where others read what is written here, all that this rank reads of others is staged, and it waits until those who
 //!    read its memory have finished (W2, W3);
 //! 4. gets land, in program order;
 //! 5. puts and accumulates are applied by origin rank, then program order, each rank to its own memory only (W3);
 //! 6. where others read nothing that is written here, it waits for them now (W3);
-//! 7. outboxes and letters exist twice and are used in turn: a rank that fills a set again has seen the letter that each
+//! 7. outboxes and notifications exist twice and are used in turn: a rank that fills a set again has seen the notification that each
 //!    reader sent after it had finished with it (W4, W5).
 //!
-//! The letters may be in, and the world be ended by a rank that is further on: then nobody begins to touch memory of
+//! The notifications may be in, and the world be ended by a rank that is further on: then nobody begins to touch memory of
 //! others, and who is touched still waits until that is over; what was collected stays as it is, since others may read it.
 //!
-//! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every letter: nothing is
+//! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every notification: nothing is
 //! applied anywhere, the ranks explain themselves to each other, and the world goes on. So is a rank that is in another
 //! [call](crate::state::calls) of the world than the others: those that are behind return an error, and those that are ahead
-//! exchange letters again ([`apart`]).
+//! exchange notifications again ([`apart`]).
 //!
-//! A rank that cannot go on before all letters are in ends the world, and returns when nobody touches its memory: others
-//! may have all letters, and be reading it.
+//! A rank that cannot go on before all notifications are in ends the world, and returns when nobody touches its memory: others
+//! may have all notifications, and be reading it.
 
 mod apart;
 mod apply;
@@ -39,7 +39,7 @@ pub(crate) use apply::apply;
 
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};
-use crate::protocol::call::{hash, letter_word};
+use crate::protocol::call::{hash, notification_word};
 use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::explain::Went;
 use crate::protocol::frames::kind;
@@ -65,15 +65,15 @@ const CHANGED: u32 = 4;
 const LENDS: u32 = 8;
 /// All that this rank reads of the one that this is for is listed in the outbox.
 const LISTED: u32 = 16;
-/// Above so many bits, a letter's flags have a digest, of eight bits, of the prepared supersteps that were run since the
+/// Above this bit, a notification's flags have a digest, of eight bits, of the prepared supersteps that were run since the
 /// last exchange in which all ranks agreed.
 const RUNS: u32 = 8;
-/// Above so many bits they have the number of the call that the rank is in.
+/// Above this bit they have the number of the call that the rank is in.
 const CALL: u32 = 16;
-/// The words of letters are below 2^61.
+/// The words of notifications are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// In a letter's address: its records ride in it. Otherwise the address is the number of frames that came before it.
+/// In a notification's address: its records ride in it. Otherwise the address is the number of frames that came before it.
 const INLINE: usize = usize::MAX;
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
@@ -196,7 +196,7 @@ struct Fence<'a> {
     windows: &'a [&'a WindowCore],
     call: &'a Call,
     endpoint: &'a mut Endpoint,
-    /// What each rank is given in a frame of its own before the letter, in a call that fences no window.
+    /// What each rank is given in a frame of its own before the notification, in a call that fences no window.
     gives: Option<&'a dyn Fn(usize) -> Vec<u8>>,
     /// Whether all that this rank gets is listed for those it is got from.
     listed: bool,
@@ -236,7 +236,7 @@ impl Fence<'_> {
     fn exchange(&mut self, failed: Option<Error>) -> Result<Reads> {
         // What was run since all ranks agreed is compared, too: frames of runs that do not fit are left in the channels.
         let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
-        let (mut word, mut all) = self.exchange_letters(hash, failed.is_some())?;
+        let (mut word, mut all) = self.exchange_notifications(hash, failed.is_some())?;
         if all.disagreement != Disagreement::No {
             (word, all) = self.disagreed(hash, failed, (word, all))?;
         }
@@ -271,21 +271,27 @@ impl Fence<'_> {
         Ok(reads)
     }
 
-    /// Give every rank its letter, and wait for theirs. Gives the word of the exchange, and what all letters say.
+    /// Give every rank its notification, and wait for theirs. Gives the word of the exchange, and what all notifications say.
     #[inline(always)]
-    fn exchange_letters(&mut self, hash: u64, failed: bool) -> Result<(u64, Letters)> {
+    fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.next_word(hash as u32);
-        let letters = letter_word(word, hash);
-        let flags = self.publish(word, letters, failed)?;
+        let notifications = notification_word(word, hash);
+        let flags = self.publish(word, notifications, failed)?;
         if without(Wait::Entry) {
             self.stage(word)?;
         }
-        Ok((word, self.read_letters(letters, flags)?))
+        Ok((word, self.read_notifications(notifications, flags)?))
     }
 
     /// Take what others sent, and read what has to be read before anything is written. Gives what was lent, where that is
     /// some of it.
-    fn take_in(&mut self, word: u64, all: &Letters, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
+    fn take_in(
+        &mut self,
+        word: u64,
+        all: &Notifications,
+        staged: bool,
+        reads: Reads,
+    ) -> Result<Option<Vec<u8>>> {
         if !all.quiet {
             self.receive(word)?;
         }
@@ -295,7 +301,7 @@ impl Fence<'_> {
         if reads.first { self.borrow().map(Some) } else { Ok(None) }
     }
 
-    /// This rank can't go on, because of `lost`, before all letters are in: others may have them all, and touch its
+    /// This rank can't go on, because of `lost`, before all notifications are in: others may have them all, and touch its
     /// memory. Then the world ends, and this returns when nobody does.
     #[cold]
     fn quit(&mut self, lost: &Lost) -> Error {
@@ -309,9 +315,9 @@ impl Fence<'_> {
         world.lost(lost, self.call)
     }
 
-    /// Send frames and letters. Gives this rank's flags.
+    /// Send frames and notifications. Gives this rank's flags.
     #[inline(always)]
-    fn publish(&mut self, word: u64, letters: u64, failed: bool) -> Result<u32> {
+    fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
         let (me, given) = (self.world.rank, usize::from(self.gives.is_some()));
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
@@ -323,7 +329,7 @@ impl Fence<'_> {
                     .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), give(to))
                     .map_err(|lost| self.quit(&lost))?;
             }
-            if !failed && !self.endpoint.shares(to) && !self.in_letter(to) {
+            if !failed && !self.endpoint.shares(to) && !self.in_notification(to) {
                 let mut frames = 0;
                 for window in self.windows {
                     let sent = remote::send(self.world, self.endpoint, window, to, word, self.call)
@@ -333,9 +339,9 @@ impl Fence<'_> {
                         flags |= CHANGED;
                     }
                 }
-                let letter = self.endpoint.draft(to);
-                letter.count = frames;
-                letter.address = given + frames as usize;
+                let notification = self.endpoint.draft(to);
+                notification.count = frames;
+                notification.address = given + frames as usize;
             }
         }
         for to in 0..self.world.size {
@@ -354,67 +360,69 @@ impl Fence<'_> {
                 own |= LENDS;
                 self.lends = true;
             }
-            let here = self.endpoint.shares(to) || self.in_letter(to);
-            let letter = self.endpoint.draft(to);
-            letter.flags = own;
+            let here = self.endpoint.shares(to) || self.in_notification(to);
+            let notification = self.endpoint.draft(to);
+            notification.flags = own;
             if failed || here {
-                letter.count = 0;
-                letter.address = given;
+                notification.count = 0;
+                notification.address = given;
                 if !failed {
                     for (i, window) in self.windows.iter().enumerate() {
                         // SAFETY: the set being filled is touched by its owner only.
                         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-                        letter.count = count_more(letter.count, outbox.records.len());
-                        // One window with one or two plain records: they ride in the letter.
+                        notification.count = count_more(notification.count, outbox.records.len());
+                        // One window with one or two plain records: they ride in the notification.
                         if self.windows.len() == 1
                             && i == 0
                             && outbox.records.len() <= 2
                             && outbox.wide.is_empty()
                         {
-                            letter.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
-                            letter.address = INLINE;
+                            notification.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
+                            notification.address = INLINE;
                         }
                     }
                 }
             }
         }
         let numbers = self.windows.iter().map(|window| window.key.window);
-        self.world.board.enter(self.world.rank, self.call.site, numbers);
+        self.world.call_sites.enter(self.world.rank, self.call.site, numbers);
         self.endpoint.announce(word);
-        self.endpoint.publish(letters).map_err(|lost| self.quit(&lost))?;
+        self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         Ok(flags)
     }
 
-    /// Whether all that there is for `to` is a plain record or two of one window, which the letter holds. Gets are read
+    /// Whether all that there is for `to` is a plain record or two of one window, which the notification holds. Gets are read
     /// directly there.
-    fn in_letter(&self, to: usize) -> bool {
+    fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         // SAFETY: the set being filled is touched by its owner only.
         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Whether what there is from `from` rides in its letter.
+    /// Whether what there is from `from` rides in its notification.
     fn rides(&mut self, from: usize) -> bool {
-        let letter = self.endpoint.read(from);
-        matches!(letter, Ok(Some(letter)) if letter.address == INLINE)
+        let notification = self.endpoint.read(from);
+        matches!(notification, Ok(Some(notification)) if notification.address == INLINE)
     }
 
-    /// Wait for everybody's letter.
+    /// Wait for everybody's notification.
     #[inline(always)]
-    fn read_letters(&mut self, word: u64, mine: u32) -> Result<Letters> {
-        let mut all = Letters { flags: mine, quiet: true, ..Letters::default() };
+    fn read_notifications(&mut self, word: u64, mine: u32) -> Result<Notifications> {
+        let mut all = Notifications { flags: mine, quiet: true, ..Notifications::default() };
         if mine & FAILED != 0 {
             all.disagreement = Disagreement::Failed;
         }
         for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
-            let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Letters);
+            let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Notifications);
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
-                let letter = endpoint.read(from)?.map(|letter| (letter.word, letter.flags, letter.count));
-                if letter.is_none() && !self.world.reaches_all && !endpoint.reaches(from) {
+                let notification = endpoint
+                    .read(from)?
+                    .map(|notification| (notification.word, notification.flags, notification.count));
+                if notification.is_none() && !self.world.reaches_all && !endpoint.reaches(from) {
                     self.world.stage_waiting(endpoint, from)?;
                 }
-                Ok(if without(Wait::Skew) { letter.or(Some((word, 0, 0))) } else { letter })
+                Ok(if without(Wait::Skew) { notification.or(Some((word, 0, 0))) } else { notification })
             })
             .map_err(|lost| self.quit(&lost))?;
             if (flags ^ mine) >> RUNS != 0 && !without(Wait::Word) {
@@ -432,13 +440,13 @@ impl Fence<'_> {
         Ok(all)
     }
 
-    /// Take in the frames that came before the letters.
+    /// Take in the frames that came before the notifications.
     fn receive(&mut self, word: u64) -> Result<()> {
         for from in 0..self.world.size {
             if from == self.world.rank || self.endpoint.shares(from) || self.rides(from) {
                 continue;
             }
-            let count = self.endpoint.read(from).ok().flatten().map_or(0, |letter| letter.count);
+            let count = self.endpoint.read(from).ok().flatten().map_or(0, |notification| notification.count);
             if count as usize > self.windows.len() {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
@@ -450,9 +458,9 @@ impl Fence<'_> {
     }
 }
 
-/// What all letters say together.
+/// What all notifications say together.
 #[derive(Default)]
-struct Letters {
+struct Notifications {
     flags: u32,
     /// Nobody sent this rank anything.
     quiet: bool,

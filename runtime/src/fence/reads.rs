@@ -1,7 +1,7 @@
 //! Who reads whose memory in a fence, and what has to wait for that.
 //!
 //! A rank reads another's windows for its own gets, and for the sections that others lent it instead of copying them.
-//! Each says so in its letter to the one it reads, or lends to; and a rank that is read waits until those who read it
+//! Each says so in its notification to the one it reads, or lends to; and a rank that is read waits until those who read it
 //! have settled (W3). Whether it also has to wait before it writes its own memory (W2) it finds out by itself, since it
 //! alone writes it: it looks whether anything that lands there, or that others put, touches what is read. Mostly nothing
 //! does, and each element is copied once, from where it is to where it belongs. Else it first stages what it itself reads
@@ -12,7 +12,7 @@ use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{Head, WIDE, Wide, WideSource};
 use crate::collect::pending::{Into as Landing, ONE};
 use crate::fence::remote;
-use crate::fence::{Fence, LENDS, Letters, READS};
+use crate::fence::{Fence, LENDS, Notifications, READS};
 use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::{untouched_by, wait};
@@ -37,7 +37,7 @@ pub(super) struct Reads {
     pub(super) first: bool,
 }
 
-/// The memory of `origin` that a section of it lies in.
+/// The memory of `origin` that holds a section of it.
 pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
     let window = crate::fence::sources::find(windows, key)
         .expect("a section's window is in its fence, as all letters say");
@@ -45,15 +45,15 @@ pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> 
 }
 
 impl Fence<'_> {
-    /// What this rank reads, and who reads it, once all letters are in.
-    pub(super) fn reads(&self, all: &Letters) -> Reads {
+    /// What this rank reads, and who reads it, once all notifications are in.
+    pub(super) fn reads(&self, all: &Notifications) -> Reads {
         let reads = self.asks || all.flags & LENDS != 0;
         let read = self.lends || all.flags & READS != 0;
         Reads { reads, read, first: read && self.meets(all) }
     }
 
     /// Whether something that is written to this rank's memory may be read by others.
-    fn meets(&self, all: &Letters) -> bool {
+    fn meets(&self, all: &Notifications) -> bool {
         let me = self.world.rank;
         let writes = !all.quiet
             || self.windows.iter().any(|window| {
@@ -71,7 +71,7 @@ impl Fence<'_> {
         self.windows.iter().any(|window| {
             let set = window.set.get();
             (0..self.world.size).any(|other| {
-                // SAFETY: this rank's own set, filled before its letter.
+                // SAFETY: this rank's own set, filled before its notification.
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut lent = own.wide.iter().filter_map(|wide| match &wide.source {
                     WideSource::Section(key, section, _) if own.sections > 0 => {
@@ -80,7 +80,7 @@ impl Fence<'_> {
                     _ => None,
                 });
                 let Some(region) = &window.peers[other].region else { return true };
-                // SAFETY: filled by the other rank before its letter, which this rank has read; it will not touch it
+                // SAFETY: filled by the other rank before its notification, which this rank has read; it will not touch it
                 // before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };
                 let mut looks = theirs.looks.iter().map(|look| (*window, look));
@@ -113,8 +113,8 @@ impl Fence<'_> {
         lands
             || (0..self.world.size).any(|origin| {
                 let Some(region) = &window.peers[origin].region else { return true };
-                // SAFETY: the origin filled this set before its letter and will not touch it before its fence after the
-                // next, which waits for this rank's next letter.
+                // SAFETY: the origin filled this set before its notification and will not touch it before its fence after the
+                // next, which waits for this rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
                 left.set(left.get().saturating_sub(outbox.records.len() / 8));
                 let inside = |at: usize| read.low() <= at as i64 && (at as i64) < read.high();
@@ -141,7 +141,7 @@ impl Fence<'_> {
                 "rank {rank} reads {bytes} bytes that others put from sections, before it writes what others read, and there is no memory for them (each may put {} times its window so, and 16 MiB at least)",
                 remote::MOST_TIMES
             );
-            self.world.board.end(Class::NoMem);
+            self.world.call_sites.end(Class::NoMem);
             self.world.ended(&what);
             self.endpoint.end(Cause { rank, what: what.clone() });
             let error = self.call.error(self.world, Class::NoMem, what);
@@ -207,8 +207,12 @@ impl Fence<'_> {
             lost = self.endpoint.settle().err();
         }
         for other in (0..self.world.size).filter(|&other| reads.read && other != self.world.rank) {
-            let asks =
-                self.endpoint.read(other).ok().flatten().is_some_and(|letter| letter.flags & READS != 0);
+            let asks = self
+                .endpoint
+                .read(other)
+                .ok()
+                .flatten()
+                .is_some_and(|notification| notification.flags & READS != 0);
             if !asks && !self.lent_to(other) {
                 continue;
             }
@@ -237,7 +241,7 @@ impl Fence<'_> {
     /// Whether this rank lends something to `other`.
     pub(super) fn lent_to(&self, other: usize) -> bool {
         self.windows.iter().any(|window| {
-            // SAFETY: this rank's own set, filled before its letter.
+            // SAFETY: this rank's own set, filled before its notification.
             unsafe { &*window.region.outbox(window.set.get(), other) }.sections > 0
         })
     }
@@ -248,7 +252,7 @@ mod tests {
     use super::*;
     use crate::api::run::ranks;
     use crate::fence::prepare;
-    use crate::protocol::call::{hash, letter_word};
+    use crate::protocol::call::{hash, notification_word};
     use crate::state::call::Call;
     use crate::state::stalls::Stall;
     use crate::state::transport_kind::TransportKind;
@@ -286,8 +290,8 @@ mod tests {
                 let hash = hash(core, &call, &windows);
                 let word = core.next_word(hash as u32);
                 let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint) };
-                fence.publish(word, letter_word(word, hash), false)?;
-                while endpoint.read(0).is_ok_and(|letter| letter.is_none()) {
+                fence.publish(word, notification_word(word, hash), false)?;
+                while endpoint.read(0).is_ok_and(|notification| notification.is_none()) {
                     std::thread::yield_now();
                 }
                 assert!(endpoint.touching(true));
@@ -305,7 +309,7 @@ mod tests {
         assert_eq!((stall.rank, stall.awaited, stall.came, stall.expected), (0, 1, 0, 1), "{stall}");
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
     }
-    /// Rank 2 leaves without a letter for rank 0; rank 1 has all letters, for all that rank 0 can know, and reads its memory.
+    /// Rank 2 leaves without a notification for rank 0; rank 1 has all notifications, for all that rank 0 can know, and reads its memory.
     #[test]
     fn a_rank_that_misses_a_letter_returns_when_nobody_reads_its_memory() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

@@ -1,4 +1,4 @@
-//! What a rank does by itself before its letter: it sees what is wrong, reads the sections that are sources or decides to
+//! What a rank does by itself before its notification: it sees what is wrong, reads the sections that are sources or decides to
 //! lend them, and lists what it will read in place.
 
 use crate::collect::limits::most_operations;
@@ -172,7 +172,7 @@ fn read_sections(
         }
         let at = outbox.room(bytes);
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
-        // else writes it before this rank's letter is out.
+        // else writes it before this rank's notification is out.
         unsafe { kernel::pack(source.region.base(), &section, size, outbox.bytes[at..].as_mut_ptr()) };
         outbox.wide[index].source = WideSource::Bytes(at);
     }

@@ -57,7 +57,7 @@ pub unsafe fn combine_copy(
 pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();
     if op == Op::Replace {
-        // SAFETY: the caller's; the value lies in `bits`.
+        // SAFETY: the caller's; the value is in `bits`.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, element.size as usize) };
     }
     let done = choose(op, element, One { to, from });

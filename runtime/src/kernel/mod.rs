@@ -7,7 +7,7 @@
 //! # Contract
 //!
 //! Every function here is unsafe for the same reasons; the caller keeps that
-//! - every element of a datatype lies within the allocation its window pointer points into (bounds were checked when
+//! - every element of a datatype is within the allocation its window pointer points into (bounds were checked when
 //!   the operation was called or the plan was bound), and a buffer has as many elements as the datatype;
 //! - nobody else writes what is read or touches what is written while the call lasts (W1, W2);
 //! - what is read and what is written are disjoint: elements are read and written alternately, so a section that is

@@ -306,7 +306,7 @@ fn combining_goes_to_each_element_of_any_shape_and_nowhere_else() {
                 let before = noise(LEN * size, 4);
                 let mut to = before.clone();
                 let mut wanted = before.clone();
-                // SAFETY: the shape lies in the window, and the buffer has as many elements.
+                // SAFETY: the shape is within the window, and the buffer has as many elements.
                 unsafe { combine(op, element, to.as_mut_ptr(), b, from[1..].as_ptr()) };
                 for (i, at) in places(b).into_iter().enumerate() {
                     let value =

@@ -5,9 +5,9 @@
 /// What can be taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
-    /// W1: words are compared, of letters and of frames.
+    /// W1: words are compared, of notifications and of frames.
     Word,
-    /// W1: all letters are in before memory of others is read.
+    /// W1: all notifications are in before memory of others is read.
     Entry,
     /// W2: gets are read before this rank's own operations on itself are applied.
     ReadsFirst,
@@ -17,7 +17,7 @@ pub(crate) enum Wait {
     Landing,
     /// W4: outboxes are used in turn.
     Reuse,
-    /// W5: all letters of an exchange are in before the next is published.
+    /// W5: all notifications of an exchange are in before the next is published.
     Skew,
     /// W6: every fence is complete, whatever went before it.
     Composition,

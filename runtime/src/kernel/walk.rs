@@ -6,7 +6,7 @@ use fencepost_planner::datatype::{Dim, Piece};
 /// `step` bytes each time. Gives where the buffer ends.
 ///
 /// # Safety
-/// Every element of the piece, of `size` bytes, lies in the allocation of `window`, which points to element 0; the
+/// Every element of the piece, of `size` bytes, is within the allocation of `window`, which points to element 0; the
 /// buffer has `step` bytes for each run.
 #[inline(always)]
 pub(super) unsafe fn each(

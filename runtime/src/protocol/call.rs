@@ -47,17 +47,17 @@ impl Call {
     }
 }
 
-/// A hash of superstep and windows: all of it is compared wherever ranks meet, in letters with the epoch's number mixed in
-/// ([`letter_word`]), in frames beside it.
+/// A hash of superstep and windows: all of it is compared wherever ranks meet, in notifications with the epoch's number mixed in
+/// ([`notification_word`]), in frames next to it.
 #[inline]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
     let windows = windows.iter().map(|window| window.key.window);
     world.key.word_of(call.hash, windows, world.calls.position())
 }
 
-/// What letters of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do. The number
+/// What notifications of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do. The number
 /// takes the place of the last coefficient of [`hash`], which is 0.
-pub(crate) fn letter_word(word: u64, hash: u64) -> u64 {
+pub(crate) fn notification_word(word: u64, hash: u64) -> u64 {
     hash + (word >> 32)
 }
 

@@ -55,7 +55,7 @@ impl WorldCore {
     fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) -> Result<(), Lost> {
         if frame.header.word as u32 != MARK {
             endpoint.release(from);
-            return Err(self.refuse(endpoint, from, "it sent a frame that is none of its kind"));
+            return Err(self.refuse(endpoint, from, "it sent an early-data frame with an invalid marker"));
         }
         if self.has_window(frame.header.extra) {
             // SAFETY: a frame is readable until it is released, below.
@@ -66,7 +66,7 @@ impl WorldCore {
                     frame.len
                 );
                 endpoint.release(from);
-                self.board.end(Class::NoMem);
+                self.call_sites.end(Class::NoMem);
                 endpoint.end(Cause { rank: self.rank, what: what.clone() });
                 return Err(Lost { rank: self.rank, how: Loss::Ended(what) });
             }

@@ -1,13 +1,13 @@
 //! What the last epoch did and why, in words: collected only where it was asked for.
 //!
-//! While it is, the short way of small operations is closed, so that each call passes by here with its line.
+//! While it is, the fast path of small operations is closed, so that each call passes by here with its line.
 
 use crate::collect::outbox::WideSource;
 use crate::state::call::Call;
 use crate::state::explained::Explained;
 use crate::state::explained::Last;
 use crate::state::explained::Note;
-use crate::state::habit::Habit;
+use crate::state::history::History;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::explain::explain_rank;
@@ -34,7 +34,7 @@ pub(crate) struct Went {
 }
 
 impl WindowCore {
-    /// A line has put, got or accumulated so many elements.
+    /// A line has put, got or accumulated this number of elements.
     pub(crate) fn note(
         &self,
         kind: Kind,
@@ -183,7 +183,7 @@ fn dynamic(
         let _ = writeln!(text, "  {how}");
     }
     for window in windows.iter().filter(|window| window.apart) {
-        let _ = writeln!(text, "  auto: window {} {}", window.key.window, habit(&window.habit.borrow()));
+        let _ = writeln!(text, "  auto: window {} {}", window.key.window, history(&window.history.borrow()));
     }
     for window in windows {
         let notes = &mut *window.notes.borrow_mut();
@@ -204,8 +204,8 @@ fn dynamic(
     text
 }
 
-fn habit(habit: &Habit) -> String {
-    match habit.chunk() {
+fn history(history: &History) -> String {
+    match history.chunk() {
         Some(chunk) => {
             format!("is pipelined in pieces of {chunk} bytes, by what followed its last line before")
         }

@@ -16,7 +16,7 @@ impl WorldCore {
         };
         self.die(|| format!("{lost}{host}"));
         let class = match &lost.how {
-            Loss::Ended(_) => self.board.ended().unwrap_or(Class::ProcFailed),
+            Loss::Ended(_) => self.call_sites.ended().unwrap_or(Class::ProcFailed),
             _ => Class::ProcFailed,
         };
         call.error(self, class, why).ending_world()
@@ -36,7 +36,7 @@ impl WorldCore {
     /// What `from` sent can't be: the world ends because of it.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
-        self.board.end(Class::Intern);
+        self.call_sites.end(Class::Intern);
         endpoint.end(Cause { rank: from, what: what.into() });
         Lost { rank: from, how: Loss::Ended(what.into()) }
     }
@@ -44,7 +44,7 @@ impl WorldCore {
     /// What `from` sent can't be: the world ends.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
         let what =
-            format!("rank {from} sent a frame that does not belong to this epoch or lies outside the window");
+            format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");
         endpoint.end(Cause { rank: from, what: what.clone() });
         self.die(|| what.clone());
         call.error(self, Class::Intern, what).ending_world()

@@ -1,4 +1,4 @@
-//! What a call may touch, and what is said where it may not: by a window, and alike by a recorder.
+//! What a call may touch, and what is said where it may not: by a window, and by a recorder.
 
 use crate::collect::operation::{Place, WindowKey};
 use crate::state::window::WindowCore;

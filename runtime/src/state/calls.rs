@@ -1,8 +1,8 @@
 //! [`Calls`]: which collective call of its world a rank is in.
 //!
-//! Ranks meet in exchanges of letters, the n-th of one rank with the n-th of every other. That alone would pair a rank
+//! Ranks meet in exchanges of notifications, the n-th of one rank with the n-th of every other. That alone would pair a rank
 //! that left a call without its exchange with the call before: from then on each would take the other's data for that
-//! of its own call. So every rank counts its collective calls as they begin, whatever becomes of them, and each letter
+//! of its own call. So every rank counts its collective calls as they begin, whatever becomes of them, and each notification
 //! carries the count: [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a call that is
 //! ahead exchanges again until the others have come to it. Frames of prepared runs carry the count in their word.
 //!
@@ -22,7 +22,7 @@ pub(crate) struct Calls {
     depth: Cell<u32>,
 }
 
-/// How many bits of the number a letter carries.
+/// How many bits of the number a notification carries.
 const BITS: u32 = 16;
 
 impl Calls {
@@ -48,7 +48,7 @@ impl Calls {
         self.depth.set(self.depth.get() - 1);
     }
 
-    /// The number that letters carry, above `flags` bits of something else.
+    /// The number that notifications carry, above `flags` bits of something else.
     #[inline]
     pub(crate) fn tag(&self, flags: u32) -> u32 {
         self.number.get() << flags
@@ -76,13 +76,13 @@ impl Calls {
         self.number.get()
     }
 
-    /// Let so many calls have been before the first: tests begin near the end of the numbers.
+    /// Start as if this number of calls had been made: tests begin near the end of the numbers.
     pub(crate) fn begin_at(&self, number: u32) {
         self.number.set(number);
     }
 }
 
-/// How many calls the first of two tags is ahead of the second; the number wraps, and ranks that exchange letters are never 2^15 calls apart.
+/// How many calls the first of two tags is ahead of the second; the number wraps, and ranks that exchange notifications are never 2^15 calls apart.
 pub(crate) fn ahead(first: u32, second: u32) -> i32 {
     let unused = u32::BITS - BITS;
     (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused

@@ -17,7 +17,7 @@ impl WindowCore {
         if !self.short.get() {
             self.allow(true);
         }
-        // Readers of this set finished before they sent the letters of the fence that has just ended.
+        // Readers of this set finished before they sent the notifications of the fence that has just ended.
         self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.apart {
             self.wire.borrow_mut().settled();
@@ -26,7 +26,7 @@ impl WindowCore {
 
     /// The epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
-        self.habit.borrow_mut().begins(std::ptr::from_ref(site).addr());
+        self.history.borrow_mut().begins(std::ptr::from_ref(site).addr());
         self.allow(self.short.get()); // what may leave early now, and what not
     }
 
@@ -38,7 +38,7 @@ impl WindowCore {
             let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
             wire.left[target].wide + outbox.bytes.len() as u64
         });
-        self.habit.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
+        self.history.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
     }
 
     /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
@@ -50,7 +50,7 @@ impl WindowCore {
     /// The epoch is over for which NOSUCCEED was asserted, if it was.
     pub(crate) fn open(&self) {
         if self.closed.replace(false) {
-            // While calls are matched with a plan none goes the short way.
+            // While calls are matched with a plan none goes the fast path.
             self.allow(self.world.matching_window(self.key).is_none());
         }
     }

@@ -101,7 +101,7 @@ fn abort(error: &Error) -> ! {
     let line = format!("fencepost: an error{rank} ends the process: {error:?}\n");
     // One write, so that lines of several processes do not mix. Nobody may be there to read it.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
-    if echo(error)
+    if is_secondary_failure(error)
         && let Some(member) = fencepost_job::joined()
     {
         member.report_secondary_failure();
@@ -110,6 +110,6 @@ fn abort(error: &Error) -> ! {
 }
 
 /// Whether an error only says that another rank has failed.
-pub(crate) fn echo(error: &Error) -> bool {
+pub(crate) fn is_secondary_failure(error: &Error) -> bool {
     matches!(error.class(), Class::ProcFailed) || error.message().contains("did not complete this epoch")
 }

@@ -1,15 +1,15 @@
 //! What a rank knows: of its world, its windows, its settings. Data, without protocol.
 
 pub(crate) mod assertions;
-pub(crate) mod board;
 pub(crate) mod bounds;
 pub(crate) mod call;
+pub(crate) mod call_sites;
 pub(crate) mod calls;
 mod collected;
 pub(crate) mod environment;
 pub(crate) mod explained;
-pub(crate) mod habit;
 pub(crate) mod handler;
+pub(crate) mod history;
 pub(crate) mod key;
 pub(crate) mod placement;
 pub(crate) mod registry;

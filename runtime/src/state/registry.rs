@@ -1,9 +1,9 @@
 //! [`Registry`]: what ranks of one process hand each other by reference: regions of windows, and ends of new worlds.
 
 use crate::collect::region::Region;
-use crate::state::board::Board;
+use crate::state::call_sites::CallSites;
 use crate::state::key::Key;
-use crate::state::schedule_cache::Shelf;
+use crate::state::schedule_cache::ScheduleCache;
 use fencepost_transport::Endpoint;
 use fencepost_transport::deadlock::Waits;
 use std::collections::BTreeMap;
@@ -30,10 +30,10 @@ pub(crate) struct Registry {
     pub(crate) key: Key,
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
-    attic: Mutex<Vec<Vec<u8>>>,
+    keep_alive: Mutex<Vec<Vec<u8>>>,
     /// With how many ranks have not taken it yet.
-    boards: Mutex<BTreeMap<u64, (Arc<Board>, usize)>>,
-    shelf: Shelf,
+    tables_of_call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
+    schedule_cache: ScheduleCache,
     waits: OnceLock<Waits>,
 }
 
@@ -93,16 +93,17 @@ impl Registry {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }
 
-    /// The board of a world of so many ranks, of which so many know it by this number. Each of them takes it once.
-    pub(crate) fn board(&self, world: u64, size: usize, takers: usize) -> Arc<Board> {
-        let mut boards = lock(&self.boards);
-        let (board, left) = boards.entry(world).or_insert_with(|| (Arc::new(Board::new(size)), takers));
+    /// The call sites of a world of `size` ranks, of which `takers` know it by this number. Each of them takes it once.
+    pub(crate) fn call_sites(&self, world: u64, size: usize, takers: usize) -> Arc<CallSites> {
+        let mut tables_of_call_sites = lock(&self.tables_of_call_sites);
+        let (call_sites, left) =
+            tables_of_call_sites.entry(world).or_insert_with(|| (Arc::new(CallSites::new(size)), takers));
         *left = left.saturating_sub(1);
-        let (board, last) = (board.clone(), *left == 0);
+        let (call_sites, last) = (call_sites.clone(), *left == 0);
         if last {
-            boards.remove(&world);
+            tables_of_call_sites.remove(&world);
         }
-        board
+        call_sites
     }
 
     /// Whom each rank waits for; the first to ask gives how many ranks there are.
@@ -111,12 +112,12 @@ impl Registry {
     }
 
     /// Schedules of collectives.
-    pub(crate) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(crate) fn schedule_cache(&self) -> &ScheduleCache {
+        &self.schedule_cache
     }
 
     /// Keep what others may still be reading until the whole run is over.
     pub(crate) fn keep(&self, bytes: Vec<u8>) {
-        lock(&self.attic).push(bytes);
+        lock(&self.keep_alive).push(bytes);
     }
 }

@@ -120,7 +120,7 @@ impl Wire {
         self.left.fill(Left::default());
     }
 
-    /// Let so many frames have left early for `to` in this epoch: a test begins near the end of what is counted.
+    /// Start as if `frames` frames had left early for `to` in this epoch: a test begins near the end of what is counted.
     #[cfg(test)]
     pub(crate) fn begin_at(&mut self, to: usize, frames: u32) {
         self.left[to].frames = frames;

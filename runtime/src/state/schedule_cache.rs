@@ -1,7 +1,7 @@
-//! [`Shelf`]: schedules of collectives that some rank of this process has made, for the others.
+//! [`ScheduleCache`]: schedules of collectives that some rank of this process has made, for the others.
 //!
 //! All ranks come to one collective at about the same time and need the same schedules. The first to come makes them, and
-//! the others wait for that rather than for their own. A schedule is on the shelf as long as some rank keeps it.
+//! the others wait for that rather than for their own. A schedule is on the schedule cache as long as some rank keeps it.
 
 use fencepost_planner::collective::{Collective, Slots, Way};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
@@ -28,9 +28,9 @@ pub(crate) type Schedules = (usize, Vec<Made>);
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Shelf(Mutex<Vec<(Key, Weak<Schedules>)>>);
+pub(crate) struct ScheduleCache(Mutex<Vec<(Key, Weak<Schedules>)>>);
 
-impl Shelf {
+impl ScheduleCache {
     /// What is there for `key`, or else is made.
     pub(crate) fn get(&self, key: Key, make: impl FnOnce() -> Result<Schedules>) -> Result<Arc<Schedules>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -139,7 +139,7 @@ impl Settings {
         self.after.map_or(TICK, |after| after.min(TICK))
     }
 
-    /// When a wait is reported again, if it was when it had lasted so long.
+    /// When a wait is reported again, given how long it had lasted then.
     pub(crate) fn again(&self, waited: Duration) -> Option<Duration> {
         self.after.map(|_| waited.max(TICK) * 2)
     }

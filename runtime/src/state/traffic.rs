@@ -17,7 +17,7 @@ pub struct Traffic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochKind {
     /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.
-    /// Also in a world where some ranks reach each other's memory: what they do there is read where it lies, and nobody
+    /// Also in a world where some ranks reach each other's memory: what they do there is read in place, and nobody
     /// remembers it.
     Dynamic,
     /// Every rank's operations were those of the last epoch that the same line ended: nothing was described.

@@ -1,16 +1,16 @@
 //! [`Window`]: one rank's part of a distributed array, and the calls on it.
 
-use crate::collect::lane::Lane;
-use crate::collect::log::Pen;
+use crate::collect::fast_path::FastPath;
+use crate::collect::log::LogWriter;
 use crate::collect::operands::Apply;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DISPLACEMENTS, Outbox};
 use crate::collect::pending::{Get as One, Pending};
 use crate::collect::region::{Region, let_go};
 use crate::kernel::element::Element;
-use crate::state::explained::Note as Noted;
-use crate::state::habit::Habit;
+use crate::state::explained::Note;
 use crate::state::handler::Handler;
+use crate::state::history::History;
 use crate::state::remembered::Wire;
 use crate::state::supersteps::Planned;
 use crate::state::world::WorldCore;
@@ -36,7 +36,7 @@ pub struct Window<T: Element> {
     pub(crate) data: *mut T,
     pub(crate) len: usize,
     /// Where small operations go, by target.
-    pub(crate) lanes: Rc<[Lane]>,
+    pub(crate) fast_paths: Rc<[FastPath]>,
     pub(crate) core: Rc<WindowCore>,
     element: PhantomData<T>,
 }
@@ -55,15 +55,15 @@ pub struct WindowCore {
     /// Gets, and what else is not an outbox's.
     pub(crate) pending: RefCell<Pending>,
     /// On the list of gets.
-    pub(crate) getting: Pen<One>,
+    pub(crate) getting: LogWriter<One>,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
     pub(crate) apply: Apply,
-    /// Whether small operations go the short way: not while calls are matched with a plan.
+    /// Whether small operations go the fast path: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
     /// Where they go, by target.
-    pub(crate) lanes: Rc<[Lane]>,
+    pub(crate) fast_paths: Rc<[FastPath]>,
     /// Whether NOSUCCEED was asserted for this epoch.
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
@@ -73,9 +73,9 @@ pub struct WindowCore {
     /// What travelled to and from ranks whose outboxes are not read in place.
     pub(crate) wire: RefCell<Wire>,
     /// What went to them before, by the line that its epoch began at.
-    pub(crate) habit: RefCell<Habit>,
+    pub(crate) history: RefCell<History>,
     /// What was asked for since the last fence, where that is to be explained.
-    pub(crate) notes: RefCell<Vec<Noted>>,
+    pub(crate) notes: RefCell<Vec<Note>>,
     /// What is done with errors.
     pub(crate) handler: Handler,
 }
@@ -94,10 +94,10 @@ impl<T: Element> Window<T> {
         let len = core.peers[core.world.rank].len;
         core.allow(true);
         core.fill(0);
-        let (data, lanes) = (core.region.base().cast(), core.lanes.clone());
+        let (data, fast_paths) = (core.region.base().cast(), core.fast_paths.clone());
         let core = Rc::new(core);
         core.world.collects(&core);
-        Self { data, len, lanes, core, element: PhantomData }
+        Self { data, len, fast_paths, core, element: PhantomData }
     }
 
     pub(crate) fn core(&self) -> &Rc<WindowCore> {
@@ -135,24 +135,24 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
-    /// Let small operations go the short way, or not; and nothing be collected, once the world has ended.
+    /// Let small operations go the fast path, or not; and nothing be collected, once the world has ended.
     pub(crate) fn allow(&self, short: bool) {
         let short = short && self.world.alive().is_ok();
         self.short.set(short);
-        let stays = self.stays();
-        for (lane, peer) in self.lanes.iter().zip(&self.peers) {
+        let holds_until_fence = self.holds_until_fence();
+        for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
             // What may leave early goes the long way, and what is to be explained.
-            let open = short && (stays || !peer.base.is_null()) && !self.world.explains.get();
+            let open = short && (holds_until_fence || !peer.base.is_null()) && !self.world.explains.get();
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
-            lane.lead(peer.base, below);
+            fast_path.lead(peer.base, below);
         }
     }
 
     /// Whether operations that ask for no mode of their own stay here until the fence.
-    pub(crate) fn stays(&self) -> bool {
+    pub(crate) fn holds_until_fence(&self) -> bool {
         match self.asked(Mode::Auto) {
             Mode::Aggressive | Mode::Pipelined => false,
-            Mode::Auto => self.habit.borrow().chunk().is_none(),
+            Mode::Auto => self.history.borrow().chunk().is_none(),
             Mode::Aggregated | Mode::Direct => true,
         }
     }
@@ -170,54 +170,54 @@ impl WindowCore {
     #[cold]
     pub(crate) fn shut(&self) {
         self.short.set(false);
-        self.lanes.iter().zip(&self.peers).for_each(|(lane, peer)| lane.lead(peer.base, 0));
+        self.fast_paths.iter().zip(&self.peers).for_each(|(fast_path, peer)| fast_path.lead(peer.base, 0));
     }
 
     /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.set.set(set);
-        for (target, lane) in self.lanes.iter().enumerate() {
+        for (target, fast_path) in self.fast_paths.iter().enumerate() {
             // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
             unsafe {
                 let outbox = &mut *self.region.outbox(set, target);
                 outbox.clear();
-                lane.pen.lower(&outbox.records);
+                fast_path.writer.lower(&outbox.records);
             }
         }
         let pending = &mut *self.pending.borrow_mut();
         pending.clear();
-        // SAFETY: these gets are in this very object, and touched only while the pen is lifted.
+        // SAFETY: these gets are in this very object, and touched only while the writer is lifted.
         unsafe { self.getting.lower(&pending.gets) };
     }
 
     /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing
-    /// goes the short way.
+    /// goes the fast path.
     pub(crate) fn count(&self) {
-        for (target, lane) in self.lanes.iter().enumerate() {
-            // SAFETY: the set being filled is touched by its owner only, and pens are on it alone.
-            unsafe { lane.pen.lift(&mut (*self.region.outbox(self.set.get(), target)).records) };
+        for (target, fast_path) in self.fast_paths.iter().enumerate() {
+            // SAFETY: the set being filled is touched by its owner only, and writers are on it alone.
+            unsafe { fast_path.writer.lift(&mut (*self.region.outbox(self.set.get(), target)).records) };
         }
-        // SAFETY: the pen is on these gets alone.
+        // SAFETY: the writer is on these gets alone.
         unsafe { self.getting.lift(&mut self.pending.borrow_mut().gets) };
     }
 
     /// What was collected for `target` so far, all of it counted.
     pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
-        let pen = &self.lanes[target].pen;
-        // SAFETY: the set being filled is touched by its owner only, and while the pen is lifted by this reference only.
+        let writer = &self.fast_paths[target].writer;
+        // SAFETY: the set being filled is touched by its owner only, and while the writer is lifted by this reference only.
         let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
-        // SAFETY: pens are on the set being filled alone.
-        unsafe { pen.lift(&mut outbox.records) };
+        // SAFETY: writers are on the set being filled alone.
+        unsafe { writer.lift(&mut outbox.records) };
         let result = act(outbox);
         // SAFETY: as in `fill`.
-        unsafe { pen.lower(&outbox.records) };
+        unsafe { writer.lower(&outbox.records) };
         result
     }
 
     /// The gets that were collected so far, all of them counted.
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
         let pending = &mut *self.pending.borrow_mut();
-        // SAFETY: the pen is on these gets alone.
+        // SAFETY: the writer is on these gets alone.
         unsafe { self.getting.lift(&mut pending.gets) };
         let result = act(pending);
         // SAFETY: as in `fill`.

@@ -1,7 +1,7 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
 use crate::collect::operation::WindowKey;
-use crate::state::board::Board;
+use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;
@@ -49,7 +49,7 @@ pub(crate) struct WorldCore {
     pub(crate) registry: Arc<Registry>,
     /// By which ranks compare what they are in.
     pub(crate) key: Key,
-    pub(crate) board: Arc<Board>,
+    pub(crate) call_sites: Arc<CallSites>,
     pub(crate) kind: TransportKind,
     /// Supersteps so far: the high half of every word.
     pub(crate) number: Cell<u32>,
@@ -126,7 +126,7 @@ impl World {
             placement,
             shares_all,
             endpoint: RefCell::new(endpoint),
-            board: registry.board(id, size, takers),
+            call_sites: registry.call_sites(id, size, takers),
             key: registry.key,
             registry,
             kind,
@@ -222,7 +222,7 @@ impl WorldCore {
         u64::from(number) << 32 | u64::from(hash)
     }
 
-    /// Let so many supersteps and windows have been before the first: tests begin near the end of the numbers.
+    /// Start as if these numbers of supersteps and windows had been: tests begin near the end of the numbers.
     pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
         self.number.set(supersteps);
         self.calls.begin_at(supersteps);

@@ -24,7 +24,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
-/// Chosen first: the type says which ranks are alike.
+/// Chosen first: the type says which ranks have equal arguments.
 pub trait TellArgument<'a> {
     /// The argument itself.
     fn told(&self) -> &'a dyn Argument;
@@ -212,7 +212,7 @@ pub fn compile<A>(
 
 /// The patterns of all ranks of a superstep, epoch by epoch.
 ///
-/// `tell` gives the arguments as far as they tell which ranks are alike; `record` evaluates the superstep, and makes its
+/// `tell` gives the arguments as far as they tell which ranks have equal ones; `record` evaluates the superstep, and makes its
 /// arguments once more where it takes them by value.
 ///
 /// # Errors
@@ -250,8 +250,7 @@ pub(crate) fn describe<A>(
             let (mut mine, observed) = epochs(rank, &bundle.arguments)?;
             let alike = mine.len() == first.len() && mine[number].windows == *fenced;
             if !alike {
-                let message =
-                    "ranks do not fence alike: fences may depend on what is the same on all ranks only";
+                let message = "ranks execute different fences: a fence may depend only on values that are equal on all ranks";
                 return Err(Error::new(Class::RmaSync, message));
             }
             Ok((mine.swap_remove(number).pattern, observed))

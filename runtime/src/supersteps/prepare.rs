@@ -280,7 +280,7 @@ fn read(
     Prepared::of(superstep, world, epochs)
 }
 
-/// The plans in a file, one for each of so many epochs.
+/// The plans in a file, one for each epoch.
 fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
     let plans = plan::load_all(path)?;
     if plans.len() == epochs {

@@ -4,10 +4,10 @@
 //!
 //! # What there is to take away
 //!
-//! Over [`Reach::Messages`], operations travel in frames before the letter and each rank applies them itself. Of the waits
-//! remain: W1, words are compared, of letters and frames; W2, a rank answers gets before it applies anything, its own
-//! operations on itself too; W3, it leaves when its own gets have come; W4, letters are kept in two places in turn (what is posted is
-//! copied, so outboxes need no wait); W5, nobody publishes before having all letters of the exchange before; W6, every fence
+//! Over [`Reach::Messages`], operations travel in frames before the notification and each rank applies them itself. Of the waits
+//! remain: W1, words are compared, of notifications and frames; W2, a rank answers gets before it applies anything, its own
+//! operations on itself too; W3, it leaves when its own gets have come; W4, notifications are kept in two places in turn (what is posted is
+//! copied, so outboxes need no wait); W5, nobody publishes before having all notifications of the exchange before; W6, every fence
 //! is complete. Over [`Reach::Memory`] the fence is that of `local`, with the delays of `sim`: gets read the target's window,
 //! and operations are taken from the origin's outbox, so W1 to W4 are about those too. A fence without a wait races there
 //! on purpose, on plain elements and on records in room that both sets have had from their first epoch on.
@@ -169,7 +169,7 @@ fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
     assert!(wrong.contains("is not"), "{wrong}");
 }
 
-/// Exchanges of letters and nothing else: what a rank reads is of the exchange that it published last.
+/// Exchanges of notifications and nothing else: what a rank reads is of the exchange that it published last.
 fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
     let mut config = Reach::Messages.config(seed);
     config.altered.one_notification_set = one_letter;
@@ -180,7 +180,7 @@ fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
             let mut pause = Pause::new();
             let word = loop {
                 match end.read(from).map_err(|lost| lost.to_string())? {
-                    Some(letter) => break letter.word,
+                    Some(notification) => break notification.word,
                     None => end.idle(&mut pause),
                 }
             };
@@ -212,7 +212,7 @@ fn w4_a_letter_does_not_take_the_place_of_one_that_may_not_have_been_read() {
     assert!(wrong.contains("is read in"), "{wrong}");
 }
 
-/// Nothing but fences; a rank that does not wait for letters is told so by those that it overtakes.
+/// Nothing but fences; a rank that does not wait for notifications is told so by those that it overtakes.
 fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let mut config = reach.config(seed);
     config.altered.unread = wait.is_some();

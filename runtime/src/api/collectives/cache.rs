@@ -81,7 +81,7 @@ impl Collectives {
             Some(window) if had >= len => act(window),
             _ => {
                 let mut window = world.window_in::<T>(len.max(had.saturating_mul(2)), call)?;
-                // What is put rides with the letters or goes at the fence; nothing leaves before.
+                // What is put rides with the notifications or goes at the fence; nothing leaves before.
                 window.set_mode(Mode::Aggregated);
                 let result = act(&mut window);
                 windows.insert(TypeId::of::<T>(), Box::new(window));
@@ -132,7 +132,7 @@ impl Bound {
 fn bind(core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Bound> {
     let (placement, options) = (placement(core), options(core));
     let key = Key { what: *what, way, placement, options };
-    let made = core.registry.shelf().get(key, || {
+    let made = core.registry.schedule_cache().get(key, || {
         let plan = what.plan(way);
         let steps = plan.steps.into_iter().map(|step| match step {
             Step::Combine(slots) => Ok(Made::Combine(slots)),

@@ -17,7 +17,7 @@ pub(super) trait Carry<T, R> {
     /// Write this rank's elements. Not called, or with no room, where it brings none.
     fn bring(&mut self, to: &mut [T]);
 
-    /// Read its result, which lies in two parts.
+    /// Read its result, which is in two parts.
     fn take(self, found: [&[T]; 2]) -> R;
 }
 
@@ -124,10 +124,10 @@ fn ride<T: Element, R>(
     })
 }
 
-/// Elements that are put one by one where that is the short way.
+/// Elements that are put one by one where that is the fast path.
 const FEW: usize = 32;
 
-/// Put these elements: where memory is reached, few small ones by the short way, a record each.
+/// Put these elements: where memory is reached, few small ones by the fast path, a record each.
 #[inline]
 pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at: usize) -> Result<()> {
     if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().apart {

@@ -1,7 +1,7 @@
 //! Collectives of lists whose lengths only their owners know.
 //!
 //! In the exchange each rank tells each other how long its list for it is, whether all its lists are as long, how long
-//! the longest is, and whether it has a plan for lists of that length; a short list comes along. From that all ranks see alike whether anything is left, and whether all lists
+//! the longest is, and whether it has a plan for lists of that length; a short list comes along. From that all ranks conclude whether anything is left, and whether all lists
 //! of the world are of one length. If so, they go as a collective of that length does. Else they go through slots of one
 //! size, in as many dynamic epochs as the longest list needs.
 

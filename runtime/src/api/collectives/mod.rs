@@ -7,14 +7,14 @@
 //!
 //! # One call
 //!
-//! Each begins with an *exchange*: one letter from each rank to each other, which says in which collective the rank is,
+//! Each begins with an *exchange*: one notification from each rank to each other, which says in which collective the rank is,
 //! with which root, operator, length and element type. So ranks that are in different calls all find out at the call,
 //! with nothing applied, and the world goes on.
-//! 1. What is short rides with the exchange, as the puts of a dynamic epoch of which the letters are the fence
+//! 1. What is short rides with the exchange, as the puts of a dynamic epoch of which the notifications are the fence
 //!    ([`ride`](fixed)).
 //! 2. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
 //!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
-//!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`shelf`]).
+//!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`schedule cache`]).
 //! 3. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
 //!    equal ones take the way of 2, after another exchange where some rank has yet to plan it, and others are put in
 //!    dynamic epochs.
@@ -36,7 +36,7 @@ use fencepost_planner::element::{ElementKind, Op};
 use fencepost_planner::{Class, Error, Result};
 use fixed::run;
 
-/// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 letters.
+/// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 notifications.
 impl World {
     /// Give everybody `root`'s `elements`.
     ///

@@ -26,7 +26,7 @@ pub(crate) fn receive(
     word: u64,
     call: &Call,
 ) -> Result<()> {
-    // It was posted before the letter, which has been read, so it is here.
+    // It was posted before the notification, which has been read, so it is here.
     let frame = world.poll(endpoint, from).map_err(|lost| world.lost(&lost, call))?;
     let Some(frame) = frame else { return Err(world.corrupt(endpoint, from, call)) };
     // SAFETY: a frame is readable until it is released, below.
@@ -73,7 +73,7 @@ pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<(
     Some(())
 }
 
-/// Keep where records of `from` lie until they are applied there: it leaves them as they are until this rank's letter
+/// Keep where records of `from` lie until they are applied there: it leaves them as they are until this rank's notification
 /// of the next fence but one, whether the frame was released or not.
 fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     let arrived = &mut window.wire.borrow_mut().arrived[from];
@@ -129,7 +129,7 @@ pub(crate) fn most_answered(len: usize, size: usize) -> usize {
     len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }
 
-/// Whether all that is described lies in this rank's window and in the values that came.
+/// Whether all that is described is within this rank's window and in the values that came.
 fn check(window: &WindowCore, description: &Description, records: usize, values: usize) -> Option<()> {
     let len = window.peers[window.world.rank].len;
     let size = window.element.size as usize;
@@ -181,7 +181,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 }
             }
             Described::InPlace(first) => {
-                // SAFETY: as `take_log` says: so many records, which nobody writes before this rank's next letters.
+                // SAFETY: as `take_log` says: that number of records, which nobody writes before this rank's next notifications.
                 let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
                 let records = Items::Records(records);
                 // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.

@@ -53,7 +53,7 @@ pub(crate) fn answer(
             }
             if asked {
                 let head = header(word, kind::REPLY, window.key.window);
-                // SAFETY: where values are not shared, what lies on the heap is copied.
+                // SAFETY: where values are not shared, memory of the heap is copied.
                 unsafe { endpoint.post(to, head, wire.frame.as_ptr(), wire.frame.len()) }?;
                 world.posted(to);
                 world.count_sent(wire.frame.len(), 0);

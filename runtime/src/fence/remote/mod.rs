@@ -60,7 +60,7 @@ pub(crate) fn send(
     if endpoint.reaches(to) && outbox.wide.is_empty() && outbox.records.is_reached() {
         let head = header(word, kind::LOG, window.key.window);
         let records = outbox.records.as_ptr().cast::<u8>();
-        // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next letter.
+        // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next notification.
         unsafe { endpoint.post(to, head, records, size_of_val(&outbox.records[..])) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
@@ -107,7 +107,7 @@ pub(crate) fn send(
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
     let described = fill(frame, outbox);
     let head = header(word, kind::DATA, window.key.window);
-    // SAFETY: where values are not shared, what lies on the heap is copied.
+    // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
@@ -135,7 +135,7 @@ pub(crate) fn send_early(
     frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
     let described = fill(frame, outbox);
     let head = early::header(world.number(), window.key.window);
-    // SAFETY: where values are not shared, what lies on the heap is copied.
+    // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
     world.posted(to);
@@ -153,12 +153,12 @@ pub(crate) fn send_early(
 impl WindowCore {
     /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
     /// section before it has still to be read.
-    pub(crate) fn hurry(&self, target: usize, mode: Mode) {
+    pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.apart || target == world.rank {
             return;
         }
-        let (mode, watched) = (self.asked(mode), self.habit.borrow().chunk());
+        let (mode, watched) = (self.asked(mode), self.history.borrow().chunk());
         let leaves = match mode {
             Mode::Aggressive | Mode::Pipelined => true,
             Mode::Auto => watched.is_some(),
@@ -168,10 +168,10 @@ impl WindowCore {
             return;
         }
         let chunk = watched.filter(|_| mode == Mode::Auto);
-        self.outbox(target, |outbox| self.hurry_all(target, mode, chunk, outbox));
+        self.outbox(target, |outbox| self.send_all_eagerly(target, mode, chunk, outbox));
     }
 
-    fn hurry_all(&self, target: usize, mode: Mode, chunk: Option<u64>, outbox: &mut Outbox) {
+    fn send_all_eagerly(&self, target: usize, mode: Mode, chunk: Option<u64>, outbox: &mut Outbox) {
         let world = &self.world;
         if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
             return;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// What is awaited: what of, and how many.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
-    /// Everybody's letter.
-    Letters,
+    /// Everybody's notification.
+    Notifications,
     /// Something of one rank: what, in the plural.
     One(&'static str),
     /// Frames of a program: how many have come, of how many.
@@ -76,7 +76,7 @@ impl<'a> Watch<'a> {
             }
             return;
         };
-        if matches!(self.awaited, Awaited::Letters) {
+        if matches!(self.awaited, Awaited::Notifications) {
             // A report says whose have come: where bytes show by looks, they must be looked for.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
         }
@@ -99,7 +99,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The look was in vain. Ends the world if that is asked for and nobody ever finds anything.
+    /// The look found nothing. Ends the world if that is asked for and nobody ever finds anything.
     #[cold]
     pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
         let (rank, peer) = (self.world.rank, self.peer);
@@ -127,7 +127,7 @@ impl<'a> Watch<'a> {
         let Some(ring) = lasting.ring.as_ref().filter(|_| settings.ends) else { return };
         if waits.agree(rank, ring) {
             let what = words(ring);
-            self.world.board.end(Class::RmaSync);
+            self.world.call_sites.end(Class::RmaSync);
             endpoint.end(Cause { rank: peer, what });
         }
     }
@@ -138,7 +138,7 @@ impl<'a> Watch<'a> {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
         let Some(ring) = ends.and_then(|lasting| lasting.ring.as_deref()) else { return lost };
         let what = words(ring);
-        self.world.board.end(Class::RmaSync);
+        self.world.call_sites.end(Class::RmaSync);
         endpoint.end(Cause { rank: self.peer, what: what.clone() });
         Lost { rank: self.peer, how: Loss::Ended(what) }
     }
@@ -149,7 +149,7 @@ impl<'a> Watch<'a> {
         let others = (0..world.size).filter(|&other| other != me);
         let mut missing = Vec::new();
         let (what, came, expected) = match self.awaited {
-            Awaited::Letters => {
+            Awaited::Notifications => {
                 missing.extend(others.filter(|&from| !matches!(endpoint.read(from), Ok(Some(_)))));
                 ("letters", world.size - 1 - missing.len(), world.size - 1)
             }
@@ -198,7 +198,7 @@ impl<'a> Watch<'a> {
         if at == 0 {
             return format!("nothing has been heard of rank {peer}");
         }
-        let known = self.world.board.entered(peer);
+        let known = self.world.call_sites.entered(peer);
         let call = known.map_or(String::new(), |call| format!(", {call}"));
         let word = if at == own { "this number, too" } else { &format!("number {at} last") };
         format!("rank {peer} has entered {word}{call}")

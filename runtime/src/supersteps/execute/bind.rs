@@ -75,7 +75,7 @@ pub(super) enum Step {
         at: usize,
         bytes: usize,
     },
-    /// The same, from where it lies: bytes of this rank's part of a window.
+    /// The same, without a copy: bytes of this rank's part of a window.
     Lend {
         window: usize,
         first: usize,
@@ -275,7 +275,7 @@ impl Executable {
 }
 
 /// A run of elements that is all of a frame needs no packing where the frame is copied as it is posted, which is where
-/// its peer does not reach this rank's memory: it is sent from where it lies. Packing and sending are one step then.
+/// its peer does not reach this rank's memory: it is sent without a copy. Packing and sending are one step then.
 fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {

@@ -52,7 +52,7 @@ impl Executable {
         world.ran.set(world.ran.get().rotate_left(7) ^ hash);
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
-        world.board.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
+        world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
         endpoint.announce(word);
         let result = if self.touches && !endpoint.touching(true) {
             Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
@@ -146,7 +146,7 @@ impl Executable {
                     let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
                     let to = bound.memory.at(copy + at, bound.bytes - at);
                     match from {
-                        // SAFETY: as for `Pack`; the verifier has shown that `into` lies in what was packed into the
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` is within what was packed into the
                         // buffer in this run, and that the operator takes the element.
                         Where::Window(_, window, datatype) => unsafe {
                             let from = windows[*window].region.base();
@@ -244,7 +244,7 @@ impl Executable {
             Stop::Other(peer) => {
                 let theirs = elsewhere(world, endpoint, windows, call, peer);
                 let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
-                world.board.end(Class::RmaSync);
+                world.call_sites.end(Class::RmaSync);
                 endpoint.end(Cause { rank: peer, what: what.clone() });
                 world.ended(&what);
                 call.error(world, Class::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))
@@ -376,10 +376,10 @@ unsafe fn unpack(
     match to {
         Where::Window(owner, window, datatype) => {
             let base = base(windows, *owner, *window);
-            let stays =
+            let holds_until_fence =
                 |start: i64| base.wrapping_offset(start as isize * size as isize).cast_const() == from;
             match op {
-                None if datatype.as_run().is_some_and(|run| stays(run.start)) => {} // it was offered this place
+                None if datatype.as_run().is_some_and(|run| holds_until_fence(run.start)) => {} // it was offered this place
                 // SAFETY: the caller's.
                 None => unsafe { kernel::unpack(from, base, datatype, size) },
                 // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.

@@ -1,4 +1,4 @@
-//! [`Habit`]: what `auto` makes of operations before their fence, by what it watched before.
+//! [`History`]: what `auto` makes of operations before their fence, by what it watched before.
 //!
 //! Whether what is put should leave before the fence has to be decided at the call, when nobody knows yet what else the
 //! epoch will have. So a window remembers what followed each of the last lines that epochs began at: a fence, or the call
@@ -16,7 +16,7 @@ const LINES: usize = 8;
 
 /// What followed the lines that a window's epochs began at.
 #[derive(Default)]
-pub(crate) struct Habit {
+pub(crate) struct History {
     lines: Vec<Seen>,
     next: usize,
     /// The line that this epoch began at.
@@ -35,7 +35,7 @@ struct Seen {
     changed: bool,
 }
 
-impl Habit {
+impl History {
     /// An epoch begins at this line.
     pub(crate) fn begins(&mut self, line: usize) {
         let known = self.lines.iter().position(|seen| seen.line == line);

@@ -1,4 +1,4 @@
-//! [`Board`]: what errors say of other ranks: the call that each entered last, and what the world ended with.
+//! [`CallSites`]: what errors say of other ranks: the call that each entered last, and what the world ended with.
 //!
 //! Ranks that do not agree find out by words and frames, which say that two calls differ, and not which they are. Where
 //! ranks are of one process, each also writes here what it enters. Nothing but the text of messages depends on it.
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 /// Windows that a call is remembered with.
 const WINDOWS: usize = 4;
 
-/// The board of one world.
-pub(crate) struct Board {
+/// The call sites of one world.
+pub(crate) struct CallSites {
     ranks: Vec<Entered>,
     /// The class of the error that ended the world.
     ended: OnceLock<Class>,
@@ -28,7 +28,7 @@ struct Entered {
     windows: AtomicU64,
 }
 
-impl Board {
+impl CallSites {
     pub(crate) fn new(size: usize) -> Self {
         Self { ranks: (0..size).map(|_| Entered::default()).collect(), ended: OnceLock::new() }
     }

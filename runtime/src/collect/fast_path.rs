@@ -1,0 +1,72 @@
+//! [`FastPath`]: the fast path of an operation on one small element to its target.
+//!
+//! An operation takes it by two comparisons: its displacement with the fast path's bound, and where the next record goes with
+//! the end of the room. All else that could send an operation the long way (NOSUCCEED, calls that are matched with a
+//! plan, memory that is not reached) sets the bound to 0 beforehand.
+
+use crate::collect::log::LogWriter;
+use fencepost_transport::Record;
+use std::cell::Cell;
+use std::ptr::null;
+
+/// All that one small operation has to look at.
+#[repr(align(32))]
+pub(crate) struct FastPath {
+    /// Displacements below this go the fast path; none while it is closed.
+    below: Cell<usize>,
+    /// On the outbox's records.
+    pub(crate) writer: LogWriter<Record>,
+    /// The target's elements, where its memory is reached.
+    memory: Cell<*const u8>,
+}
+
+impl Default for FastPath {
+    fn default() -> Self {
+        Self { below: Cell::new(0), writer: LogWriter::default(), memory: Cell::new(null()) }
+    }
+}
+
+impl FastPath {
+    /// Collect an operation on the element at `at`, if it goes the fast path; else nothing has happened.
+    #[inline(always)]
+    pub(crate) fn push(&self, at: usize, record: Record) -> bool {
+        at < self.below.get() && self.writer.write(record)
+    }
+
+    /// The target's elements; null where its memory is not reached.
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> *const u8 {
+        self.memory.get()
+    }
+
+    /// It leads to elements at `memory`, and takes displacements below `below`.
+    pub(crate) fn lead(&self, memory: *const u8, below: usize) {
+        self.memory.set(memory);
+        self.below.set(below);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::log::Log;
+
+    #[test]
+    fn an_operation_goes_the_short_way_below_the_bound_and_while_there_is_room() {
+        let (fast_path, mut log) = (FastPath::default(), Log::default());
+        let record = Record { head: 3, value: 4 };
+        log.push(record);
+        // SAFETY: the log stays where it is, and is touched only while the writer is lifted.
+        unsafe { fast_path.writer.lower(&log) };
+        assert!(!fast_path.push(0, record), "it leads nowhere yet");
+        fast_path.lead(null(), 2);
+        assert_eq!([0, 1, 2, usize::MAX].map(|at| fast_path.push(at, record)), [true, true, false, false]);
+        fast_path.lead(null(), 0);
+        assert!(!fast_path.push(0, record), "it is closed");
+        fast_path.lead(null(), 2);
+        // SAFETY: as above.
+        unsafe { fast_path.writer.lift(&mut log) };
+        assert!(!fast_path.push(0, record), "there is nowhere to write");
+        assert_eq!(&log[..], &[record; 3]);
+    }
+}
