@@ -70,7 +70,8 @@
 //! # The map
 //!
 //! This package re-exports three: `fencepost-macros` reads syntax and writes calls; `fencepost-planner` is a pure function from
-//! patterns to a verified schedule; `fencepost-runtime` has worlds, windows, transports and the executor.
+//! patterns to a verified schedule; `fencepost-runtime` has worlds, windows and the executor, above `fencepost-transport` and
+//! `fencepost-job`, which programs do not reach.
 //! `ARCHITECTURE.md` says where each rule is kept.
 
 extern crate self as fencepost;
