@@ -69,14 +69,18 @@ impl SimConfig {
         Altered::default()
     }
 
-    /// Returns a frame as tests change it.
+    /// Returns a frame as tests change it; `None` where they change none.
     #[cfg(feature = "testing")]
-    pub(crate) fn tampered(&self, way: [usize; 2], mut header: Header, bytes: &[u8]) -> (Header, Vec<u8>) {
+    pub(crate) fn tampered(
+        &self,
+        way: [usize; 2],
+        mut header: Header,
+        bytes: &[u8],
+    ) -> Option<(Header, Vec<u8>)> {
+        let Tamper(tamper) = self.tamper.as_ref()?;
         let mut bytes = bytes.to_vec();
-        if let Some(Tamper(tamper)) = &self.tamper {
-            tamper(way, &mut header, &mut bytes);
-        }
-        (header, bytes)
+        tamper(way, &mut header, &mut bytes);
+        Some((header, bytes))
     }
 }
 

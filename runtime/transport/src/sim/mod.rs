@@ -332,9 +332,10 @@ impl Channels for SimEnd {
             unsafe { std::slice::from_raw_parts(payload, len) }
         };
         #[cfg(feature = "testing")]
-        let (header, bytes) = &self.world.config.tampered([self.rank, to], header, bytes);
+        let tampered = self.world.config.tampered([self.rank, to], header, bytes);
         #[cfg(feature = "testing")]
-        let (header, bytes) = (*header, &bytes[..]);
+        let (header, bytes) =
+            tampered.as_ref().map_or((header, bytes), |(header, bytes)| (*header, &bytes[..]));
         self.send_item(to, |writer| writer.frame(header, bytes));
         self.outbound[to].posted += 1;
         self.event(to..to + 1)?;
