@@ -318,7 +318,11 @@ fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
                     }
                     let all: u64 = planned.iter().map(|count| count.frames).sum();
                     assert_eq!(now.total().frames - start.total().frames, round * all, "no other frames");
-                    assert_eq!((now.exchanges, now.settles), (start.exchanges, start.settles), "no letters");
+                    assert_eq!(
+                        (now.exchanges, now.settles),
+                        (start.exchanges, start.settles),
+                        "no notifications"
+                    );
                 }
                 Ok(())
             })

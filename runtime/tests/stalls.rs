@@ -67,7 +67,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         for stall in &said[1] {
             assert_eq!((stall.awaited, stall.size, stall.rank_of_all), (1, 3, None), "{name}: {stall}");
-            assert_eq!((stall.came, stall.expected, stall.what), (1, 2, "letters"), "{name}: {stall}");
+            assert_eq!((stall.came, stall.expected, stall.what), (1, 2, "notifications"), "{name}: {stall}");
             assert_eq!(stall.number, 3, "{name}: window, fence, fence; {stall}");
             assert_eq!(stall.file, file!(), "{name}");
             assert_eq!(stall.deadlock, None, "{name}");
@@ -77,7 +77,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
             let call =
                 format!(" for rank 1 in a fence at {}:{} of window 0, number 3: ", file!(), stall.line);
             assert!(text.starts_with(&starts) && text.contains(&call), "{name}: {text}");
-            assert!(text.contains("1 of 2 letters came"), "{name}: {text}");
+            assert!(text.contains("1 of 2 notifications came"), "{name}: {text}");
         }
     }
 }

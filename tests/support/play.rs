@@ -240,7 +240,7 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
             Some((_bound, scope)) => {
                 let exchanges = world.meter().exchanges;
                 scope.leave(fenced(windows, epoch), Ok::<(), fencepost::Error>(()))?;
-                assert_eq!(world.meter().exchanges, exchanges, "a prepared epoch exchanges no letters");
+                assert_eq!(world.meter().exchanges, exchanges, "a prepared epoch exchanges no notifications");
             }
             None => {
                 world.fence(fenced(windows, epoch))?;

@@ -9,7 +9,7 @@ use crate::fence;
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
 use crate::state::handler::Handler;
-use crate::state::remembered::Wire;
+use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::element::{ElementKind, ElementType};
@@ -142,7 +142,7 @@ impl World {
             closed: Cell::new(false),
             matching: RefCell::new(None),
             apart: !core.shares_all,
-            wire: RefCell::new(Wire::new(core.size)),
+            remembered: RefCell::new(Remembered::new(core.size)),
             history: RefCell::default(),
             notes: RefCell::default(),
             handler: Handler::default(),

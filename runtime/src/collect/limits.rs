@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_never_counts_many_records_as_none() {
+    fn a_notification_never_counts_many_records_as_none() {
         assert_eq!(count_more(0, 1 << 32), u32::MAX);
         assert_eq!(count_more(1 << 31, 1 << 31), u32::MAX);
         assert_eq!(count_more(2, 3), 5);
@@ -106,7 +106,7 @@ mod tests {
             u.set_mode(Mode::Aggressive);
             let peer = 1 - world.rank();
             // As many frames as are counted have left, all but one of them long ago.
-            u.core().wire.borrow_mut().begin_at(peer, u32::MAX - 1);
+            u.core().remembered.borrow_mut().begin_at(peer, u32::MAX - 1);
             u.put([1]).to(peer, 0)?;
             u.put([2]).to(peer, 1)?;
             u.put([3]).to(peer, 2)?;

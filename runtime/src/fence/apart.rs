@@ -98,7 +98,7 @@ impl Fence<'_> {
         }
         let Some((calls, rank)) = apart.ahead else {
             // What was described is described again: nobody remembers it.
-            self.windows.iter().for_each(|window| window.wire.borrow_mut().forget_descriptions());
+            self.windows.iter().for_each(|window| window.remembered.borrow_mut().forget_descriptions());
             return Ok(failed);
         };
         Err(failed.unwrap_or_else(|| {

@@ -217,13 +217,6 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// Come together for a call that fences no window: each other rank is given some bytes, in a frame that it finds there
-/// afterwards.
-pub(crate) fn meet(world: &WorldCore, call: &Call, give: &dyn Fn(usize) -> Vec<u8>) -> Result<()> {
-    let endpoint = &mut *world.endpoint.borrow_mut();
-    Fence { gives: Some(give), ..Fence::new(world, &[], call, endpoint) }.run(None).map(drop)
-}
-
 impl Fence<'_> {
     /// Gives who read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {

@@ -40,7 +40,7 @@ pub(super) struct Reads {
 /// The memory of `origin` that holds a section of it.
 pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
     let window = crate::fence::sources::find(windows, key)
-        .expect("a section's window is in its fence, as all letters say");
+        .expect("a section's window is in its fence, as all notifications say");
     window.peers[origin].base
 }
 
@@ -311,7 +311,7 @@ mod tests {
     }
     /// Rank 2 leaves without a notification for rank 0; rank 1 has all notifications, for all that rank 0 can know, and reads its memory.
     #[test]
-    fn a_rank_that_misses_a_letter_returns_when_nobody_reads_its_memory() {
+    fn a_rank_that_misses_a_notification_returns_when_nobody_reads_its_memory() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {
             let (tell, told) = channel();
             let (tell, told) = (Arc::new(Mutex::new(tell)), Mutex::new(told));
@@ -327,7 +327,7 @@ mod tests {
                     0 => {
                         let fenced = u.fence();
                         over(None);
-                        let lost = fenced.as_ref().expect_err("a letter is missing").to_string();
+                        let lost = fenced.as_ref().expect_err("a notification is missing").to_string();
                         assert!(lost.contains("rank 2"), "{lost}");
                         fenced
                     }

@@ -6,7 +6,8 @@ use crate::state::call::Call;
 use crate::state::handler::Handler;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::{Class, Error};
+use fencepost_planner::ir::pattern::Order;
+use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
 impl Call {
@@ -44,6 +45,31 @@ impl Call {
             key.window
         );
         Error::new(Class::RmaSync, message).on_rank(world.rank as u32).at(site)
+    }
+}
+
+impl WorldCore {
+    /// The number of the window or of the split that `call` is about to make: the same on all ranks.
+    ///
+    /// # Errors
+    /// `NO_MEM` where the world has made as many as there are numbers. Every rank gets it, and none has met another.
+    pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
+        let number = self.made.get();
+        if number < u32::MAX {
+            return Ok(number);
+        }
+        let message = format!(
+            "this world has made {number} windows and splits, and a world makes no more: split the world, and make the window in a part"
+        );
+        Err(call.error(self, Class::NoMem, message))
+    }
+
+    /// A call that ends or prepares an epoch, in the order that holds now.
+    pub(crate) fn ordered(&self, call: &Call) -> Call {
+        match self.order.get() {
+            Order::Canonical => *call,
+            Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
+        }
     }
 }
 

@@ -109,7 +109,7 @@ impl WorldCore {
         if kept.len() > 64 {
             kept.retain(|(to, frame, _)| endpoint.released(*to) <= *frame);
         }
-        // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep alive, until `to` has released them.
+        // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list, until `to` has released them.
         unsafe { endpoint.post(to, header, payload.as_ptr(), payload.len()) }?;
         let posts = &mut self.posts.borrow_mut()[to];
         if endpoint.shares(to) {

@@ -141,14 +141,14 @@ fn dynamic(
     };
     let _ = writeln!(
         text,
-        "  rounds: one exchange of letters{waits}\n  sent: {} messages, {} bytes, {} of them descriptions",
+        "  rounds: one exchange of notifications{waits}\n  sent: {} messages, {} bytes, {} of them descriptions",
         now.messages - before.messages,
         now.bytes - before.bytes,
         now.described - before.described
     );
     let early: u64 = windows
         .iter()
-        .map(|window| window.wire.borrow().left.iter().map(|left| u64::from(left.frames)).sum::<u64>())
+        .map(|window| window.remembered.borrow().left.iter().map(|left| u64::from(left.frames)).sum::<u64>())
         .sum();
     if early > 0 {
         let _ = writeln!(text, "  early: {early} messages had left before the fence");

@@ -20,7 +20,7 @@ impl WindowCore {
         // Readers of this set finished before they sent the notifications of the fence that has just ended.
         self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.apart {
-            self.wire.borrow_mut().settled();
+            self.remembered.borrow_mut().settled();
         }
     }
 
@@ -32,11 +32,11 @@ impl WindowCore {
 
     /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single elements apart.
     fn watch(&self) {
-        let wire = self.wire.borrow();
+        let remembered = self.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
             // SAFETY: the set that was filled is touched by its owner only.
             let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
-            wire.left[target].wide + outbox.bytes.len() as u64
+            remembered.left[target].wide + outbox.bytes.len() as u64
         });
         self.history.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
     }
@@ -66,13 +66,13 @@ impl WindowCore {
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);
         self.notes.borrow_mut().clear();
-        self.wire.borrow_mut().forget();
+        self.remembered.borrow_mut().forget();
     }
 
     /// Whether operations wait for this window's fence.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending(|pending| !pending.gets.is_empty())
-            || self.wire.borrow().has_left()
+            || self.remembered.borrow().has_left()
             || (0..self.world.size).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
     }
 }

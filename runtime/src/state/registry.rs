@@ -32,7 +32,7 @@ pub(crate) struct Registry {
     ends: Mutex<Ends>,
     keep_alive: Mutex<Vec<Vec<u8>>>,
     /// With how many ranks have not taken it yet.
-    tables_of_call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
+    call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
     schedule_cache: ScheduleCache,
     waits: OnceLock<Waits>,
 }
@@ -95,13 +95,12 @@ impl Registry {
 
     /// The call sites of a world of `size` ranks, of which `takers` know it by this number. Each of them takes it once.
     pub(crate) fn call_sites(&self, world: u64, size: usize, takers: usize) -> Arc<CallSites> {
-        let mut tables_of_call_sites = lock(&self.tables_of_call_sites);
-        let (call_sites, left) =
-            tables_of_call_sites.entry(world).or_insert_with(|| (Arc::new(CallSites::new(size)), takers));
+        let mut all = lock(&self.call_sites);
+        let (call_sites, left) = all.entry(world).or_insert_with(|| (Arc::new(CallSites::new(size)), takers));
         *left = left.saturating_sub(1);
         let (call_sites, last) = (call_sites.clone(), *left == 0);
         if last {
-            tables_of_call_sites.remove(&world);
+            all.remove(&world);
         }
         call_sites
     }

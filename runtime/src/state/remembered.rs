@@ -1,4 +1,4 @@
-//! [`Wire`]: what a window remembers of frames that travelled.
+//! [`Remembered`]: what a window remembers of frames that travelled.
 
 use crate::collect::description::Description;
 use fencepost_transport::Record;
@@ -8,7 +8,7 @@ pub(crate) const SLOTS: usize = 8;
 
 /// What a window remembers of what it sent to and got from the ranks whose memory it does not reach.
 #[derive(Default)]
-pub(crate) struct Wire {
+pub(crate) struct Remembered {
     pub(crate) sent: Vec<Memory<Sendings>>,
     pub(crate) got: Vec<Memory<Description>>,
     pub(crate) arrived: Vec<Vec<Arrived>>,
@@ -83,7 +83,7 @@ impl Arrived {
     }
 }
 
-impl Wire {
+impl Remembered {
     pub(crate) fn new(ranks: usize) -> Self {
         Self {
             sent: (0..ranks).map(|_| Memory::default()).collect(),
@@ -98,7 +98,7 @@ impl Wire {
     }
 }
 
-impl Wire {
+impl Remembered {
     /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();

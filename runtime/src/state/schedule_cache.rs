@@ -1,7 +1,7 @@
 //! [`ScheduleCache`]: schedules of collectives that some rank of this process has made, for the others.
 //!
 //! All ranks come to one collective at about the same time and need the same schedules. The first to come makes them, and
-//! the others wait for that rather than for their own. A schedule is on the schedule cache as long as some rank keeps it.
+//! the others wait for that rather than for their own. A schedule is in the cache as long as some rank keeps it.
 
 use fencepost_planner::collective::{Collective, Slots, Way};
 use fencepost_planner::ir::schedule::{Placement, Schedule};

@@ -11,7 +11,7 @@ use crate::kernel::element::Element;
 use crate::state::explained::Note;
 use crate::state::handler::Handler;
 use crate::state::history::History;
-use crate::state::remembered::Wire;
+use crate::state::remembered::Remembered;
 use crate::state::supersteps::Planned;
 use crate::state::world::WorldCore;
 use fencepost_planner::element::ElementType;
@@ -71,7 +71,7 @@ pub struct WindowCore {
     /// Whether there are ranks to whom operations travel in frames.
     pub(crate) apart: bool,
     /// What travelled to and from ranks whose outboxes are not read in place.
-    pub(crate) wire: RefCell<Wire>,
+    pub(crate) remembered: RefCell<Remembered>,
     /// What went to them before, by the line that its epoch began at.
     pub(crate) history: RefCell<History>,
     /// What was asked for since the last fence, where that is to be explained.

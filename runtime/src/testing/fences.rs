@@ -132,7 +132,7 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
 }
 
 #[test]
-fn w1_a_letter_of_another_epoch_is_not_taken_for_one_of_this() {
+fn w1_a_notification_of_another_epoch_is_not_taken_for_one_of_this() {
     for reach in [Reach::Messages, Reach::Memory] {
         shown(|seed| one_swaps(reach, None, seed), |seed| one_swaps(reach, Some(Wait::Word), seed));
     }
@@ -170,9 +170,9 @@ fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
 }
 
 /// Exchanges of notifications and nothing else: what a rank reads is of the exchange that it published last.
-fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
+fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
     let mut config = Reach::Messages.config(seed);
-    config.altered.one_notification_set = one_letter;
+    config.altered.one_notification_set = one_set;
     let exchange = |end: &mut SimEnd, dice: &mut Dice, number: u64| {
         end.publish(number).map_err(|lost| lost.to_string())?;
         dice.linger();
@@ -185,7 +185,7 @@ fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
                 }
             };
             if word != number {
-                return Err(format!("the letter of exchange {word} is read in exchange {number}"));
+                return Err(format!("the notification of exchange {word} is read in exchange {number}"));
             }
         }
         Ok(())
@@ -207,7 +207,7 @@ fn exchanges(one_letter: bool, seed: u64) -> Result<(), String> {
 }
 
 #[test]
-fn w4_a_letter_does_not_take_the_place_of_one_that_may_not_have_been_read() {
+fn w4_a_notification_does_not_take_the_place_of_one_that_may_not_have_been_read() {
     let wrong = shown(|seed| exchanges(false, seed), |seed| exchanges(true, seed));
     assert!(wrong.contains("is read in"), "{wrong}");
 }

@@ -42,14 +42,14 @@ mod tcp;
 
 use std::fmt;
 
-pub use contract::{Channels, CreateJoin, Liveness, Notify, Topology, Transport};
+pub use contract::{Channels, CreateJoin, Liveness, Notify, Topology};
 pub use endpoint::Endpoint;
 #[cfg(not(loom))]
 pub use hybrid::{HybridEnd, hybrid};
 pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
-pub use shared::waker::{Pause, more_ranks_than_cores};
+pub use shared::waker::Pause;
 #[cfg(not(loom))]
 pub use shm::{Segment, ShmEnd, shm};
 #[cfg(feature = "testing")]

@@ -8,7 +8,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::remembered::Wire;
+use crate::state::remembered::Remembered;
 use crate::state::remembered::{Arrived, Described, SLOTS};
 use crate::state::staged;
 use crate::state::window::WindowCore;
@@ -48,12 +48,12 @@ pub(crate) fn receive(
 
 /// Check a frame and keep it until it is applied. `None` for one that cannot be.
 pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
-    let wire = &mut *window.wire.borrow_mut();
-    if !wire.arrived[from].is_empty() {
+    let remembered = &mut *window.remembered.borrow_mut();
+    if !remembered.arrived[from].is_empty() {
         return None; // one frame an epoch: a second one could change what the first was checked against
     }
     let Parts { slot, same, records, description, values } = parts(payload)?;
-    let memory = &mut wire.got[from];
+    let memory = &mut remembered.got[from];
     if same {
         memory.slots.get(slot)?;
     } else {
@@ -67,16 +67,16 @@ pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<(
     }
     let description = &memory.slots[slot].1;
     check(window, description, records, values.len())?;
-    let mut kept = wire.spare.pop().unwrap_or_default();
+    let mut kept = remembered.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
-    wire.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
+    remembered.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
     Some(())
 }
 
 /// Keep where records of `from` lie until they are applied there: it leaves them as they are until this rank's notification
 /// of the next fence but one, whether the frame was released or not.
 fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
-    let arrived = &mut window.wire.borrow_mut().arrived[from];
+    let arrived = &mut window.remembered.borrow_mut().arrived[from];
     let first = frame.payload.cast::<Record>();
     let whole = frame.len.is_multiple_of(size_of::<Record>()) && first.is_aligned();
     if !arrived.is_empty() || !whole {
@@ -98,7 +98,7 @@ pub(super) fn take_early(
     let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
     let epoch = u32::from_le_bytes(fence.get(16..20)?.try_into().ok()?);
     let staged = world.staged.borrow_mut().take(from, window.key.window, word);
-    let Wire { arrived, early, .. } = &mut *window.wire.borrow_mut();
+    let Remembered { arrived, early, .. } = &mut *window.remembered.borrow_mut();
     let mut count = 0;
     for payload in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
         let Parts { records, description, values, .. } = parts(payload)?;
@@ -160,8 +160,8 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
 
 /// Apply what came from `origin`.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
-    let wire = &mut *window.wire.borrow_mut();
-    let Wire { got, arrived, spare, early, .. } = wire;
+    let remembered = &mut *window.remembered.borrow_mut();
+    let Remembered { got, arrived, spare, early, .. } = remembered;
     let split = |description: &Description, records: usize, values: &[u8]| {
         let (values, bytes) = values.split_at(records * 8);
         let operands = Operands { wide: &description.wide, bytes, lent: Lent::Nothing };

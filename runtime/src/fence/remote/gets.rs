@@ -20,32 +20,32 @@ pub(crate) fn answer(
     word: u64,
 ) -> Result<(), Lost> {
     for window in windows {
-        let wire = &mut *window.wire.borrow_mut();
+        let remembered = &mut *window.remembered.borrow_mut();
         let size = window.element.size as usize;
         for to in 0..world.size {
-            wire.frame.clear();
+            remembered.frame.clear();
             let mut asked = false;
-            for arrived in &wire.arrived[to] {
+            for arrived in &remembered.arrived[to] {
                 let Described::Slot(slot) = arrived.described else { continue };
-                let description = &wire.got[to].slots[slot].1;
+                let description = &remembered.got[to].slots[slot].1;
                 let ones = description.gets.len() - description.far.len();
                 let far = description.far.iter().map(Datatype::size).sum::<usize>();
-                if wire.frame.try_reserve((ones + far) * size).is_err() {
+                if remembered.frame.try_reserve((ones + far) * size).is_err() {
                     return Err(world.refuse(endpoint, to, "it asked for more than there is memory for"));
                 }
                 asked |= !description.gets.is_empty();
                 let mut far = description.far.iter();
                 for &get in &description.gets {
-                    let at = wire.frame.len();
+                    let at = remembered.frame.len();
                     if get != FAR {
                         // SAFETY: an element of this rank's window, checked when it came; nobody writes to it yet.
                         let element = unsafe {
                             std::slice::from_raw_parts(window.region.base().add(get as usize * size), size)
                         };
-                        wire.frame.extend_from_slice(element);
+                        remembered.frame.extend_from_slice(element);
                     } else if let Some(get) = far.next() {
-                        wire.frame.resize(at + get.size() * size, 0);
-                        let to = wire.frame[at..].as_mut_ptr();
+                        remembered.frame.resize(at + get.size() * size, 0);
+                        let to = remembered.frame[at..].as_mut_ptr();
                         // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
                         unsafe { kernel::pack(window.region.base(), get, size, to) };
                     }
@@ -54,9 +54,9 @@ pub(crate) fn answer(
             if asked {
                 let head = header(word, kind::REPLY, window.key.window);
                 // SAFETY: where values are not shared, memory of the heap is copied.
-                unsafe { endpoint.post(to, head, wire.frame.as_ptr(), wire.frame.len()) }?;
+                unsafe { endpoint.post(to, head, remembered.frame.as_ptr(), remembered.frame.len()) }?;
                 world.posted(to);
-                world.count_sent(wire.frame.len(), 0);
+                world.count_sent(remembered.frame.len(), 0);
             }
         }
     }

@@ -49,11 +49,11 @@ pub(crate) fn send(
     let pending = window.pending.borrow();
     let asks = !endpoint.reaches(to); // else it reads by itself
     let gets = || pending.gets.iter().filter(|get| asks && get.target as usize == to);
-    let wire = &mut *window.wire.borrow_mut();
+    let remembered = &mut *window.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
-    let left = wire.left[to];
+    let left = remembered.left[to];
     if outbox.is_empty() && gets().next().is_none() && !left.open {
-        let sendings = wire.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
+        let sendings = remembered.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
         let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
         return Ok(Sent { frames: false, changed });
     }
@@ -67,7 +67,7 @@ pub(crate) fn send(
         world.count_sent(size_of_val(&outbox.records[..]), 0);
         return Ok(Sent { frames: true, changed: false }); // nothing was described
     }
-    let frame = &mut wire.frame;
+    let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
     for get in gets() {
         frame.extend_from_slice(&if get.wide == ONE { get.at } else { FAR }.to_le_bytes());
@@ -76,7 +76,7 @@ pub(crate) fn send(
     let described = frame.len();
 
     // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
-    let memory = &mut wire.sent[to];
+    let memory = &mut remembered.sent[to];
     let slot = memory.slots.iter().position(|(other, _)| *other == key);
     let (slot, same) = match slot {
         Some(slot) if memory.slots[slot].1.description == frame[HEAD..described] => (slot, true),
@@ -103,7 +103,7 @@ pub(crate) fn send(
     }
     frame[0] = slot as u8;
     frame[1] = u8::from(same);
-    frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
+    frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
     let described = fill(frame, outbox);
     let head = header(word, kind::DATA, window.key.window);
@@ -126,13 +126,13 @@ pub(crate) fn send_early(
     to: usize,
     outbox: &Outbox,
 ) -> Result<()> {
-    let wire = &mut *window.wire.borrow_mut();
+    let remembered = &mut *window.remembered.borrow_mut();
     let too_many =
         || Error::new(Class::Size, "more frames than an epoch counts: the rest waits for the fence");
-    let frames = wire.left[to].frames.checked_add(1).ok_or_else(too_many)?;
-    let frame = &mut wire.frame;
+    let frames = remembered.left[to].frames.checked_add(1).ok_or_else(too_many)?;
+    let frame = &mut remembered.frame;
     describe(frame, outbox, 0)?;
-    frame[16..20].copy_from_slice(&wire.generation.to_le_bytes());
+    frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
     let described = fill(frame, outbox);
     let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
@@ -140,7 +140,7 @@ pub(crate) fn send_early(
         .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
     world.posted(to);
     world.count_sent(frame.len(), described);
-    let left = &mut wire.left[to];
+    let left = &mut remembered.left[to];
     *left = Left {
         frames,
         bytes: left.bytes + frame.len() as u64,
@@ -178,7 +178,7 @@ impl WindowCore {
         }
         if mode != Mode::Aggressive {
             let bytes = outbox.bytes();
-            let all = self.wire.borrow().left[target].bytes + bytes;
+            let all = self.remembered.borrow().left[target].bytes + bytes;
             if bytes < chunk.unwrap_or_else(|| Machine::default().chunk(false, all)) {
                 return;
             }

@@ -7,13 +7,13 @@ use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
 use crate::state::remembered::Described;
-use crate::state::remembered::Wire;
+use crate::state::remembered::Remembered;
 use crate::state::window::WindowCore;
 use fencepost_transport::Channels;
 
 /// Forget what was described so far, as if nothing had ever come.
 pub(crate) fn forget_all(window: &WindowCore) {
-    *window.wire.borrow_mut() = Wire::new(window.world.size);
+    *window.remembered.borrow_mut() = Remembered::new(window.world.size);
     window.world.drop_early(0, window, u64::MAX);
 }
 
@@ -29,9 +29,9 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
     let taken = take(window, 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
     if taken.is_some() {
         let endpoint = &mut world.endpoint.borrow_mut();
-        let asked = window.wire.borrow().arrived[0].iter().any(|arrived| {
+        let asked = window.remembered.borrow().arrived[0].iter().any(|arrived| {
             let Described::Slot(slot) = arrived.described else { return false };
-            !window.wire.borrow().got[0].slots[slot].1.gets.is_empty()
+            !window.remembered.borrow().got[0].slots[slot].1.gets.is_empty()
         });
         answer(world, endpoint, &[window], word).ok()?;
         if asked {
@@ -43,9 +43,9 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         }
         apply(window, 0, memory.as_mut_ptr(), window.peers[0].len);
     }
-    let wire = &mut *window.wire.borrow_mut();
-    wire.arrived[0].clear();
-    let kept = wire.frame.capacity() + wire.spare.iter().map(Vec::capacity).sum::<usize>();
-    wire.frame = Vec::new();
+    let remembered = &mut *window.remembered.borrow_mut();
+    remembered.arrived[0].clear();
+    let kept = remembered.frame.capacity() + remembered.spare.iter().map(Vec::capacity).sum::<usize>();
+    remembered.frame = Vec::new();
     taken.map(|()| kept)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// call down when its wait has lasted for a second; nobody is woken for what is written in memory.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The call that `peer` is in, in words, where that is not `call` on `windows`: as the call sites of this process has it, or as
+/// The call that `peer` is in, in words, where that is not `call` on `windows`: as the call-site table of this process has it, or as
 /// `peer` writes down when its own wait lasts. This rank writes down its call as well, so two ranks that find each other
 /// elsewhere both learn the other's. A rank that computes meanwhile writes nothing: then its call is not known.
 #[cold]

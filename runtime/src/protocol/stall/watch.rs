@@ -151,7 +151,7 @@ impl<'a> Watch<'a> {
         let (what, came, expected) = match self.awaited {
             Awaited::Notifications => {
                 missing.extend(others.filter(|&from| !matches!(endpoint.read(from), Ok(Some(_)))));
-                ("letters", world.size - 1 - missing.len(), world.size - 1)
+                ("notifications", world.size - 1 - missing.len(), world.size - 1)
             }
             Awaited::One(what) => (what, 0, 1),
             Awaited::Frames(counts) => {

@@ -11,10 +11,3 @@ pub use create_join::CreateJoin;
 pub use liveness::Liveness;
 pub use notify::Notify;
 pub use topology::Topology;
-
-/// One rank's end of a world: all parts of the contract together.
-///
-/// Bounds name this trait; a caller that holds an end of a known type imports the parts whose methods it calls.
-pub trait Transport: Topology + Notify + Channels + Liveness + CreateJoin {}
-
-impl<T: Topology + Notify + Channels + Liveness + CreateJoin> Transport for T {}

@@ -6,8 +6,6 @@
 //! the other. The waking rank pays for that fence and one load of a line that is rarely written; it pays for a lock or
 //! a system call only if a rank sleeps.
 
-use std::sync::OnceLock;
-
 use crate::shared::slice::{Heap, SharedSlice};
 use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_loop, yield_now};
 
@@ -187,20 +185,7 @@ impl Waker {
     }
 }
 
-/// The first world of this process with more ranks than cores: its ranks, and the cores.
-static OVERSUBSCRIBED: OnceLock<(usize, usize)> = OnceLock::new();
-
+/// Whether there are more ranks than cores: then a rank that waits yields before it sleeps.
 fn oversubscribed(size: usize) -> bool {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let oversubscribed = size > cores;
-    if oversubscribed {
-        OVERSUBSCRIBED.get_or_init(|| (size, cores));
-    }
-    oversubscribed
-}
-
-/// Returns the ranks and cores of the first world of this process that had more ranks than cores, if there was one:
-/// ranks of such a world yield instead of spinning. That is normal, and worth reporting once.
-pub fn more_ranks_than_cores() -> Option<(usize, usize)> {
-    OVERSUBSCRIBED.get().copied()
+    size > std::thread::available_parallelism().map_or(1, usize::from)
 }
