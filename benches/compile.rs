@@ -17,7 +17,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
 fn compile(grid: [usize; 2]) -> fencepost::Compiled {
     let ranks = grid[0] * grid[1];
     let argument = |rank| Block::at(rank, ranks, grid.map(|side| 64 * side))?.grid(grid)?.halo(1);
-    exchange::compile(ranks as u32, argument).expect("a halo compiles")
+    exchange::compile(ranks, argument).expect("a halo compiles")
 }
 
 #[expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]

@@ -124,13 +124,13 @@ fn report(job: &Job) -> Result<()> {
     let size = job.ranks();
 
     // Compilation needs no world: no ranks have been started yet.
-    let compiled = exchange::compile(size as u32, |rank| Block::at(rank, size, CELLS)?.halo(1))?;
+    let compiled = exchange::compile(size, |rank| Block::at(rank, size, CELLS)?.halo(1))?;
     let compiled = job.compiled(&compiled)?;
     compiled.save(&few)?;
     if job.reports() {
         let ranks = MANY[0] * MANY[1];
         let clock = Instant::now();
-        exchange::compile(ranks as u32, |rank| {
+        exchange::compile(ranks, |rank| {
             Block::at(rank, ranks, MANY.map(|side| 64 * side))?.grid(MANY)?.halo(1)
         })?
         .save(&many)?;

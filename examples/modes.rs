@@ -96,13 +96,13 @@ impl Workload {
         let next = |rank: usize| (rank + 1) % ranks;
         let compiled = match self {
             Workload::RowHalo | Workload::ColumnHalo => {
-                faces::compile(ranks as u32, |rank| self.halo(rank, ranks, size))
+                faces::compile(ranks, |rank| self.halo(rank, ranks, size))
             }
             Workload::Scattered => {
                 let places = Self::places(size);
-                scatter::compile(ranks as u32, |rank| Ok((next(rank), places.clone())))
+                scatter::compile(ranks, |rank| Ok((next(rank), places.clone())))
             }
-            Workload::Block => block::compile(ranks as u32, |rank| Ok((next(rank), size * 100))),
+            Workload::Block => block::compile(ranks, |rank| Ok((next(rank), size * 100))),
         };
         compiled?.in_mode(mode)
     }

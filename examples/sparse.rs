@@ -95,7 +95,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
     let plan = std::env::temp_dir().join(format!("fencepost-sparse-{}-{ranks}.plan", std::process::id()));
     let clock = Instant::now();
-    let compiled = fetch::compile(ranks as u32, |rank| Ok(localise(rank, ranks, rows).0))?;
+    let compiled = fetch::compile(ranks, |rank| Ok(localise(rank, ranks, rows).0))?;
     options.job.compiled(&compiled)?.save(&plan)?;
     if options.job.reports() {
         println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());

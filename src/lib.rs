@@ -67,6 +67,18 @@
 //! - **An [`Error`]** has MPI's [`Class`], says what was given and what was allowed, where, and what [`State`] is left. A world or
 //!   a window may have an [`ErrorHandler`], which sees it first.
 //!
+//! # What is stable
+//!
+//! `src/surface.txt` lists each item that a program can reach, as it is declared; a change of the list is a change of the
+//! interface, and CI compares the two. Until 1.0 a minor release (0.2) may change what is listed, and says so in `CHANGELOG.md`;
+//! a patch release (0.1.1) adds only. What an epoch means (`planner/README.md`), the bits that it leaves, and the names and
+//! values of the `FENCEPOST_` variables follow the same rule. A plan file names the version of its format, and a release
+//! that cannot read a version says so when it loads one.
+//!
+//! Not stable, in any release: items that the documentation hides, the text of errors and reports (an error's
+//! [`Class`] and [`State`] are stable), the schedule that is chosen and the order in which it moves bytes, the crates below
+//! this one, and what [`transport`] counts.
+//!
 //! # The map
 //!
 //! This package re-exports three: `fencepost-macros` reads syntax and writes calls; `fencepost-planner` is a pure function from
@@ -76,23 +88,27 @@
 
 extern crate self as fencepost;
 
-pub use bytemuck;
 pub use fencepost_macros::{Element, superstep};
 pub use fencepost_planner::conflicts::{Conflict, Touch};
-pub use fencepost_planner::datatype::{self, Datatype};
+pub use fencepost_planner::datatype::{Datatype, Repeat};
 pub use fencepost_planner::element::Op;
 pub use fencepost_planner::grid::{Block, Neighbour};
-pub use fencepost_planner::ir::pattern::{Mode, Order};
+pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
 pub use fencepost_planner::ir::schedule::Placement;
+pub use fencepost_planner::units::{Bytes, Nanos};
 pub use fencepost_planner::{Class, Error, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
-    AnyWindow, Assertions, Collect, Compiled, Element, EpochKind, ErrorHandler, Get, Given, Place, Process,
-    Put, Ranks, Recorder, Section, Source, Stall, Ticket, Traffic, TransportKind, ValueAt, Window, WindowKey,
-    WindowSection, Windows, World, element_type, launch, process, ranks, run,
+    AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, Place, Process, Put, Ranks,
+    Section, Source, Stall, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
+    launch, process, ranks, run,
 };
-pub use fencepost_runtime::{call, scoped};
+
+/// Epochs whose operations borrow their buffers: see [`Window::epoch`].
+pub mod scoped {
+    pub use fencepost_runtime::scoped::{BorrowingGet, Epoch};
+}
 
 /// What a program may set and read of transports: the simulated network, its faults, and counts of what was sent.
 pub mod transport {

@@ -119,7 +119,7 @@ fn placement(hosts: &[u32]) -> Placement {
     let longest = (1..=hosts.len()).rev().find(|&row| hosts.chunks(row).all(one));
     match longest {
         Some(1) => Placement::Apart,
-        Some(row) if row < hosts.len() => Placement::Hosts { ranks_each: row as u32 },
+        Some(row) if row < hosts.len() => Placement::Hosts { ranks_each: row },
         _ => Placement::Together,
     }
 }

@@ -13,7 +13,9 @@
 mod support;
 
 use fencepost::transport::SimConfig;
-use fencepost::{Datatype, Element, Op, TransportKind, ValueAt, Window, World, element_type, ranks};
+use fencepost::{
+    __private::element_type, Datatype, Element, Op, TransportKind, ValueAt, Window, World, ranks,
+};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use fencepost_planner::reference;

@@ -110,7 +110,7 @@ fn program(world: &World) -> Result<()> {
 /// What an error says.
 #[derive(Debug)]
 struct Said {
-    rank: Option<u32>,
+    rank: Option<usize>,
     state: State,
     text: String,
 }

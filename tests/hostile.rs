@@ -6,8 +6,9 @@ mod ends;
 mod transports;
 
 use ends::ends;
+use fencepost::__private::{Given, WindowKey};
 use fencepost::prelude::*;
-use fencepost::{Assertions, Given, Ranks, Section, Source, TransportKind, WindowKey, World, ranks};
+use fencepost::{Assertions, Ranks, Section, Source, TransportKind, World, ranks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use transports::transports;
 

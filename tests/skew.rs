@@ -82,7 +82,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
                 _ => Placement::Together,
             };
             let options = Options { mode, ..Options::default() };
-            let compiled = shift::compile(RANKS as u32, |_| Ok(())).unwrap();
+            let compiled = shift::compile(RANKS, |_| Ok(())).unwrap();
             let compiled = compiled.with(placement, &Machine::default(), &options).unwrap();
             let buffers =
                 compiled.schedules()[0].classes.values().flat_map(|program| program.buffers.values());

@@ -93,7 +93,7 @@ macro_rules! programs {
                     Ok((n, k, list))
                 };
                 // What is known of windows ahead of time is nothing: a pattern that asks for a length has no plan.
-                marked::$name::compile(RANKS as u32, given)?.save(path)
+                marked::$name::compile(RANKS, given)?.save(path)
             },
         })
     };

@@ -4,7 +4,7 @@
 mod transports;
 
 use fencepost::prelude::*;
-use fencepost::{Machine, Options, Placement, Recorder, World, ranks};
+use fencepost::{__private::Recorder, Machine, Options, Placement, World, ranks};
 use transports::transports;
 
 /// Fill this block's halo from the blocks around it.
@@ -624,11 +624,11 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
     let compiled = clashing::compile(6, |rank| Ok(sides(rank))).unwrap();
     let conflicts = compiled.conflicts();
     // Those next to an end of the row, and the two between.
-    let of = |conflict: &fencepost::Conflict| (conflict.rank.0, conflict.ranks, conflict.elements.clone());
+    let of = |conflict: &fencepost::Conflict| (conflict.rank, conflict.ranks, conflict.elements.clone());
     let all: Vec<_> = conflicts.iter().map(of).collect();
     assert_eq!(all, [(1, 1, 12..14), (2, 2, 12..14), (4, 1, 12..14)]);
     let found = &conflicts[0];
-    assert_eq!(found.between.clone().map(|touch| touch.origin.0), [0, 2]);
+    assert_eq!(found.between.clone().map(|touch| touch.origin), [0, 2]);
     assert_eq!(found.between.clone().map(|touch| touch.site.line), [line, line + 1]);
     let said = format!("conflict: {found}");
     assert!(said.contains("elements 12..14 of w0 on rank 1: put by op0 of rank 0 at "), "{said}");

@@ -147,7 +147,7 @@ fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
     let Options { job, terrain } = options;
     let before = input(terrain)?;
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
-    let compiled = exchange::compile(job.ranks() as u32, |rank| {
+    let compiled = exchange::compile(job.ranks(), |rank| {
         Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(1)
     })?;
     let compiled = job.compiled(&compiled)?;

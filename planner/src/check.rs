@@ -55,7 +55,7 @@ pub fn check(patterns: &Patterns) -> Result<()> {
                     let target = rank as i64 + delta.0;
                     let what = format!("{id} has target {target}; the world has ranks 0 to {}", ranks - 1);
                     return Err(Error::new(Class::Rank, with_site(what, operation))
-                        .on_rank(rank as u32)
+                        .on_rank(rank)
                         .in_superstep(&patterns.name));
                 }
             }
@@ -114,7 +114,7 @@ fn locate(error: Error, patterns: &Patterns, class: ClassId, id: OperationId) ->
     let located = Error::new(error.class(), with_site(what, &patterns.classes[class].operations[id]));
     let rank = patterns.class_of.iter().position(|&of| of == class);
     let located = located.in_superstep(&patterns.name);
-    if let Some(rank) = rank { located.on_rank(rank as u32) } else { located }
+    if let Some(rank) = rank { located.on_rank(rank) } else { located }
 }
 
 fn with_site(what: String, operation: &Operation) -> String {

@@ -30,11 +30,11 @@ pub fn patterns<A: Argument>(
     if ranks == 0 {
         return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
     }
-    let arguments = |rank| arguments(rank).map_err(|error| error.on_rank(rank));
+    let arguments = |rank| arguments(rank).map_err(|error| error.on_rank(rank as usize));
     // Whether the pattern may stand for others of the rank's class.
     let record = |rank, argument: &A| {
         argument.observed();
-        let (pattern, observed) = record(rank, argument).map_err(|error| error.on_rank(rank))?;
+        let (pattern, observed) = record(rank, argument).map_err(|error| error.on_rank(rank as usize))?;
         Ok::<_, Error>((pattern, !(argument.observed() | observed)))
     };
 

@@ -7,7 +7,7 @@
 //! the window that it writes, is not a conflict: its visits come in typemap order (6), and it reads M (4).
 
 use crate::datatype::Datatype;
-use crate::ids::{ClassId, Delta, OperationId, Rank, WindowId};
+use crate::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns, Site};
 use crate::ir::schedule::Placement;
 use crate::passes::classes::Classes;
@@ -22,11 +22,11 @@ pub const MOST_CONFLICTS: usize = 1000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// Whose window; the first of `ranks` ranks of which the same is true.
-    pub rank: Rank,
+    pub rank: usize,
     /// How many ranks have this conflict, seen from where each stands.
     pub ranks: usize,
-    /// Which window.
-    pub window: WindowId,
+    /// Which window, by its place among the superstep's parameters.
+    pub window: usize,
     /// From the lowest to past the highest element that both touch.
     pub elements: Range<i64>,
     /// The two.
@@ -37,9 +37,9 @@ pub struct Conflict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Touch {
     /// Whose operation.
-    pub origin: Rank,
-    /// Which of it.
-    pub operation: OperationId,
+    pub origin: usize,
+    /// Which of it, by its place in the rank's program order.
+    pub operation: usize,
     /// What it does to the element: a source is read as a get would, a get's destination written as a put would.
     pub kind: Kind,
     /// Its line.
@@ -53,9 +53,9 @@ impl fmt::Display for Conflict {
             1 => write!(f, "element {start}")?,
             _ => write!(f, "elements {start}..{end}")?,
         }
-        write!(f, " of {} on rank {}", self.window, self.rank.0)?;
+        write!(f, " of w{} on rank {}", self.window, self.rank)?;
         for (touch, word) in self.between.iter().zip([": ", " and "]) {
-            write!(f, "{word}{} by {} of rank {}", touch.kind, touch.operation, touch.origin.0)?;
+            write!(f, "{word}{} by op{} of rank {}", touch.kind, touch.operation, touch.origin)?;
             if touch.site.line > 0 {
                 write!(f, " at {}", touch.site)?;
             }
@@ -101,7 +101,8 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
                 {
                     let mut between = [a, b].map(|access| access.touch(patterns, rank));
                     between.sort_by_key(|touch| (touch.origin, touch.operation));
-                    found.push(Conflict { rank, ranks: count, window: a.window, elements, between });
+                    let (rank, window) = (rank.index(), a.window.index());
+                    found.push(Conflict { rank, ranks: count, window, elements, between });
                     if found.len() == MOST_CONFLICTS {
                         return found;
                     }
@@ -124,8 +125,8 @@ struct Access<'p> {
 impl Access<'_> {
     fn touch(&self, patterns: &Patterns, rank: Rank) -> Touch {
         Touch {
-            origin: self.origin.from(rank, patterns.ranks()).unwrap_or(rank),
-            operation: self.operation,
+            origin: self.origin.from(rank, patterns.ranks()).unwrap_or(rank).index(),
+            operation: self.operation.index(),
             kind: self.kind,
             site: patterns.classes[self.pattern].operations[self.operation].site.clone(),
         }

@@ -112,6 +112,7 @@ impl Op {
     };
 
     /// Whether this operator is defined for `element`.
+    #[doc(hidden)]
     pub fn takes(self, element: ElementType) -> bool {
         match (self, element.kind) {
             (Op::Replace, _) => true,
@@ -123,6 +124,7 @@ impl Op {
     }
 
     /// Whether the order in which it is applied shows in the bits: REPLACE always, SUM and PROD of floats.
+    #[doc(hidden)]
     pub fn order_shows(self, element: ElementType) -> bool {
         match self {
             Op::Replace => true,

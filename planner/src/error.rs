@@ -12,18 +12,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Class {
     /// MPI_ERR_WIN: a window that is not valid here.
     Win,
-    /// MPI_ERR_BASE.
-    Base,
     /// MPI_ERR_SIZE: lengths that do not match.
     Size,
     /// MPI_ERR_DISP: a displacement out of range.
     Disp,
-    /// MPI_ERR_LOCKTYPE.
-    LockType,
     /// MPI_ERR_ASSERT: an assertion that is not valid or not true.
     Assert,
-    /// MPI_ERR_RMA_CONFLICT: conflicting accesses to a window.
-    RmaConflict,
     /// MPI_ERR_RMA_SYNC: wrong synchronisation of calls.
     RmaSync,
     /// MPI_ERR_RANK: a rank out of range.
@@ -32,14 +26,6 @@ pub enum Class {
     Op,
     /// MPI_ERR_TYPE: a datatype or element type that does not fit.
     Type,
-    /// MPI_ERR_TAG.
-    Tag,
-    /// MPI_ERR_TRUNCATE.
-    Truncate,
-    /// MPI_ERR_IN_STATUS.
-    InStatus,
-    /// MPI_ERR_PENDING.
-    Pending,
     /// MPI_ERR_ARG: an argument that is not valid.
     Arg,
     /// MPI_ERR_NO_MEM: more memory than there is, or than is allowed.
@@ -76,7 +62,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     class: Class,
     message: String,
-    rank: Option<u32>,
+    rank: Option<usize>,
     superstep: Option<String>,
     site: Option<&'static Location<'static>>,
     state: State,
@@ -102,13 +88,15 @@ impl Error {
     }
 
     /// Sets the rank, if none is set.
+    #[doc(hidden)]
     #[must_use]
-    pub fn on_rank(mut self, rank: u32) -> Self {
+    pub fn on_rank(mut self, rank: usize) -> Self {
         self.0.rank.get_or_insert(rank);
         self
     }
 
     /// Sets the superstep, if none is set.
+    #[doc(hidden)]
     #[must_use]
     pub fn in_superstep(mut self, name: impl Into<String>) -> Self {
         if self.0.superstep.is_none() {
@@ -118,6 +106,7 @@ impl Error {
     }
 
     /// Sets the line of the user's program, if none is set.
+    #[doc(hidden)]
     #[must_use]
     pub fn at(mut self, site: &'static Location<'static>) -> Self {
         self.0.site.get_or_insert(site);
@@ -125,6 +114,7 @@ impl Error {
     }
 
     /// Sets the state that the error leaves.
+    #[doc(hidden)]
     #[must_use]
     pub fn leaving(mut self, state: State) -> Self {
         self.0.state = state;
@@ -132,6 +122,7 @@ impl Error {
     }
 
     /// Marks the world as ended by this error: each later call on it returns an error at once.
+    #[doc(hidden)]
     #[must_use]
     pub fn ending_world(mut self) -> Self {
         self.0.world_ended = true;
@@ -162,7 +153,7 @@ impl Error {
     }
 
     /// The rank on which the error occurred, if known.
-    pub fn rank(&self) -> Option<u32> {
+    pub fn rank(&self) -> Option<usize> {
         self.0.rank
     }
 

@@ -27,6 +27,7 @@ impl Default for Options {
 
 impl Options {
     /// The mode asked for by an operation that asks for `mode`.
+    #[doc(hidden)]
     pub fn asked(&self, mode: Mode) -> Mode {
         if self.mode == Mode::Auto { mode } else { self.mode }
     }

@@ -245,7 +245,7 @@ fn check(world: &World, epoch: &Epoch) -> Result<()> {
             let len = windows.get(window).map(Vec::len);
             if kind.size == 0 || len.is_none_or(|len| len % kind.size as usize != 0) {
                 let why = format!("{window} holds {len:?} bytes, in elements of {}", kind.size);
-                return Err(Error::new(Class::Size, why).on_rank(rank as u32));
+                return Err(Error::new(Class::Size, why).on_rank(rank));
             }
         }
     }
@@ -253,7 +253,7 @@ fn check(world: &World, epoch: &Epoch) -> Result<()> {
         for (id, operation) in pattern.operations.iter() {
             check_operation(world, epoch, rank, id, operation).map_err(|(class, why)| {
                 let why = format!("{id} at {}: {why}", operation.site);
-                Error::new(class, why).on_rank(rank as u32)
+                Error::new(class, why).on_rank(rank)
             })?;
         }
     }

@@ -19,12 +19,10 @@ mod testing;
 pub use api::launch::{Process, launch, process};
 pub use api::run::{Ranks, ranks, run};
 pub use api::scoped;
-pub use collect::operation::{
-    self as call, Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection,
-};
+pub use collect::operation::{Get, Place, Put, Section, Source, WindowSection};
 pub use collect::ticket::Ticket;
 pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
-pub use kernel::element::{Element, ValueAt, element_type};
+pub use kernel::element::{Element, ValueAt};
 pub use state::assertions::Assertions;
 pub use state::handler::ErrorHandler;
 pub use state::stalls::Stall;
@@ -34,7 +32,6 @@ pub use state::window::Window;
 pub use state::windows::{AnyWindow, Windows};
 pub use state::world::World;
 pub use supersteps::compiled::Compiled;
-pub use supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder};
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use testing::fuzzing;
@@ -42,11 +39,13 @@ pub use testing::fuzzing;
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::collect::operation::{Collect, Given, WindowKey};
+    pub use crate::kernel::element::element_type;
     pub use crate::state::supersteps::Superstep;
     pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};
     pub use crate::supersteps::enter::{Scope, enter, error_of, left, orders_nothing, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, adopt, load, prepare};
-    pub use crate::supersteps::recorder::Recording;
+    pub use crate::supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder, Recording};
     pub use crate::supersteps::uniform::{Uniform, UniformHash};
-    pub use bytemuck::{Pod, Zeroable};
+    pub use bytemuck::{self, Pod, Zeroable};
 }

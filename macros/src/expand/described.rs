@@ -19,7 +19,7 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
     let inputs = superstep.params.iter().filter_map(|param| match &param.kind {
         ParamKind::Window { element } => {
             let name = &param.name;
-            Some(quote!(#name: &#facade::Recorder<#element>))
+            Some(quote!(#name: &#facade::__private::Recorder<#element>))
         }
         ParamKind::Argument => Some(input(param)),
         ParamKind::SharedWindow | ParamKind::World => None,
@@ -75,12 +75,12 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
             /// # Errors
             /// Those of `arguments` and of the calls, with the rank.
             pub fn compile #generics (
-                ranks: u32,
+                ranks: usize,
                 arguments: impl ::core::ops::FnMut(usize) -> #facade::Result<#bundle>,
             ) -> #facade::Result<#facade::Compiled> #clause {
                 #facade::__private::compile(
                     #name::__superstep(),
-                    &[#(#facade::element_type::<#elements>()),*],
+                    &[#(#facade::__private::element_type::<#elements>()),*],
                     ranks,
                     arguments,
                     |#all: &#bundle| {
@@ -105,7 +105,7 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
                 let core = #facade::__private::prepare(
                     #name::__superstep(),
                     world,
-                    &[#(#facade::element_type::<#elements>()),*],
+                    &[#(#facade::__private::element_type::<#elements>()),*],
                     #replays,
                     |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
                 )?;
@@ -126,7 +126,7 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
                     #name::__superstep(),
                     world,
                     path.as_ref(),
-                    &[#(#facade::element_type::<#elements>()),*],
+                    &[#(#facade::__private::element_type::<#elements>()),*],
                     #replays,
                     |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
                 )?;

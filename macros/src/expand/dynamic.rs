@@ -38,7 +38,7 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
         ParamKind::Window { .. } if std::mem::take(&mut first) => {
             Some(quote!(window: &(impl #bound + ?Sized)))
         }
-        ParamKind::Window { element } => Some(quote!(_: &#facade::Recorder<#element>)),
+        ParamKind::Window { element } => Some(quote!(_: &#facade::__private::Recorder<#element>)),
         ParamKind::Argument => {
             let ty = &param.ty;
             Some(quote!(_: #ty))
@@ -71,7 +71,7 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
                     match window.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.
-                pub fn compile #generics (ranks: u32, arguments: #closure) -> #facade::Result<#facade::Compiled> #clause {
+                pub fn compile #generics (ranks: usize, arguments: #closure) -> #facade::Result<#facade::Compiled> #clause {
                     match arguments.never() {}
                 }
                 /// Not to be had: this superstep is planned at run time.

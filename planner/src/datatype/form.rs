@@ -145,6 +145,7 @@ impl Datatype {
     }
 
     /// The canonical form: pieces in typemap order, no two of which could be folded.
+    #[doc(hidden)]
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         match &self.form {

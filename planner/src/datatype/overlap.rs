@@ -54,6 +54,7 @@ impl Datatype {
     ///
     /// # Cost
     /// Twice that of [`overlap`](Self::overlap), and a copy of both.
+    #[doc(hidden)]
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
@@ -106,12 +107,6 @@ impl Datatype {
         }
         let runs = sorted(self, self.low(), self.high());
         runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
-    }
-
-    /// Whether it visits an element twice: [`Datatype::overlaps_itself`] by another name.
-    #[must_use]
-    pub fn has_duplicates(&self) -> bool {
-        self.overlaps_itself()
     }
 }
 

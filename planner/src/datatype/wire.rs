@@ -16,6 +16,7 @@ const MOST_DIMS: u64 = 62;
 
 impl Datatype {
     /// Append its wire form.
+    #[doc(hidden)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         write(out, self.pieces().len() as u64);
         let mut before = 0;
@@ -38,6 +39,7 @@ impl Datatype {
     ///
     /// # Cost
     /// Follows the bytes read; never more memory than a constant times them.
+    #[doc(hidden)]
     pub fn decode(bytes: &mut &[u8]) -> Result<Self> {
         let pieces = read(bytes)?;
         if pieces > (bytes.len() / LEAST) as u64 {

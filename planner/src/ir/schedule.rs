@@ -57,17 +57,18 @@ pub enum Placement {
     /// Each host holds this many successive ranks.
     Hosts {
         /// At least 1.
-        ranks_each: u32,
+        ranks_each: usize,
     },
 }
 
 impl Placement {
     /// Whether ranks `a` and `b` share memory.
+    #[doc(hidden)]
     pub fn share(self, a: u32, b: u32) -> bool {
         match self {
             Placement::Together => true,
             Placement::Apart => a == b,
-            Placement::Hosts { ranks_each } => a / ranks_each == b / ranks_each,
+            Placement::Hosts { ranks_each } => a as usize / ranks_each == b as usize / ranks_each,
         }
     }
 }

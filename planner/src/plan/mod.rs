@@ -345,7 +345,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     let placement = match from.byte()? {
         0 => Placement::Together,
         1 => Placement::Apart,
-        2 => Placement::Hosts { ranks_each: from.u32()? },
+        2 => Placement::Hosts { ranks_each: from.u32()? as usize },
         code => return Err(from.unknown("a placement", code, 3)),
     };
     if placement == (Placement::Hosts { ranks_each: 0 }) {

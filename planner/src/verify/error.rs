@@ -130,7 +130,7 @@ impl From<VerifyError> for Error {
         let rank = error.finding().rank.0;
         let class = if error.is_bound() { Class::NoMem } else { Class::Intern };
         Error::new(class, format!("the schedule is not what was asked for: {error}"))
-            .on_rank(rank)
+            .on_rank(rank as usize)
             .because(error)
     }
 }

@@ -79,8 +79,7 @@ impl World {
         let regions = core.registry.take(attempt);
         let mut peers = Vec::with_capacity(core.size);
         for (rank, bytes) in all.iter().enumerate() {
-            let error =
-                |class, message: String| Err(Error::new(class, message).on_rank(core.rank as u32).at(site));
+            let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank).at(site));
             let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
                 return error(
                     Class::Intern,

@@ -80,7 +80,7 @@ impl Process {
             "the program asks for {ranks} ranks, and the job that it was started in has {}: ask for as many as there are",
             self.ranks
         );
-        Err(Error::new(Class::Arg, message).on_rank(self.rank as u32))
+        Err(Error::new(Class::Arg, message).on_rank(self.rank))
     }
 }
 

@@ -111,14 +111,14 @@ impl<R> End<R> {
     fn value(self, rank: usize) -> Result<R> {
         match self {
             End::Value(value) => Ok(value),
-            End::Error(error) => Err(error.on_rank(rank as u32)),
+            End::Error(error) => Err(error.on_rank(rank)),
             End::Panic(why, _) => Err(panicked(rank, &why)),
         }
     }
 }
 
 fn panicked(rank: usize, why: &str) -> Error {
-    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank as u32)
+    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank)
 }
 
 impl Ranks {
@@ -303,7 +303,7 @@ impl Ranks {
         let value = match value {
             Ok(_) if member.overlapped() => {
                 let message = "another thread called `run` while this one was in a `run`: worlds of processes are paired by the order of calls, so this world may be of ranks in different calls; call `run` from one thread at a time";
-                Err(Error::new(Class::Arg, message).on_rank(rank as u32))
+                Err(Error::new(Class::Arg, message).on_rank(rank))
             }
             value => value,
         };

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::panic::Location;
 
 /// Which window a section is of: the world's number for it, or a recorder's. Only a window or a recorder makes one.
+#[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowKey {
     /// Of which world, or which recording; unique in the process.
@@ -36,6 +37,7 @@ impl<T: Element> WindowSection<T> {
 }
 
 /// The origin's side of a call.
+#[doc(hidden)]
 #[derive(Debug)]
 pub enum Given<'a, T> {
     /// A slice: copied at the call, free at once.
@@ -54,9 +56,11 @@ pub enum Given<'a, T> {
 )]
 pub trait Source<T: Element> {
     /// What was given.
+    #[doc(hidden)]
     fn given(&self) -> Given<'_, T>;
 
     /// The value, where one small element is given and its value is known now: it need not be in memory then.
+    #[doc(hidden)]
     #[inline]
     fn one(&self) -> Option<T> {
         None
@@ -136,9 +140,11 @@ impl<T: Element> Source<T> for Vec<T> {
 /// A section of a window: where a get lands, or where a put comes from.
 pub trait Section<T: Element> {
     /// Which elements of which window (`None`: the one that the call is on).
+    #[doc(hidden)]
     fn section(&self) -> (Option<WindowKey>, Datatype);
 
     /// The element, where it is one of the window that the call is on and that can be told at once.
+    #[doc(hidden)]
     #[inline]
     fn one(&self) -> Option<usize> {
         None
@@ -196,6 +202,7 @@ pub enum Place {
 
 impl Place {
     /// The place as a datatype of `count` elements, where it does not say itself how many.
+    #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
             // Past all windows are as many elements as anywhere.
@@ -235,6 +242,7 @@ impl From<&Datatype> for Place {
 /// Where operations go: a window's pending epoch, or a recorder's pattern.
 pub trait Collect<T: Element> {
     /// A put or an accumulate.
+    #[doc(hidden)]
     fn send(
         &self,
         kind: Kind,
@@ -247,6 +255,7 @@ pub trait Collect<T: Element> {
 
     /// A put or an accumulate of one element, where the collector has a fast path for it and finds nothing wrong; else
     /// `false`, and nothing has happened.
+    #[doc(hidden)]
     #[inline]
     fn send_one(
         &self,
@@ -262,6 +271,7 @@ pub trait Collect<T: Element> {
 
     /// A get of one element into one of the window itself, where the collector has a fast path for it and finds
     /// nothing wrong; else `false`, and nothing has happened.
+    #[doc(hidden)]
     #[inline]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
         let _ = (into, target, at);
@@ -269,6 +279,7 @@ pub trait Collect<T: Element> {
     }
 
     /// A get into a section.
+    #[doc(hidden)]
     fn get(
         &self,
         into: (Option<WindowKey>, Datatype),

@@ -12,7 +12,7 @@ use std::any::TypeId;
 /// 64 bytes; other types do not compile where a window is made of them:
 ///
 /// ```compile_fail,E0080
-/// fencepost_runtime::element_type::<[u8; (1 << 32) + 8]>();
+/// fencepost_runtime::__private::element_type::<[u8; (1 << 32) + 8]>();
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in a window",

@@ -27,7 +27,7 @@ impl Call {
     }
 
     pub(crate) fn error(&self, world: &WorldCore, class: Class, message: impl Into<String>) -> Error {
-        let error = Error::new(class, message).on_rank(world.rank as u32).at(self.site);
+        let error = Error::new(class, message).on_rank(world.rank).at(self.site);
         match self.name {
             Some(name) => error.in_superstep(name),
             None => error,
@@ -44,7 +44,7 @@ impl Call {
             "window {} has a section in this epoch but is not in its fence: fence all of them together, `world.fence((&mut u, &mut v))?`",
             key.window
         );
-        Error::new(Class::RmaSync, message).on_rank(world.rank as u32).at(site)
+        Error::new(Class::RmaSync, message).on_rank(world.rank).at(site)
     }
 }
 

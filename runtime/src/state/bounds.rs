@@ -134,6 +134,6 @@ impl WindowCore {
     }
 
     pub(crate) fn error(&self, class: Class, message: String, site: &'static Location<'static>) -> Error {
-        Error::new(class, message).on_rank(self.world.rank as u32).at(site)
+        Error::new(class, message).on_rank(self.world.rank).at(site)
     }
 }

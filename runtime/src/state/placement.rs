@@ -5,7 +5,7 @@ use fencepost_planner::ir::schedule::Placement;
 /// The placement of ranks on these hosts, by rank. It says of no two ranks that they share memory which do not; where
 /// hosts do not have equally many ranks in a row, it says it of fewer than do.
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
-    let mut hosts = (0..).zip(hosts);
+    let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };
     // Where one host ends and another begins, a block of ranks must end as well.
     let mut each = 0;
@@ -23,7 +23,7 @@ pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Plac
 }
 
 /// The greatest common divisor.
-fn divisor(a: u32, b: u32) -> u32 {
+fn divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 

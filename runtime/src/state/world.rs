@@ -260,9 +260,7 @@ impl WorldCore {
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
             None => Ok(()),
-            Some(why) => {
-                Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank as u32).ending_world())
-            }
+            Some(why) => Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank).ending_world()),
         }
     }
 

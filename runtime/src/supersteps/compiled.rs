@@ -157,11 +157,13 @@ impl Compiled {
     }
 
     /// What was asked for: the patterns of all ranks, one for each epoch.
+    #[doc(hidden)]
     pub fn patterns(&self) -> &[Patterns] {
         &self.patterns
     }
 
     /// The schedules, one for each epoch.
+    #[doc(hidden)]
     pub fn schedules(&self) -> &[Verified<Schedule>] {
         &self.schedules
     }
@@ -201,11 +203,14 @@ pub(crate) fn schedule(
 pub fn compile<A>(
     superstep: &'static Superstep,
     windows: &[ElementType],
-    ranks: u32,
+    ranks: usize,
     arguments: impl FnMut(usize) -> Result<A>,
     tell: impl for<'a> Fn(&'a A) -> Vec<&'a dyn Argument>,
     record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
 ) -> Result<Compiled> {
+    let ranks = u32::try_from(ranks).map_err(|_| {
+        Error::new(Class::Rank, format!("a world of {ranks} ranks: a schedule has at most {}", u32::MAX))
+    })?;
     let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
     Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
 }

@@ -106,7 +106,7 @@ pub(crate) fn agree(
         Err(error) => [&[0], error.to_string().as_bytes()].concat(),
     };
     let all = world.meet(call, |_| word.clone())?;
-    let executable = mine.map_err(|error| error.on_rank(world.rank as u32))?;
+    let executable = mine.map_err(|error| error.on_rank(world.rank))?;
     for (rank, other) in all.iter().enumerate() {
         match other.split_first() {
             Some((1, digest)) if *digest == executable.digest().0 => {}

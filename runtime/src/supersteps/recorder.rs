@@ -95,7 +95,7 @@ impl Recording {
         }
         if let Some(left) = shared.open.borrow().first() {
             let message = format!("the operation at {} comes after the last fence of its window", left.site);
-            return Err(Error::new(Class::RmaSync, message).on_rank(shared.rank));
+            return Err(Error::new(Class::RmaSync, message).on_rank(shared.rank as usize));
         }
         Ok((shared.epochs.take(), shared.observed.get()))
     }
@@ -117,7 +117,7 @@ impl Shared {
         let message = format!(
             "the pattern has more than the {PATTERN_CALLS_MAX} operations and fences that it may have: let one datatype name many elements, or call the superstep without preparing it"
         );
-        Err(Error::new(Class::Plan, message).on_rank(self.rank).at(site))
+        Err(Error::new(Class::Plan, message).on_rank(self.rank as usize).at(site))
     }
 
     fn end(&self, windows: Vec<WindowId>) {
@@ -181,7 +181,7 @@ impl<T: Element> Recorder<T> {
 
     fn unknown_length(&self, site: &'static Location<'static>) -> Error {
         let message = "where operations go depends on a window's length, which is not known ahead of time: pass the length as an argument of the superstep";
-        Error::new(Class::Arg, message).on_rank(self.shared.rank).at(site)
+        Error::new(Class::Arg, message).on_rank(self.shared.rank as usize).at(site)
     }
 
     /// As [`Window::section`](crate::Window::section).
@@ -234,7 +234,9 @@ impl<T: Element> Recorder<T> {
                 "the section in the call at {} is of a window that is not in the fence",
                 operation.site
             );
-            return Err(Error::new(Class::RmaSync, message).on_rank(self.shared.rank).at(Location::caller()));
+            return Err(Error::new(Class::RmaSync, message)
+                .on_rank(self.shared.rank as usize)
+                .at(Location::caller()));
         }
         drop(open);
         self.shared.call(Location::caller())?;
@@ -256,7 +258,7 @@ impl<T: Element> Recorder<T> {
         let message = format!(
             "the pattern's loops have not ended after {PATTERN_TURNS_MAX} turns, and a pattern may make no more: let what ends this loop follow from the arguments, or call the superstep without preparing it"
         );
-        Err(Error::new(Class::Plan, message).on_rank(self.shared.rank).at(Location::caller()))
+        Err(Error::new(Class::Plan, message).on_rank(self.shared.rank as usize).at(Location::caller()))
     }
 
     /// Which window of the superstep it stands for.
@@ -275,7 +277,8 @@ impl<T: Element> Recorder<T> {
     ) -> Result<()> {
         let shared = &self.shared;
         shared.call(site)?;
-        let error = |class, message: String| Err(Error::new(class, message).on_rank(shared.rank).at(site));
+        let error =
+            |class, message: String| Err(Error::new(class, message).on_rank(shared.rank as usize).at(site));
         if let Some(target) = target {
             if target >= shared.ranks as usize {
                 let message = format!(
@@ -297,7 +300,7 @@ impl<T: Element> Recorder<T> {
     }
 
     fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
-        let error = |(class, message)| Error::new(class, message).on_rank(self.shared.rank).at(site);
+        let error = |(class, message)| Error::new(class, message).on_rank(self.shared.rank as usize).at(site);
         sizes(given, asked).map_err(error)
     }
 
@@ -316,7 +319,7 @@ impl<T: Element> Recorder<T> {
             Some(key) if key.world == self.shared.id => WindowId(key.window),
             Some(_) => {
                 let message = "the section was made outside this superstep, whose plan has only sections that the superstep makes of its own windows: pass the elements as an argument, and make the section inside (`v.section(elements)`)";
-                return Err(Error::new(Class::Win, message).on_rank(self.shared.rank).at(site));
+                return Err(Error::new(Class::Win, message).on_rank(self.shared.rank as usize).at(site));
             }
         };
         Ok(Local::Section { window, datatype })
@@ -337,7 +340,7 @@ impl<T: Element> Collect<T> for Recorder<T> {
             && !op.takes(element_type::<T>())
         {
             let message = format!("{op} is not defined for {}", element_type::<T>());
-            return Err(Error::new(Class::Op, message).on_rank(self.shared.rank).at(site));
+            return Err(Error::new(Class::Op, message).on_rank(self.shared.rank as usize).at(site));
         }
         let (local, count) = match given {
             Given::Slice(values) => (Local::Buffer, values.len()),

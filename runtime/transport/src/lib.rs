@@ -1,5 +1,5 @@
-//! What moves between ranks: the [contract](Transport) that every protocol of the runtime is written against, and the
-//! transports that implement it.
+//! What moves between ranks: the contract that every protocol of the runtime is written against, and the transports
+//! that implement it.
 //!
 //! Ranks communicate in two ways. *Notifications* are an all-to-all exchange, one for each fence of the whole world: a
 //! rank drafts a notification to every rank (itself included), publishes them together, and reads the notifications of

@@ -25,9 +25,11 @@ pub struct Meter {
 
 impl Meter {
     /// Number of kinds that are counted separately; every higher kind counts as the last.
+    #[doc(hidden)]
     pub const KINDS: usize = 16;
 
     /// Returns the count of frames of this kind.
+    #[doc(hidden)]
     pub fn of(&self, kind: u32) -> Count {
         self.kinds[Self::row(kind)]
     }

@@ -89,8 +89,7 @@ fn agreed(world: &World, call: &Call, what: &Collective, way: Way) -> Result<Rc<
     match world.collectives().plan(core, what, way) {
         Ok(plan) => fence(core, &[], call, None).map(|()| plan),
         Err(error) => {
-            let error =
-                error.on_rank(core.rank as u32).at(call.site).in_superstep(call.name.unwrap_or_default());
+            let error = error.on_rank(core.rank).at(call.site).in_superstep(call.name.unwrap_or_default());
             Err(fail(core, &[], call, error))
         }
     }

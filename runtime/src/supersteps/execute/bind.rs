@@ -125,7 +125,7 @@ impl Executable {
                     world.size
                 ),
             )
-            .on_rank(rank as u32));
+            .on_rank(rank));
         }
         let program = &schedule.classes[schedule.class_of[rank]];
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
