@@ -282,7 +282,7 @@ fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_
     Ok(())
 }
 
-/// Longer ones, so that each way of each collective is taken; the test after this one looks.
+/// Longer ones, so that each algorithm of each collective is taken; the test after this one looks.
 const LONG: [usize; 3] = [60, 503, 3001];
 /// Where memory is reached, with 2 to 4 ranks.
 const LONGEST: usize = 150_001;
@@ -308,36 +308,43 @@ fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
 
 #[test]
 fn the_lengths_that_are_tested_take_every_way() {
-    use fencepost_planner::collective::{Collective, Deed, Way};
+    use fencepost_planner::collective::{Algorithm, Collective, Operation};
     let (root, element) =
         (0, fencepost_planner::element::ElementType::scalar(fencepost_planner::element::Scalar::F64));
-    let deeds = [
-        Deed::Broadcast { root },
-        Deed::Reduce { root, op: Op::Sum },
-        Deed::Allreduce { op: Op::Sum },
-        Deed::Scan { op: Op::Sum },
-        Deed::Scan { op: Op::Max },
-        Deed::Gather { root },
-        Deed::Allgather,
-        Deed::AllToAll,
+    let operations = [
+        Operation::Broadcast { root },
+        Operation::Reduce { root, op: Op::Sum },
+        Operation::Allreduce { op: Op::Sum },
+        Operation::Scan { op: Op::Sum },
+        Operation::Scan { op: Op::Max },
+        Operation::Gather { root },
+        Operation::Allgather,
+        Operation::AllToAll,
     ];
-    for (share, ways) in [(true, &Way::ALL[..]), (false, &Way::ALL[..2])] {
-        for deed in deeds {
+    for (share, algorithms) in [(true, &Algorithm::ALL[..]), (false, &Algorithm::ALL[..2])] {
+        for operation in operations {
             let one = |ranks, len| {
-                let what = Collective { deed, ranks, len, element };
-                let way = what.way(&Default::default(), share);
-                (way, what.rides(way, &Default::default(), share))
+                let what = Collective { operation, ranks, len, element };
+                let algorithm = what.algorithm(&Default::default(), share);
+                (algorithm, what.rides(algorithm, &Default::default(), share))
             };
-            let mut taken: Vec<(Way, bool)> = (1..=9)
+            let mut taken: Vec<(Algorithm, bool)> = (1..=9)
                 .flat_map(|ranks| [0, 1, 5].into_iter().chain(LONG).map(move |len| one(ranks, len)))
                 .collect();
             if share {
                 taken.extend((2..=4).map(|ranks| one(ranks, LONGEST)));
             }
-            assert!(taken.contains(&(Way::Direct, true)), "{deed:?} rides, sharing memory: {share}");
-            let has = |way: &Way| Collective { deed, ranks: 2, len: 1, element }.has(*way);
-            for way in ways.iter().copied().filter(has) {
-                assert!(taken.contains(&(way, false)), "{deed:?}, {way:?}, sharing memory: {share}");
+            assert!(
+                taken.contains(&(Algorithm::Direct, true)),
+                "{operation:?} rides, sharing memory: {share}"
+            );
+            let has =
+                |algorithm: &Algorithm| Collective { operation, ranks: 2, len: 1, element }.has(*algorithm);
+            for algorithm in algorithms.iter().copied().filter(has) {
+                assert!(
+                    taken.contains(&(algorithm, false)),
+                    "{operation:?}, {algorithm:?}, sharing memory: {share}"
+                );
             }
         }
     }

@@ -502,8 +502,8 @@ fn a_false_noprecede_on_a_rank_that_then_leaves_is_rma_sync_for_the_others() {
 /// Whatever keeps one rank from a prepared superstep ends the world for all, who may be in it already.
 #[test]
 fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() {
-    type Deed = fn(&World, &mut Window<u32>) -> Result<()>;
-    let deeds: [Deed; 4] = [
+    type Act = fn(&World, &mut Window<u32>) -> Result<()>;
+    let acts: [Act; 4] = [
         |world, u| {
             let mut prepared = shift::prepare(world)?;
             if world.rank() == 1 {
@@ -527,12 +527,12 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
             ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
         },
     ];
-    for deed in deeds {
+    for act in acts {
         for world in worlds(3) {
             let ends = ends(&world, &[], |world| {
                 let mut u = world.window::<u32>(2)?;
                 // A rank that needs nothing of the one that fails may be through.
-                let result = deed(world, &mut u);
+                let result = act(world, &mut u);
                 assert!(result.is_err() || world.rank() != 1, "{result:?}");
                 assert!(world.barrier().is_err(), "the world has ended");
                 u.fence()

@@ -278,7 +278,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_missed_by_all() {
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
     };
-    for (deed, class) in [(half_way, Class::Other), (too_long, Class::Plan), (panics, Class::Plan)] {
+    for (act, class) in [(half_way, Class::Other), (too_long, Class::Plan), (panics, Class::Plan)] {
         for transport in transports([0]) {
             let errors: Vec<Error> = ranks(3)
                 .transport(transport)
@@ -286,7 +286,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_missed_by_all() {
                     let mut u = world.window::<u32>(3)?;
                     let mut prepared = in_two::prepare(world, &[0, 0], false)?;
                     prepared.run(&mut u, &[5, 6], false)?;
-                    let mut ended = deed(&mut u, &mut prepared, world.rank() == 1);
+                    let mut ended = act(&mut u, &mut prepared, world.rank() == 1);
                     if world.rank() == 1 {
                         assert_eq!(u[0], 1, "the first epoch is over");
                     }

@@ -1,6 +1,8 @@
-//! Each way of each collective, run by the reference interpreter, against plain loops; and as verified schedules.
+//! Each algorithm of each collective, run by the reference interpreter, against plain loops; and as verified schedules.
 
-use fencepost_planner::collective::{Collective, Deed, Fold, SlotLen, Slots, Step, Way, block, halves};
+use fencepost_planner::collective::{
+    Algorithm, Collective, Fold, Operation, SlotLen, Slots, Step, block, halves,
+};
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::schedule::Placement;
@@ -43,11 +45,11 @@ fn expected(what: &Collective) -> Vec<Option<Vec<f64>>> {
         (0..what.ranks).map(|rank| (0..what.len).map(|i| given(rank, i)).collect()).collect();
     let to = |root, result: Vec<f64>| (0..what.ranks).map(|r| (r == root).then(|| result.clone())).collect();
     let to_all = |result: Vec<f64>| vec![Some(result); parts.len()];
-    match what.deed {
-        Deed::Broadcast { root } => to_all(parts[root as usize].clone()),
-        Deed::Reduce { root, op } => to(root, tree(&parts, op)),
-        Deed::Allreduce { op } => to_all(tree(&parts, op)),
-        Deed::Scan { op } => (0..parts.len())
+    match what.operation {
+        Operation::Broadcast { root } => to_all(parts[root as usize].clone()),
+        Operation::Reduce { root, op } => to(root, tree(&parts, op)),
+        Operation::Allreduce { op } => to_all(tree(&parts, op)),
+        Operation::Scan { op } => (0..parts.len())
             .map(|rank| {
                 let (first, rest) = parts[..=rank].split_first().unwrap();
                 let mut all = first.clone();
@@ -55,9 +57,9 @@ fn expected(what: &Collective) -> Vec<Option<Vec<f64>>> {
                 Some(all)
             })
             .collect(),
-        Deed::Gather { root } => to(root, parts.concat()),
-        Deed::Allgather => to_all(parts.concat()),
-        Deed::AllToAll => (0..what.ranks)
+        Operation::Gather { root } => to(root, parts.concat()),
+        Operation::Allgather => to_all(parts.concat()),
+        Operation::AllToAll => (0..what.ranks)
             .map(|to| Some((0..what.ranks).flat_map(|from| for_each(from, to, what.len)).collect()))
             .collect(),
     }
@@ -97,15 +99,15 @@ fn fold(what: &Collective, slots: &Slots, rank: u32, memory: &mut Vec<u8>) {
     *memory = all.iter().flat_map(|number| number.to_ne_bytes()).collect();
 }
 
-/// Every way, against the plain loops.
+/// Every algorithm, against the plain loops.
 fn check(what: Collective) {
-    for way in Way::ALL.into_iter().filter(|&way| what.has(way)) {
-        let plan = what.plan(way);
+    for algorithm in Algorithm::ALL.into_iter().filter(|&algorithm| what.has(algorithm)) {
+        let plan = what.plan(algorithm);
         let fresh = (0..what.ranks).map(|rank| {
             let mut numbers = vec![f64::NAN; plan.window];
-            for (i, at) in what.input(way, rank).enumerate() {
-                numbers[at] = match what.deed {
-                    Deed::AllToAll => given(rank, i % what.len) + (i / what.len) as f64,
+            for (i, at) in what.input(algorithm, rank).enumerate() {
+                numbers[at] = match what.operation {
+                    Operation::AllToAll => given(rank, i % what.len) + (i / what.len) as f64,
                     _ => given(rank, i),
                 };
             }
@@ -128,39 +130,46 @@ fn check(what: Collective) {
         }
         for (rank, expected) in expected(&what).into_iter().enumerate() {
             let all = numbers(&world.memory[rank][WindowId(0)]);
-            let found = what.output(way, rank as u32).map(|range| all[range].to_vec()).concat();
+            let found = what.output(algorithm, rank as u32).map(|range| all[range].to_vec()).concat();
             let bits = |numbers: Vec<f64>| numbers.into_iter().map(f64::to_bits).collect::<Vec<_>>();
-            assert_eq!(bits(found), bits(expected.unwrap_or_default()), "{what:?}, {way:?}, rank {rank}");
+            assert_eq!(
+                bits(found),
+                bits(expected.unwrap_or_default()),
+                "{what:?}, {algorithm:?}, rank {rank}"
+            );
         }
     }
 }
 
-fn deeds(ranks: u32) -> impl Iterator<Item = Deed> {
+fn operations(ranks: u32) -> impl Iterator<Item = Operation> {
     let roots = move || 0..ranks;
     let ops = [Op::Sum, Op::Max, Op::Replace];
     roots()
         .flat_map(move |root| {
-            let reduce = ops.map(|op| Deed::Reduce { root, op });
-            [Deed::Broadcast { root }, Deed::Gather { root }].into_iter().chain(reduce)
+            let reduce = ops.map(|op| Operation::Reduce { root, op });
+            [Operation::Broadcast { root }, Operation::Gather { root }].into_iter().chain(reduce)
         })
-        .chain(ops.map(|op| Deed::Allreduce { op }))
-        .chain(ops.map(|op| Deed::Scan { op }))
-        .chain([Deed::Allgather, Deed::AllToAll])
+        .chain(ops.map(|op| Operation::Allreduce { op }))
+        .chain(ops.map(|op| Operation::Scan { op }))
+        .chain([Operation::Allgather, Operation::AllToAll])
 }
 
 #[test]
 fn every_way_of_every_collective_leaves_the_same_bits_as_plain_loops() {
     for ranks in 1..=9 {
-        for deed in deeds(ranks) {
+        for operation in operations(ranks) {
             for len in [0, 1, 2, 7, 20] {
-                check(Collective { deed, ranks, len, element: F64 });
+                check(Collective { operation, ranks, len, element: F64 });
             }
         }
     }
     for ranks in [16, 17, 31] {
-        for deed in [Deed::Reduce { root: 5, op: Op::Sum }, Deed::Allreduce { op: Op::Sum }, Deed::Allgather]
-        {
-            check(Collective { deed, ranks, len: 3, element: F64 });
+        for operation in [
+            Operation::Reduce { root: 5, op: Op::Sum },
+            Operation::Allreduce { op: Op::Sum },
+            Operation::Allgather,
+        ] {
+            check(Collective { operation, ranks, len: 3, element: F64 });
         }
     }
 }
@@ -168,12 +177,12 @@ fn every_way_of_every_collective_leaves_the_same_bits_as_plain_loops() {
 #[test]
 fn every_epoch_of_every_way_has_a_verified_schedule() {
     for ranks in [1, 2, 3, 5, 8] {
-        for deed in deeds(ranks).filter(|deed| {
-            !matches!(deed, Deed::Broadcast { root } | Deed::Gather { root } | Deed::Reduce { root, .. } if *root > 2)
+        for operation in operations(ranks).filter(|operation| {
+            !matches!(operation, Operation::Broadcast { root } | Operation::Gather { root } | Operation::Reduce { root, .. } if *root > 2)
         }) {
-            for way in Way::ALL {
-                let what = Collective { deed, ranks, len: 11, element: F64 };
-                for step in what.has(way).then(|| what.plan(way)).iter().flat_map(|plan| &plan.steps) {
+            for algorithm in Algorithm::ALL {
+                let what = Collective { operation, ranks, len: 11, element: F64 };
+                for step in what.has(algorithm).then(|| what.plan(algorithm)).iter().flat_map(|plan| &plan.steps) {
                     let Step::Epoch(patterns) = step else { continue };
                     for placement in [Placement::Together, Placement::Apart] {
                         compile(patterns, placement, &Machine::default(), &Options::default()).unwrap();
@@ -200,10 +209,10 @@ fn the_tree_divides_every_range_in_two_and_the_left_half_is_no_smaller() {
 #[test]
 fn rounds_and_bytes_are_those_that_the_page_states() {
     let ranks = 6;
-    let what = |deed| Collective { deed, ranks, len: 60, element: F64 };
+    let what = |operation| Collective { operation, ranks, len: 60, element: F64 };
     // The most elements that one rank sends, epoch by epoch.
-    let most = |deed, way| -> Vec<usize> {
-        let plan = what(deed).plan(way);
+    let most = |operation, algorithm| -> Vec<usize> {
+        let plan = what(operation).plan(algorithm);
         let epochs = plan.steps.iter().filter_map(|step| match step {
             Step::Epoch(patterns) => Some(patterns),
             Step::Combine(_) => None,
@@ -218,28 +227,29 @@ fn rounds_and_bytes_are_those_that_the_page_states() {
         epochs.map(sent).collect()
     };
     let (sum, root) = (Op::Sum, 0);
-    assert_eq!(most(Deed::Broadcast { root }, Way::Direct), [300]);
-    assert_eq!(most(Deed::Broadcast { root }, Way::Tree), [60; 3]);
-    assert_eq!(most(Deed::Broadcast { root }, Way::Blocks), [50, 50]);
-    assert_eq!(most(Deed::Allreduce { op: sum }, Way::Direct), [300]);
-    assert_eq!(most(Deed::Allreduce { op: sum }, Way::Tree), [60, 120, 60]);
-    assert_eq!(most(Deed::Allreduce { op: sum }, Way::Blocks), [50, 50]);
-    assert_eq!(most(Deed::Reduce { root, op: sum }, Way::Tree), [60; 3]);
-    assert_eq!(most(Deed::Scan { op: sum }, Way::Blocks), [50, 50]);
-    assert_eq!(most(Deed::Allgather, Way::Tree), [60, 120, 120]);
-    assert_eq!(most(Deed::AllToAll, Way::Direct), [300]);
+    assert_eq!(most(Operation::Broadcast { root }, Algorithm::Direct), [300]);
+    assert_eq!(most(Operation::Broadcast { root }, Algorithm::Tree), [60; 3]);
+    assert_eq!(most(Operation::Broadcast { root }, Algorithm::Blocks), [50, 50]);
+    assert_eq!(most(Operation::Allreduce { op: sum }, Algorithm::Direct), [300]);
+    assert_eq!(most(Operation::Allreduce { op: sum }, Algorithm::Tree), [60, 120, 60]);
+    assert_eq!(most(Operation::Allreduce { op: sum }, Algorithm::Blocks), [50, 50]);
+    assert_eq!(most(Operation::Reduce { root, op: sum }, Algorithm::Tree), [60; 3]);
+    assert_eq!(most(Operation::Scan { op: sum }, Algorithm::Blocks), [50, 50]);
+    assert_eq!(most(Operation::Allgather, Algorithm::Tree), [60, 120, 120]);
+    assert_eq!(most(Operation::AllToAll, Algorithm::Direct), [300]);
 }
 
 /// Small arrays go in one round, large ones in blocks; what many ranks bring little of goes up a tree.
 #[test]
 fn the_way_follows_length_and_number_of_ranks() {
     let machine = Machine::default();
-    let way = |ranks, len, share| {
-        Collective { deed: Deed::Allreduce { op: Op::Sum }, ranks, len, element: F64 }.way(&machine, share)
+    let algorithm = |ranks, len, share| {
+        Collective { operation: Operation::Allreduce { op: Op::Sum }, ranks, len, element: F64 }
+            .algorithm(&machine, share)
     };
-    assert_eq!(way(4, 1, true), Way::Direct);
-    assert_eq!(way(4, 1 << 17, true), Way::Blocks);
-    assert_eq!(way(4, 1 << 17, false), Way::Blocks);
-    assert_eq!(way(64, 1 << 10, true), Way::Tree);
-    assert_eq!(way(1, 1 << 20, true), Way::Direct);
+    assert_eq!(algorithm(4, 1, true), Algorithm::Direct);
+    assert_eq!(algorithm(4, 1 << 17, true), Algorithm::Blocks);
+    assert_eq!(algorithm(4, 1 << 17, false), Algorithm::Blocks);
+    assert_eq!(algorithm(64, 1 << 10, true), Algorithm::Tree);
+    assert_eq!(algorithm(1, 1 << 20, true), Algorithm::Direct);
 }

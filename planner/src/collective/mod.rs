@@ -1,9 +1,9 @@
 //! [`Collective`]: what all ranks do together with arrays of one length, as epochs of puts and accumulates.
 //!
-//! A collective has several [`Way`]s, which leave the same bits: reductions combine over the balanced tree of the
+//! A collective has several [`Algorithm`]s, which leave the same bits: reductions combine over the balanced tree of the
 //! design (each half of the ranks first, the left one of `n` has `n / 2` rounded up, then the right result into the
-//! left one), scans go left to right. [`Collective::way`] chooses by the machine model, [`Collective::plan`] says
-//! what a way does: [`Step`]s over one window of the plan's own, each an epoch of all ranks or a combination that
+//! left one), scans go left to right. [`Collective::algorithm`] chooses by the machine model, [`Collective::plan`] says
+//! what one does: [`Step`]s over one window of the plan's own, each an epoch of all ranks or a combination that
 //! each rank does by itself.
 //!
 //! | | direct | tree | blocks |
@@ -28,9 +28,9 @@
 //! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective
 //! communication operations in MPICH*, IJHPCA 2005, sections 4 and 5; doubled distances: J. Bruck et al., *Efficient
 //! algorithms for all-to-all communications*, IEEE TPDS 1997. Different here: the shape of the tree is given, so the
-//! exchange of halves works for any number of ranks and sums the same way for each.
+//! exchange of halves works for any number of ranks and sums in the same order for each.
 
-mod ways;
+mod algorithms;
 
 use crate::element::{ElementType, Op};
 use crate::ir::pattern::Patterns;
@@ -39,7 +39,7 @@ use std::ops::Range;
 
 /// The operation of a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Deed {
+pub enum Operation {
     /// All ranks receive the root's elements.
     Broadcast {
         /// The rank that has the elements.
@@ -77,7 +77,7 @@ pub enum Deed {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collective {
     /// The operation of a collective.
-    pub deed: Deed,
+    pub operation: Operation,
     /// By how many ranks.
     pub ranks: u32,
     /// How many elements each rank brings; for an all-to-all, for each rank.
@@ -86,9 +86,9 @@ pub struct Collective {
     pub element: ElementType,
 }
 
-/// How it is done.
+/// How a collective is carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Way {
+pub enum Algorithm {
     /// One round, in which everything goes where it is needed.
     Direct,
     /// As many rounds as a tree of the ranks is deep.
@@ -97,9 +97,9 @@ pub enum Way {
     Blocks,
 }
 
-impl Way {
-    /// Every way.
-    pub const ALL: [Way; 3] = [Way::Direct, Way::Tree, Way::Blocks];
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Algorithm; 3] = [Algorithm::Direct, Algorithm::Tree, Algorithm::Blocks];
 }
 
 /// A part of a plan.
@@ -151,7 +151,7 @@ pub enum Fold {
 /// ns for one element that is put as a record and applied, where memory is shared: `benches/LOG.md`.
 const RECORD: f64 = 7.0;
 
-/// What a way does.
+/// What an algorithm does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// How many elements the window has, on every rank.
@@ -161,20 +161,21 @@ pub struct Plan {
 }
 
 impl Collective {
-    /// The plan of a way, which must be one that it [has](Self::has).
+    /// The plan of an algorithm, which must be one that it [has](Self::has).
     ///
     /// # Cost
     /// For each rank as many small steps as it sends messages.
-    pub fn plan(&self, way: Way) -> Plan {
-        ways::plan(self, way)
+    pub fn plan(&self, algorithm: Algorithm) -> Plan {
+        algorithms::plan(self, algorithm)
     }
 
-    /// Whether there is such a way.
-    pub fn has(&self, way: Way) -> bool {
-        match (way, self.deed) {
-            (Way::Direct, _) => true,
-            (Way::Tree, Deed::Scan { op }) => !op.order_shows(self.element),
-            (_, Deed::Gather { .. } | Deed::AllToAll) | (Way::Blocks, Deed::Allgather) => false,
+    /// Whether there is such an algorithm.
+    pub fn has(&self, algorithm: Algorithm) -> bool {
+        match (algorithm, self.operation) {
+            (Algorithm::Direct, _) => true,
+            (Algorithm::Tree, Operation::Scan { op }) => !op.order_shows(self.element),
+            (_, Operation::Gather { .. } | Operation::AllToAll)
+            | (Algorithm::Blocks, Operation::Allgather) => false,
             _ => true,
         }
     }
@@ -182,16 +183,16 @@ impl Collective {
     /// The moves of `rank` in the direct algorithm: the target rank, the elements, and the index of the first one
     /// there.
     pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
-        let Self { deed, ranks, len, .. } = *self;
-        let own = self.input(Way::Direct, rank);
-        let to = match deed {
-            Deed::Broadcast { root } if rank != root => 0..0,
-            Deed::Reduce { root, .. } | Deed::Gather { root } => root..root + 1,
-            Deed::Scan { .. } => rank + 1..ranks,
+        let Self { operation, ranks, len, .. } = *self;
+        let own = self.input(Algorithm::Direct, rank);
+        let to = match operation {
+            Operation::Broadcast { root } if rank != root => 0..0,
+            Operation::Reduce { root, .. } | Operation::Gather { root } => root..root + 1,
+            Operation::Scan { .. } => rank + 1..ranks,
             _ => 0..ranks,
         };
-        to.filter(move |&to| to != rank || deed == Deed::AllToAll).map(move |to| match deed {
-            Deed::AllToAll => {
+        to.filter(move |&to| to != rank || operation == Operation::AllToAll).map(move |to| match operation {
+            Operation::AllToAll => {
                 let from = to as usize * len;
                 (to, from..from + len, (ranks + rank) as usize * len)
             }
@@ -199,37 +200,37 @@ impl Collective {
         })
     }
 
-    /// What is left to combine after the moves of the direct way.
+    /// What is left to combine after the moves of the direct algorithm.
     pub fn direct_slots(&self) -> Option<Slots> {
         let slots =
             |op, root, fold| Slots { op, root, first: 0, stride: self.len, len: SlotLen::Of(self.len), fold };
-        match self.deed {
-            Deed::Reduce { root, op } => Some(slots(op, Some(root), Fold::Tree)),
-            Deed::Allreduce { op } => Some(slots(op, None, Fold::Tree)),
-            Deed::Scan { op } => Some(slots(op, None, Fold::Prefix)),
+        match self.operation {
+            Operation::Reduce { root, op } => Some(slots(op, Some(root), Fold::Tree)),
+            Operation::Allreduce { op } => Some(slots(op, None, Fold::Tree)),
+            Operation::Scan { op } => Some(slots(op, None, Fold::Prefix)),
             _ => None,
         }
     }
 
-    /// How many elements the window has in the direct way.
+    /// How many elements the window has in the direct algorithm.
     pub fn direct_window(&self) -> usize {
         let slots = (self.ranks as usize).saturating_mul(self.len);
-        match self.deed {
-            Deed::Broadcast { .. } => self.len,
-            Deed::AllToAll => slots.saturating_mul(2),
+        match self.operation {
+            Operation::Broadcast { .. } => self.len,
+            Operation::AllToAll => slots.saturating_mul(2),
             _ => slots,
         }
     }
 
     /// Where in the window this rank's elements must be before the first step; empty where it brings none.
-    pub fn input(&self, way: Way, rank: u32) -> Range<usize> {
+    pub fn input(&self, algorithm: Algorithm, rank: u32) -> Range<usize> {
         let (me, len) = (rank as usize, self.len);
-        let slots = match self.deed {
-            Deed::Broadcast { root } if rank != root => return 0..0,
-            Deed::AllToAll => return 0..self.ranks as usize * len,
-            Deed::Gather { .. } => true,
-            Deed::Broadcast { .. } => false,
-            _ => way == Way::Direct,
+        let slots = match self.operation {
+            Operation::Broadcast { root } if rank != root => return 0..0,
+            Operation::AllToAll => return 0..self.ranks as usize * len,
+            Operation::Gather { .. } => true,
+            Operation::Broadcast { .. } => false,
+            _ => algorithm == Algorithm::Direct,
         };
         let at = if slots { me * len } else { 0 };
         at..at + len
@@ -237,34 +238,35 @@ impl Collective {
 
     /// Where in the window this rank's result is after the last step: two ranges, one after the other; empty where it
     /// gets none.
-    pub fn output(&self, way: Way, rank: u32) -> [Range<usize>; 2] {
+    pub fn output(&self, algorithm: Algorithm, rank: u32) -> [Range<usize>; 2] {
         let (ranks, me, len) = (self.ranks as usize, rank as usize, self.len);
-        match self.deed {
-            Deed::Reduce { root, .. } | Deed::Gather { root } if rank != root => [0..0, 0..0],
-            Deed::Gather { .. } => [0..ranks * len, 0..0],
-            Deed::Allgather if way == Way::Tree => {
+        match self.operation {
+            Operation::Reduce { root, .. } | Operation::Gather { root } if rank != root => [0..0, 0..0],
+            Operation::Gather { .. } => [0..ranks * len, 0..0],
+            Operation::Allgather if algorithm == Algorithm::Tree => {
                 [(ranks - me) % ranks * len..ranks * len, 0..(ranks - me) % ranks * len]
             }
-            Deed::Allgather => [0..ranks * len, 0..0],
-            Deed::AllToAll => [ranks * len..2 * ranks * len, 0..0],
+            Operation::Allgather => [0..ranks * len, 0..0],
+            Operation::AllToAll => [ranks * len..2 * ranks * len, 0..0],
             _ => [0..len, 0..0],
         }
     }
 
-    /// The way that is predicted to be over soonest, where the ranks `share` memory or not.
-    pub fn way(&self, machine: &Machine, share: bool) -> Way {
-        let ways = Way::ALL.into_iter().filter(|&way| self.has(way));
-        ways.min_by(|a, b| self.cost(*a, machine, share).total_cmp(&self.cost(*b, machine, share)))
-            .unwrap_or(Way::Direct)
+    /// The algorithm that is predicted to be over soonest, where the ranks `share` memory or not.
+    pub fn algorithm(&self, machine: &Machine, share: bool) -> Algorithm {
+        let algorithms = Algorithm::ALL.into_iter().filter(|&algorithm| self.has(algorithm));
+        algorithms
+            .min_by(|a, b| self.cost(*a, machine, share).total_cmp(&self.cost(*b, machine, share)))
+            .unwrap_or(Algorithm::Direct)
     }
 
     /// Whether the data may as well go with the exchange of words that begins each collective: another exchange, and
     /// messages of their own, would cost more. In shared memory that is one record for each element and rank, for
     /// elements that a record holds; elsewhere one more copy for each rank.
-    pub fn rides(&self, way: Way, machine: &Machine, share: bool) -> bool {
+    pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool) -> bool {
         let holds = !share || self.element.size <= 8;
         let exchange = self.round(machine, share, f64::from(self.ranks - 1), 0.0);
-        way == Way::Direct && holds && self.ride(machine, share) <= exchange
+        algorithm == Algorithm::Direct && holds && self.ride(machine, share) <= exchange
     }
 
     /// The predicted time in ns of the elements that travel with the exchange, without the exchange itself.
@@ -279,23 +281,27 @@ impl Collective {
     }
 
     /// Predicted ns, but for the exchange of words.
-    fn cost(&self, way: Way, machine: &Machine, share: bool) -> f64 {
+    fn cost(&self, algorithm: Algorithm, machine: &Machine, share: bool) -> f64 {
         let (bytes, peers) = (self.bytes(), f64::from(self.ranks - 1));
         let depth = f64::from(self.ranks.next_power_of_two().trailing_zeros());
         let round = |messages, bytes| self.round(machine, share, messages, bytes);
-        let combined = match self.deed {
-            Deed::Reduce { .. } | Deed::Allreduce { .. } | Deed::Scan { .. } => machine.moving.pack,
+        let combined = match self.operation {
+            Operation::Reduce { .. } | Operation::Allreduce { .. } | Operation::Scan { .. } => {
+                machine.moving.pack
+            }
             _ => 0.0,
         };
         let block = bytes * peers / f64::from(self.ranks);
-        match way {
-            Way::Direct if self.rides(way, machine, share) => {
+        match algorithm {
+            Algorithm::Direct if self.rides(algorithm, machine, share) => {
                 self.ride(machine, share) + peers * bytes * combined
             }
-            Way::Direct => round(peers, peers * bytes) + peers * bytes * combined,
-            Way::Tree if self.deed == Deed::Allgather => depth * round(1.0, peers * bytes / depth.max(1.0)),
-            Way::Tree => depth * (round(1.0, bytes) + bytes * combined),
-            Way::Blocks => 2.0 * round(peers, block) + block * combined,
+            Algorithm::Direct => round(peers, peers * bytes) + peers * bytes * combined,
+            Algorithm::Tree if self.operation == Operation::Allgather => {
+                depth * round(1.0, peers * bytes / depth.max(1.0))
+            }
+            Algorithm::Tree => depth * (round(1.0, bytes) + bytes * combined),
+            Algorithm::Blocks => 2.0 * round(peers, block) + block * combined,
         }
     }
 

@@ -3,7 +3,7 @@
 //! All ranks come to one collective at about the same time and need the same schedules. The first to come makes them, and
 //! the others wait for that rather than for their own. A schedule is in the cache as long as some rank keeps it.
 
-use fencepost_planner::collective::{Collective, Slots, Way};
+use fencepost_planner::collective::{Algorithm, Collective, Slots};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::{Options, Result, Verified};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Key {
     pub(crate) what: Collective,
-    pub(crate) way: Way,
+    pub(crate) algorithm: Algorithm,
     pub(crate) placement: Placement,
     pub(crate) options: Options,
 }

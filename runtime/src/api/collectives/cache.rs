@@ -11,7 +11,7 @@ use crate::state::window::Window;
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::prepared::{Ready, options, placement};
 use fencepost_planner::Result;
-use fencepost_planner::collective::{Collective, Slots, Step, Way};
+use fencepost_planner::collective::{Algorithm, Collective, Slots, Step};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use std::any::{Any, TypeId};
@@ -41,7 +41,7 @@ pub(crate) struct Collectives {
 /// A plan, ready to run.
 pub(super) struct Bound {
     /// How it does it.
-    pub(super) way: Way,
+    pub(super) algorithm: Algorithm,
     /// How many elements the window needs.
     pub(super) window: usize,
     pub(super) steps: Vec<BoundStep>,
@@ -96,13 +96,18 @@ impl Collectives {
     }
 
     /// The plan of `what`, made where it is not known.
-    pub(super) fn plan(&self, core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Rc<Bound>> {
+    pub(super) fn plan(
+        &self,
+        core: &Rc<WorldCore>,
+        what: &Collective,
+        algorithm: Algorithm,
+    ) -> Result<Rc<Bound>> {
         let plans = &mut *self.plans.borrow_mut();
         if let Some(at) = plans.iter().position(|(known, _)| known == what) {
             plans[..=at].rotate_right(1);
             return Ok(plans[0].1.clone());
         }
-        let bound = Rc::new(bind(core, what, way)?);
+        let bound = Rc::new(bind(core, what, algorithm)?);
         let mut bytes = bound.bytes;
         let fits = plans.iter().take(PLANS - 1).take_while(|(_, plan)| {
             bytes = bytes.saturating_add(plan.bytes);
@@ -129,11 +134,11 @@ impl Bound {
     }
 }
 
-fn bind(core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Bound> {
+fn bind(core: &Rc<WorldCore>, what: &Collective, algorithm: Algorithm) -> Result<Bound> {
     let (placement, options) = (placement(core), options(core));
-    let key = Key { what: *what, way, placement, options };
+    let key = Key { what: *what, algorithm, placement, options };
     let made = core.registry.schedule_cache().get(key, || {
-        let plan = what.plan(way);
+        let plan = what.plan(algorithm);
         let steps = plan.steps.into_iter().map(|step| match step {
             Step::Combine(slots) => Ok(Made::Combine(slots)),
             Step::Epoch(patterns) => {
@@ -155,5 +160,5 @@ fn bind(core: &Rc<WorldCore>, what: &Collective, way: Way) -> Result<Bound> {
         }
     });
     let steps = steps.collect::<Result<_>>()?;
-    Ok(Bound { way, window: *window, steps, bytes, _made: made.clone() })
+    Ok(Bound { algorithm, window: *window, steps, bytes, _made: made.clone() })
 }

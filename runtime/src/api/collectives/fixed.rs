@@ -8,7 +8,7 @@ use crate::state::call::Call;
 use crate::state::window::Window;
 use crate::state::world::World;
 use fencepost_planner::Result;
-use fencepost_planner::collective::{Collective, Deed, Way};
+use fencepost_planner::collective::{Algorithm, Collective, Operation};
 use fencepost_planner::machine::Machine;
 use std::rc::Rc;
 
@@ -56,11 +56,11 @@ pub(super) fn run<T: Element, R>(
     let core = world.core();
     core.alive()?;
     let machine = Machine::default();
-    let way = what.way(&machine, core.reaches_all);
-    if what.rides(way, &machine, core.reaches_all) {
+    let algorithm = what.algorithm(&machine, core.reaches_all);
+    if what.rides(algorithm, &machine, core.reaches_all) {
         return ride(world, call, what, carry);
     }
-    let plan = agreed(world, call, what, way)?;
+    let plan = agreed(world, call, what, algorithm)?;
     planned(world, call, what, &plan, carry)
 }
 
@@ -74,19 +74,19 @@ pub(super) fn run_agreed<T: Element, R>(
     carry: impl Carry<T, R>,
 ) -> Result<R> {
     let core = world.core();
-    let way = what.way(&Machine::default(), core.reaches_all);
+    let algorithm = what.algorithm(&Machine::default(), core.reaches_all);
     let plan = if all_have_it {
-        world.collectives().plan(core, what, way)?
+        world.collectives().plan(core, what, algorithm)?
     } else {
-        agreed(world, call, what, way)?
+        agreed(world, call, what, algorithm)?
     };
     planned(world, call, what, &plan, carry)
 }
 
 /// The plan of `what`, once all ranks have it: an exchange, in which one that cannot make it says so.
-fn agreed(world: &World, call: &Call, what: &Collective, way: Way) -> Result<Rc<Bound>> {
+fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -> Result<Rc<Bound>> {
     let core = world.core();
-    match world.collectives().plan(core, what, way) {
+    match world.collectives().plan(core, what, algorithm) {
         Ok(plan) => fence(core, &[], call, None).map(|()| plan),
         Err(error) => {
             let error = error.on_rank(core.rank).at(call.site).in_superstep(call.name.unwrap_or_default());
@@ -104,7 +104,7 @@ fn ride<T: Element, R>(
 ) -> Result<R> {
     let (core, me) = (world.core(), world.rank() as u32);
     world.collectives().with_window(world, what.direct_window(), call, |window: &mut Window<T>| {
-        carry.bring(&mut window[what.input(Way::Direct, me)]);
+        carry.bring(&mut window[what.input(Algorithm::Direct, me)]);
         let mut failed = None;
         for (to, from, at) in what.direct(me) {
             if to == me {
@@ -119,7 +119,7 @@ fn ride<T: Element, R>(
         if let Some(slots) = what.direct_slots() {
             fold(window, &slots, what.ranks, me);
         }
-        Ok(carry.take(what.output(Way::Direct, me).map(|range| &window[range])))
+        Ok(carry.take(what.output(Algorithm::Direct, me).map(|range| &window[range])))
     })
 }
 
@@ -145,7 +145,7 @@ fn planned<T: Element, R>(
 ) -> Result<R> {
     let me = world.rank() as u32;
     world.collectives().with_window(world, plan.window, call, |window: &mut Window<T>| {
-        let input = what.input(plan.way, me);
+        let input = what.input(plan.algorithm, me);
         if !input.is_empty() {
             carry.bring(&mut window[input]);
         }
@@ -156,8 +156,8 @@ fn planned<T: Element, R>(
             }
         }
         // The root of a broadcast has what it gave.
-        let keeps = matches!(what.deed, Deed::Broadcast { root } if root == me);
-        let output = if keeps { [0..0, 0..0] } else { what.output(plan.way, me) };
+        let keeps = matches!(what.operation, Operation::Broadcast { root } if root == me);
+        let output = if keeps { [0..0, 0..0] } else { what.output(plan.algorithm, me) };
         Ok(carry.take(output.map(|range| &window[range])))
     })
 }

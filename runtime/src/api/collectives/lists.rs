@@ -12,7 +12,7 @@ use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
 use crate::state::window::Window;
 use crate::state::world::World;
-use fencepost_planner::collective::{Collective, Deed};
+use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Result};
 
@@ -25,17 +25,17 @@ const SHORT: usize = (SLOT - HEAD) * 8;
 /// Bytes of a rank's slots for lists of different lengths, unless one element of each rank needs more.
 const SLOTS: usize = 4 << 20;
 
-/// Give `mine(rank)` to each rank that `deed` gives anything to; what each rank gave to this one.
+/// Give `mine(rank)` to each rank that `operation` gives anything to; what each rank gave to this one.
 pub(super) fn exchange<'a, T: Element>(
     world: &World,
     call: &Call,
-    deed: Deed,
+    operation: Operation,
     mine: impl Fn(usize) -> &'a [T],
 ) -> Result<Vec<Vec<T>>> {
     world.core().alive()?;
     let (me, ranks) = (world.rank(), world.size());
-    let gets = |to: usize| !matches!(deed, Deed::Gather { root } if root as usize != to);
-    let what = |len| Collective { deed, ranks: ranks as u32, len, element: element_type::<T>() };
+    let gets = |to: usize| !matches!(operation, Operation::Gather { root } if root as usize != to);
+    let what = |len| Collective { operation, ranks: ranks as u32, len, element: element_type::<T>() };
     let has_plan = |len| world.collectives().has_plan(&what(len));
     let found = announce(world, call, &gets, &mine, has_plan)?;
     let Announced { longest, alike, all_have_plan, lens, mut lists } = found;
@@ -43,8 +43,8 @@ pub(super) fn exchange<'a, T: Element>(
         return Ok(lists);
     }
     if alike {
-        let bring = |to: &mut [T]| match deed {
-            Deed::AllToAll => (0..ranks)
+        let bring = |to: &mut [T]| match operation {
+            Operation::AllToAll => (0..ranks)
                 .zip(to.chunks_exact_mut(longest))
                 .for_each(|(target, to)| to.copy_from_slice(mine(target))),
             _ => to.copy_from_slice(mine(me)),

@@ -1,7 +1,7 @@
 //! Collectives of a [`World`]: broadcast, reductions, gathers, scans and total exchanges.
 //!
 //! All but [`World::barrier`], which is the empty fence, are supersteps over windows that the world keeps for itself.
-//! What they do is the planner's ([`fencepost_planner::collective`]), which also chooses among the ways by the machine
+//! What they do is the planner's ([`fencepost_planner::collective`]), which also chooses among the algorithms by the machine
 //! model. Reductions combine over a balanced binary tree whose shape depends on the number of ranks only, so
 //! floating-point results have the same bits on every rank, run, mode and transport; scans go left to right.
 //!
@@ -16,7 +16,7 @@
 //!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
 //!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`schedule cache`]).
 //! 3. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
-//!    equal ones take the way of 2, after another exchange where some rank has yet to plan it, and others are put in
+//!    equal ones take the path of 2, after another exchange where some rank has yet to plan it, and others are put in
 //!    dynamic epochs.
 //!
 //! A result is written to the caller's elements when all of it is there: a call that fails leaves them as they were. A
@@ -31,7 +31,7 @@ use crate::fence;
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
 use crate::state::world::World;
-use fencepost_planner::collective::{Collective, Deed};
+use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::element::{ElementKind, Op};
 use fencepost_planner::{Class, Error, Result};
 use fixed::run;
@@ -51,7 +51,7 @@ impl World {
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::broadcast", 1, root, elements.len());
         self.collective(&call, self.check_root(root, &call), || {
-            let what = self.what::<T>(Deed::Broadcast { root: root as u32 }, elements.len());
+            let what = self.what::<T>(Operation::Broadcast { root: root as u32 }, elements.len());
             self.in_place(&call, &what, elements)
         })
     }
@@ -70,7 +70,7 @@ impl World {
         let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
         let checked = self.check_root(root, &call).and_then(|()| self.check_op::<T>(op, &call));
         self.collective(&call, checked, || {
-            let what = self.what::<T>(Deed::Reduce { root: root as u32, op }, elements.len());
+            let what = self.what::<T>(Operation::Reduce { root: root as u32, op }, elements.len());
             let result = run(self, &call, &what, (from(elements), |found: [&[T]; 2]| found[0].to_vec()))?;
             Ok((self.rank() == root).then_some(result))
         })
@@ -89,7 +89,7 @@ impl World {
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
         self.collective(&call, self.check_op::<T>(op, &call), || {
-            self.in_place(&call, &self.what::<T>(Deed::Allreduce { op }, elements.len()), elements)
+            self.in_place(&call, &self.what::<T>(Operation::Allreduce { op }, elements.len()), elements)
         })
     }
 
@@ -105,7 +105,7 @@ impl World {
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
         self.collective(&call, self.check_op::<T>(op, &call), || {
-            self.in_place(&call, &self.what::<T>(Deed::Scan { op }, elements.len()), elements)
+            self.in_place(&call, &self.what::<T>(Operation::Scan { op }, elements.len()), elements)
         })
     }
 
@@ -121,7 +121,7 @@ impl World {
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
         let call = collective::<T>("World::gather", 5, root, 0);
         self.collective(&call, self.check_root(root, &call), || {
-            let all = lists::exchange(self, &call, Deed::Gather { root: root as u32 }, |_| elements)?;
+            let all = lists::exchange(self, &call, Operation::Gather { root: root as u32 }, |_| elements)?;
             Ok((self.rank() == root).then_some(all))
         })
     }
@@ -138,7 +138,7 @@ impl World {
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::allgather", 6, 0, 0);
-        self.collective(&call, Ok(()), || lists::exchange(self, &call, Deed::Allgather, |_| elements))
+        self.collective(&call, Ok(()), || lists::exchange(self, &call, Operation::Allgather, |_| elements))
     }
 
     /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.
@@ -158,7 +158,9 @@ impl World {
             let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
             Err(call.error(self.core(), Class::Size, message))
         };
-        self.collective(&call, checked, || lists::exchange(self, &call, Deed::AllToAll, |to| &elements[to]))
+        self.collective(&call, checked, || {
+            lists::exchange(self, &call, Operation::AllToAll, |to| &elements[to])
+        })
     }
 
     /// [`gather`](Self::gather) of equal lengths: at `root`, `all` becomes everybody's `elements`, `[rank][element]`;
@@ -177,7 +179,7 @@ impl World {
             || if self.rank() == root { self.check_room(elements.len(), all.len(), &call) } else { Ok(()) };
         let checked = self.check_root(root, &call).and_then(|()| room());
         self.collective(&call, checked, || {
-            let what = self.what::<T>(Deed::Gather { root: root as u32 }, elements.len());
+            let what = self.what::<T>(Operation::Gather { root: root as u32 }, elements.len());
             run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
         })
     }
@@ -194,7 +196,7 @@ impl World {
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
         self.collective(&call, self.check_room(elements.len(), all.len(), &call), || {
-            let what = self.what::<T>(Deed::Allgather, elements.len());
+            let what = self.what::<T>(Operation::Allgather, elements.len());
             run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
         })
     }
@@ -223,7 +225,7 @@ impl World {
             Err(call.error(self.core(), Class::Size, message))
         };
         self.collective(&call, checked, || {
-            let what = self.what::<T>(Deed::AllToAll, len);
+            let what = self.what::<T>(Operation::AllToAll, len);
             run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
         })
     }
@@ -244,8 +246,8 @@ impl World {
         run(self, call, what, elements)
     }
 
-    fn what<T: Element>(&self, deed: Deed, len: usize) -> Collective {
-        Collective { deed, ranks: self.size() as u32, len, element: element_type::<T>() }
+    fn what<T: Element>(&self, operation: Operation, len: usize) -> Collective {
+        Collective { operation, ranks: self.size() as u32, len, element: element_type::<T>() }
     }
 
     fn check_root(&self, root: usize, call: &Call) -> Result<()> {

@@ -1,10 +1,10 @@
-//! Each way of each collective, epoch by epoch.
+//! Each algorithm of each collective, epoch by epoch.
 
-use super::{Collective, Deed, Fold, Plan, SlotLen, Slots, Step, Way, block, halves};
+use super::{Algorithm, Collective, Fold, Operation, Plan, SlotLen, Slots, Step, block, halves};
 use crate::datatype::Datatype;
 use crate::element::Op;
 use crate::ids::{ClassId, Delta, Rank, WindowId};
-use crate::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use crate::ir::pattern::{self, Kind, Local, Mode, Order, Pattern, Patterns, Site};
 use crate::table::Table;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The one window.
 const WINDOW: WindowId = WindowId(0);
 
-pub(super) fn plan(what: &Collective, way: Way) -> Plan {
+pub(super) fn plan(what: &Collective, algorithm: Algorithm) -> Plan {
     let (ranks, len) = (what.ranks as usize, what.len);
     let slots = ranks.saturating_mul(len);
     let widest = len.div_ceil(ranks);
@@ -22,8 +22,10 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
         let len = SlotLen::BlockOf(len);
         Step::Combine(Slots { op, root: None, first: what.len, stride: widest, len, fold })
     };
-    let (window, steps) = match (what.deed, way) {
-        (_, Way::Direct) | (Deed::Gather { .. } | Deed::AllToAll, _) | (Deed::Allgather, Way::Blocks) => {
+    let (window, steps) = match (what.operation, algorithm) {
+        (_, Algorithm::Direct)
+        | (Operation::Gather { .. } | Operation::AllToAll, _)
+        | (Operation::Allgather, Algorithm::Blocks) => {
             let all = epoch(what, |rank, calls| {
                 for (to, from, at) in what.direct(rank) {
                     let into = at..at + from.len();
@@ -33,8 +35,8 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             let slots = what.direct_slots().map(Step::Combine);
             (what.direct_window(), [all].into_iter().chain(slots).collect())
         }
-        (Deed::Broadcast { root }, Way::Tree) => (len, binomial(what, root)),
-        (Deed::Broadcast { root }, Way::Blocks) => (len, {
+        (Operation::Broadcast { root }, Algorithm::Tree) => (len, binomial(what, root)),
+        (Operation::Broadcast { root }, Algorithm::Blocks) => (len, {
             let deal = epoch(what, |rank, calls| {
                 for to in others(what, rank).filter(|_| rank == root) {
                     let block = block(to, what.ranks, len);
@@ -49,16 +51,16 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             });
             vec![deal, all]
         }),
-        (Deed::Reduce { root, op }, Way::Tree) => (len, up_the_tree(what, root, op)),
-        (Deed::Reduce { root, op }, Way::Blocks) => {
+        (Operation::Reduce { root, op }, Algorithm::Tree) => (len, up_the_tree(what, root, op)),
+        (Operation::Reduce { root, op }, Algorithm::Blocks) => {
             let back = epoch(what, |rank, calls| {
                 let block = block(rank, what.ranks, len);
                 calls.put(root, len..len + block.len(), block);
             });
             (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Tree), back])
         }
-        (Deed::Allreduce { op }, Way::Tree) => (len, trade_halves(what, op)),
-        (Deed::Allreduce { op }, Way::Blocks) => {
+        (Operation::Allreduce { op }, Algorithm::Tree) => (len, trade_halves(what, op)),
+        (Operation::Allreduce { op }, Algorithm::Blocks) => {
             let back = epoch(what, |rank, calls| {
                 let block = block(rank, what.ranks, len);
                 for to in 0..what.ranks {
@@ -67,7 +69,7 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             });
             (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Tree), back])
         }
-        (Deed::Scan { op }, Way::Tree) => {
+        (Operation::Scan { op }, Algorithm::Tree) => {
             let doubled = |distance: u32| {
                 epoch(what, |rank, calls| {
                     if let Some(to) = rank.checked_add(distance).filter(|&to| to < what.ranks) {
@@ -77,7 +79,7 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             };
             (len, distances(what.ranks).map(doubled).collect())
         }
-        (Deed::Scan { op }, Way::Blocks) => {
+        (Operation::Scan { op }, Algorithm::Blocks) => {
             let back = epoch(what, |rank, calls| {
                 let block = block(rank, what.ranks, len);
                 for to in 0..what.ranks {
@@ -87,7 +89,7 @@ pub(super) fn plan(what: &Collective, way: Way) -> Plan {
             });
             (blocks, vec![into_blocks(what, widest), block_slot(op, Fold::Prefixes), back])
         }
-        (Deed::Allgather, Way::Tree) => {
+        (Operation::Allgather, Algorithm::Tree) => {
             let doubled = |distance: u32| {
                 epoch(what, |rank, calls| {
                     let count = distance.min(what.ranks - distance) as usize * len;
@@ -120,7 +122,7 @@ impl Calls {
         if from.is_empty() {
             return;
         }
-        self.pattern.operations.push(Operation {
+        self.pattern.operations.push(pattern::Operation {
             kind,
             window: WINDOW,
             target: Some(Delta::between(Rank(self.rank), Rank(to))),
