@@ -1,5 +1,6 @@
 //! The planner of Fencepost.
 
+pub mod adaptive;
 pub mod argument;
 pub mod check;
 pub mod collect;

@@ -90,26 +90,22 @@ impl Default for Machine {
 
 impl Machine {
     /// The kind of link between two ranks that do or do not share memory.
-    #[doc(hidden)]
-    pub fn link(&self, shared: bool) -> &Link {
+    pub(crate) fn link(&self, shared: bool) -> &Link {
         if shared { &self.shared } else { &self.network }
     }
 
     /// Packing these elements of `size` bytes each.
-    #[doc(hidden)]
-    pub fn pack(&self, side: &Side, size: u32) -> Nanos {
+    pub(crate) fn pack(&self, side: &Side, size: u32) -> Nanos {
         Nanos(self.moving.per_run * runs(side) + self.moving.pack * bytes(side, size))
     }
 
     /// Unpacking them.
-    #[doc(hidden)]
-    pub fn unpack(&self, side: &Side, size: u32) -> Nanos {
+    pub(crate) fn unpack(&self, side: &Side, size: u32) -> Nanos {
         Nanos(self.moving.per_run * runs(side) + self.moving.unpack * bytes(side, size))
     }
 
     /// Copying them straight, `remote` being the side that is another rank's.
-    #[doc(hidden)]
-    pub fn copy(&self, remote: &Side, local: &Side, size: u32) -> Nanos {
+    pub(crate) fn copy(&self, remote: &Side, local: &Side, size: u32) -> Nanos {
         Nanos(self.copied(runs(remote), runs(local), bytes(remote, size)))
     }
 
@@ -121,8 +117,7 @@ impl Machine {
 
     /// The time that a direct copy of `size` elements saves over packing and unpacking them: negative where the runs
     /// in the memory of the other rank are short.
-    #[doc(hidden)]
-    pub fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
+    pub(crate) fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
         let (theirs, own) = (remote.run_count() as f64, local.run_count() as f64);
         let bytes = remote.size() as f64 * f64::from(size);
         let packed = self.moving.per_run * (theirs + own) + (self.moving.pack + self.moving.unpack) * bytes;
@@ -130,23 +125,20 @@ impl Machine {
     }
 
     /// A message of `bytes` bytes, from sent to seen, without packing.
-    #[doc(hidden)]
-    pub fn message(&self, shared: bool, bytes: u64) -> Nanos {
+    pub(crate) fn message(&self, shared: bool, bytes: u64) -> Nanos {
         let link = self.link(shared);
         let payload = if bytes > 0 { link.payload } else { 0.0 };
         Nanos(link.latency + 2.0 * link.overhead + payload + link.per_byte * bytes as f64)
     }
 
     /// The two frames of a direct way: an entry before it, and a done after it.
-    #[doc(hidden)]
-    pub fn entry_and_done(&self) -> Nanos {
+    pub(crate) fn entry_and_done(&self) -> Nanos {
         self.message(true, 0) * 2.0
     }
 
     /// The chunk, in bytes, for which a pipelined message of `bytes` bytes is over soonest: with chunks of `c` bytes
     /// the last one is unpacked `c` bytes after the rest, and each costs a frame's overheads.
-    #[doc(hidden)]
-    pub fn chunk(&self, shared: bool, bytes: u64) -> u64 {
+    pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;
         let each = 2.0 * link.overhead + link.payload;
@@ -155,8 +147,7 @@ impl Machine {
     }
 
     /// Whether a message of `bytes` bytes is over sooner in pieces.
-    #[doc(hidden)]
-    pub fn pieces_pay(&self, shared: bool, bytes: u64) -> bool {
+    pub(crate) fn pieces_pay(&self, shared: bool, bytes: u64) -> bool {
         bytes >= 4 * self.chunk(shared, bytes)
     }
 

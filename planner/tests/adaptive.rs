@@ -1,0 +1,100 @@
+//! Golden tests of what dynamic epochs decide: every decision of a grid of inputs, on two machines.
+//!
+//! With `FENCEPOST_BLESS=1` in the environment the files are written again; read the difference before keeping it.
+
+use fencepost_planner::adaptive::{Departure, Observed, Rendezvous, Section, lands_in_place, predict};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::{Link, Machine, Moving};
+use std::fmt::Write;
+
+/// The default, and one whose network has ten times the latency and overhead, and whose ranks read the memory of others at
+/// a sixth of the speed.
+fn machines() -> [(&'static str, Machine); 2] {
+    let default = Machine::default();
+    let Machine { network, moving, .. } = default;
+    let network = Link { latency: 10.0 * network.latency, overhead: 10.0 * network.overhead, ..network };
+    let moving = Moving { remote: 6.0 * moving.remote, remote_run: 6.0 * moving.remote_run, ..moving };
+    [("default", default), ("slow", Machine { network, moving, ..default })]
+}
+
+fn golden(name: &str, made: &str) {
+    let path = format!("{}/tests/golden/adaptive-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("FENCEPOST_BLESS").is_some() {
+        std::fs::write(&path, made).expect("a writable file");
+    }
+    let expected = std::fs::read_to_string(&path).expect("a golden file");
+    assert!(made == expected, "{path}:\nexpected\n{expected}\nmade\n{made}");
+}
+
+#[test]
+fn what_auto_does_before_the_fence_follows_what_it_observed() {
+    let mut made = String::new();
+    for (name, machine) in machines() {
+        for (epochs, changed) in [(1, true), (2, false), (2, true)] {
+            for most in [0, 4 << 10, 64 << 10, 1 << 20, 64 << 20, u64::MAX] {
+                let departure = predict(&Observed { epochs, most, changed }, &machine);
+                let repeats = if changed { "changes" } else { "repeats" };
+                writeln!(made, "{name}: {epochs} epochs, {most} bytes, {repeats}: {departure:?}").unwrap();
+            }
+        }
+    }
+    golden("predict", &made);
+}
+
+#[test]
+fn when_operations_leave_follows_their_mode_and_what_is_collected() {
+    let mut made = String::new();
+    for (name, machine) in machines() {
+        for mode in Mode::ALL {
+            for predicted in [Departure::Held, Departure::Eager { chunk: 1 << 16 }] {
+                let departure = Departure::of(mode, predicted);
+                write!(made, "{name}: {mode}, predicted {predicted:?}: {departure:?}, due").unwrap();
+                for (collected, all) in [(8, 8), (1 << 13, 1 << 13), (1 << 17, 1 << 17), (1 << 17, 1 << 30)] {
+                    let due = departure.is_due(collected, all, &machine);
+                    write!(made, " {collected}/{all}: {}", if due { "yes" } else { "no" }).unwrap();
+                }
+                made.push('\n');
+            }
+        }
+    }
+    golden("departure", &made);
+}
+
+/// A section of `runs` runs of `run` elements each.
+fn rows(runs: usize, run: usize) -> Datatype {
+    Datatype::nest(0, &[(runs, 2 * run as i64)], run)
+}
+
+#[test]
+fn which_sections_are_read_in_place_follows_their_runs_and_all_of_them_together() {
+    let mut made = String::new();
+    let row = rows(1, 1 << 14);
+    for (name, machine) in machines() {
+        for (runs, run) in [(1, 1), (1, 64), (1, 1 << 10), (1, 1 << 14), (64, 1), (64, 64), (1 << 14, 1)] {
+            let source = rows(runs, run);
+            let target = Datatype::run(0..source.size());
+            for mode in [Mode::Auto, Mode::Direct, Mode::Aggregated] {
+                let section = Section { mode, source: &source, target: &target, size: 8 };
+                let long = Section { mode: Mode::Auto, source: &row, target: &row, size: 8 };
+                let (alone, with) =
+                    (Rendezvous::of([section], &machine), Rendezvous::of([section, long], &machine));
+                let how = |decision: Rendezvous| {
+                    let saved = decision.saved.map_or("nothing".into(), |saved| format!("{:.0} ns", saved.0));
+                    let exposed = if decision.exposes(&section, &machine) { "exposed" } else { "copied" };
+                    format!("{exposed}, saves {saved} of {:.0} ns", decision.price.0)
+                };
+                writeln!(
+                    made,
+                    "{name}: {runs} x {run} x 8 bytes, {mode}: {}; with a long one: {}",
+                    how(alone),
+                    how(with)
+                )
+                .unwrap();
+            }
+        }
+    }
+    let in_place = Mode::ALL.into_iter().filter(|&mode| lands_in_place(mode)).map(|mode| mode.to_string());
+    writeln!(made, "gets that land in place: {}", in_place.collect::<Vec<_>>().join(", ")).unwrap();
+    golden("rendezvous", &made);
+}
