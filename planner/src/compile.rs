@@ -59,7 +59,7 @@ pub fn compile(
     })
 }
 
-/// The passes from `route` to `place`, routed as by `by`.
+/// The passes from `route` to `place`; `by` decides the routes.
 fn routed_to_placed<'p>(
     messages: Messages<'p>,
     machine: &Machine,

@@ -2,7 +2,7 @@
 
 use fencepost_planner::Class;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::grid::{Block, Place};
+use fencepost_planner::grid::{Block, RankPosition};
 
 /// Every index of an array of `shape`, row-major.
 fn indices<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize; D]> {
@@ -268,7 +268,7 @@ fn the_block_of_another_rank_is_the_one_it_would_make() {
 #[test]
 fn a_world_places_its_block() {
     struct Here;
-    impl Place for Here {
+    impl RankPosition for Here {
         fn rank(&self) -> usize {
             2
         }

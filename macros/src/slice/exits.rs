@@ -1,4 +1,4 @@
-//! [`Exit`]: where the body may leave early with an error, and which of these places a pattern can have.
+//! [`Exit`]: where the body may leave early with an error, and which of these exits a pattern can have.
 //!
 //! A pattern is what an execution that succeeds does, so an exit may be left out where the pattern cannot have what it
 //! asks. It stays wherever it can: what follows may rely on it, an index, the end of a loop, the size of a buffer.
@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro};
 
-/// Where a `?` or a `return` stands.
-pub type Place = (usize, usize);
+/// The line and column of a `?` or a `return`.
+pub type ExitPosition = (usize, usize);
 
 /// A place where the body may leave with an error.
 pub struct Exit<'a> {
-    pub place: Place,
+    pub position: ExitPosition,
     /// What a `?` asks; nothing for a `return Err(..)` or an `Err(..)?`.
     asked: Option<&'a Expr>,
 }
@@ -47,13 +47,13 @@ pub fn exits<'s>(superstep: &'s Superstep, known: Known<'_>) -> Vec<Exit<'s>> {
             let Found { operation, .. } = Keepers::of(self.known, &question.expr);
             if !operation {
                 let asked = (!is_err(&question.expr)).then_some(&*question.expr);
-                self.found.push(Exit { place: place_of(question.question_token.span), asked });
+                self.found.push(Exit { position: place_of(question.question_token.span), asked });
             }
         }
         fn visit_expr_return(&mut self, jump: &'a syn::ExprReturn) {
             visit::visit_expr_return(self, jump);
             if jump.expr.as_deref().is_some_and(is_err) {
-                self.found.push(Exit { place: place_of(jump.return_token.span), asked: None });
+                self.found.push(Exit { position: place_of(jump.return_token.span), asked: None });
             }
         }
         fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}

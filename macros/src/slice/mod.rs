@@ -22,7 +22,7 @@ use crate::collect::{Body, Reason};
 use crate::parse::{Superstep, strip_type};
 use crate::source::place_of;
 use changes::unknown_changes;
-use exits::{Place, exits};
+use exits::{ExitPosition, exits};
 use need::{Known, Need};
 use proc_macro2::TokenStream;
 use round::{Round, round};
@@ -87,14 +87,14 @@ fn described(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
             if !exit.guards(&needs) {
                 return true;
             }
-            stay.insert(exit.place);
+            stay.insert(exit.position);
             match describe(superstep, body, &states, &stay) {
                 Ok(with) => {
                     (slice, needs) = with;
                     false
                 }
                 Err(_) => {
-                    stay.remove(&exit.place);
+                    stay.remove(&exit.position);
                     true
                 }
             }
@@ -111,7 +111,7 @@ fn describe(
     superstep: &Superstep,
     body: &Body,
     states: &States,
-    stay: &BTreeSet<Place>,
+    stay: &BTreeSet<ExitPosition>,
 ) -> Result<(Slice, BTreeMap<String, Need>), Reason> {
     let idle = idle_fences(body).into_iter().map(place_of).collect::<Vec<_>>();
     let lists = lists(superstep);

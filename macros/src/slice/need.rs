@@ -1,6 +1,6 @@
 //! What a round of slicing knows: how much of each name is needed.
 
-use super::exits::Place;
+use super::exits::ExitPosition;
 use super::state::States;
 use crate::chain::Scope;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub struct Known<'s> {
     /// What is needed, as found by the last round.
     pub needs: &'s BTreeMap<String, Need>,
     /// The exits by error that stay.
-    pub exits: &'s BTreeSet<Place>,
+    pub exits: &'s BTreeSet<ExitPosition>,
     /// Names that are lists of values, as far as syntax shows: only how many there are matters.
     pub lists: &'s BTreeSet<String>,
     /// What may be another value the next time.

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 /// Where a rank stands: what [`Block::new`] needs to know of a world.
-pub trait Place {
+pub trait RankPosition {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
     /// How many ranks there are.
@@ -80,7 +80,7 @@ impl<const D: usize> Block<D> {
     ///
     /// # Errors
     /// As [`at`](Self::at).
-    pub fn new<P: Place + ?Sized>(place: &P, global: [usize; D]) -> Result<Self> {
+    pub fn new<P: RankPosition + ?Sized>(place: &P, global: [usize; D]) -> Result<Self> {
         Self::at(place.rank(), place.size(), global)
     }
 

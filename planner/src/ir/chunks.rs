@@ -4,7 +4,7 @@ use crate::ids::{ClassId, LinkId};
 use crate::ir::demand::Demand;
 use crate::ir::pattern::{Mode, Patterns};
 use crate::ir::peers::Peers;
-use crate::ir::rounds::Turn;
+use crate::ir::rounds::RoundAssignment;
 use crate::ir::schedule::Placement;
 use crate::ir::transfers::Transfer;
 use crate::table::Table;
@@ -21,7 +21,7 @@ pub struct Chunks<'p> {
     /// The contents of each link, frame by frame.
     pub links: Table<LinkId, Cut>,
     /// The rounds of each class's links, peer by peer.
-    pub turns: Table<ClassId, Vec<Turn>>,
+    pub assignments: Table<ClassId, Vec<RoundAssignment>>,
     /// The number of rounds.
     pub rounds: u32,
     /// The load of each rank, by class.

@@ -10,14 +10,14 @@ use crate::table::Table;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peers {
     /// Each distinct neighbourhood.
-    pub classes: Table<ClassId, Class>,
+    pub classes: Table<ClassId, RankClass>,
     /// Which rank has which, by rank.
     pub class_of: Vec<ClassId>,
 }
 
 /// A rank's neighbourhood, the same for all ranks of the class.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Class {
+pub struct RankClass {
     /// The pattern of the class, in [`Patterns::classes`](crate::ir::pattern::Patterns::classes).
     pub pattern: ClassId,
     /// The ranks that it communicates with, by ascending delta; the rank itself is among them if it has operations on
@@ -40,7 +40,7 @@ pub struct Peer {
     pub receives: Option<LinkId>,
 }
 
-impl Class {
+impl RankClass {
     /// Links that leave this rank for another, deltas ascending.
     pub fn out(&self) -> impl Iterator<Item = (Delta, LinkId)> + '_ {
         self.others().filter_map(|peer| Some((peer.delta, peer.sends?)))

@@ -4,7 +4,7 @@ use crate::ids::{ClassId, LinkId, RoundId};
 use crate::ir::demand::Demand;
 use crate::ir::pattern::Patterns;
 use crate::ir::peers::Peers;
-use crate::ir::routed::Ways;
+use crate::ir::routed::Route;
 use crate::ir::schedule::Placement;
 use crate::table::Table;
 use smallvec::SmallVec;
@@ -19,9 +19,9 @@ pub struct Rounds<'p> {
     /// The classes of ranks, and the links between them.
     pub peers: Peers,
     /// The routes of each link.
-    pub links: Table<LinkId, Ways>,
+    pub links: Table<LinkId, Route>,
     /// The rounds of each class's links, peer by peer.
-    pub turns: Table<ClassId, Vec<Turn>>,
+    pub assignments: Table<ClassId, Vec<RoundAssignment>>,
     /// The number of rounds.
     pub rounds: u32,
     /// The load of each rank, by class of this stage.
@@ -31,7 +31,7 @@ pub struct Rounds<'p> {
 /// The rounds of the links to and from one peer, ascending: first the direct copies' if there are any, then each
 /// message's. Empty for what a rank sends itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Turn {
+pub struct RoundAssignment {
     /// Of what is sent to it.
     pub sends: SmallVec<[RoundId; 1]>,
     /// Of what it sends.

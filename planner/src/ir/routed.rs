@@ -17,12 +17,12 @@ pub struct Routed<'p> {
     /// The classes of ranks, and the links between them; links of this stage differ if their routes do.
     pub peers: Peers,
     /// The routes of each link.
-    pub links: Table<LinkId, Ways>,
+    pub links: Table<LinkId, Route>,
 }
 
 /// The routes of the transfers of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ways {
+pub struct Route {
     /// Transfers that their origin copies from source to target, without a buffer.
     pub direct: Vec<Transfer>,
     /// Transfers that are packed, sent and unpacked; in the order of sending, none empty, answers first.
@@ -38,7 +38,7 @@ pub struct Message {
     pub transfers: Vec<Transfer>,
 }
 
-impl Ways {
+impl Route {
     /// How many rounds it takes: one a message, and one for all direct copies.
     pub fn rounds(&self) -> usize {
         self.messages.len() + usize::from(!self.direct.is_empty())

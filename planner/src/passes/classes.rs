@@ -1,7 +1,7 @@
 //! [`Classes`]: rows of numbers, interned by content; and the grouping of ranks by them.
 
 use crate::ids::ClassId;
-use crate::ir::peers::{Class, Peer, Peers};
+use crate::ir::peers::{Peer, Peers, RankClass};
 use crate::table::Table;
 
 /// Assigns equal rows equal numbers, from 0 on, in the order in which they are first seen.
@@ -86,10 +86,10 @@ impl Classes {
 pub(super) fn regrouped(
     peers: &Peers,
     neighbours_matter: bool,
-    mut decide: impl FnMut(ClassId, &[u32]) -> Class,
+    mut decide: impl FnMut(ClassId, &[u32]) -> RankClass,
 ) -> Peers {
     let (mut seen, mut kept) = (Classes::new(), Classes::new());
-    let (mut found, mut classes): (Vec<ClassId>, Table<ClassId, Class>) = (Vec::new(), Table::new());
+    let (mut found, mut classes): (Vec<ClassId>, Table<ClassId, RankClass>) = (Vec::new(), Table::new());
     let mut row = Vec::new();
     let class_of = peers
         .class_of

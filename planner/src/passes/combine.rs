@@ -31,7 +31,7 @@ const SAVED: usize = 16;
 /// See the [module](self).
 pub fn combine<'p>(mut routed: Routed<'p>, options: &Options) -> Routed<'p> {
     if options.coalesce {
-        for message in routed.links.values_mut().flat_map(|ways| &mut ways.messages) {
+        for message in routed.links.values_mut().flat_map(|route| &mut route.messages) {
             if message.transfers.iter().any(combines) {
                 let transfers = std::mem::take(&mut message.transfers);
                 message.transfers = transfers.chunk_by(combinable).flat_map(combined).collect();
@@ -52,15 +52,15 @@ fn combinable(a: &Transfer, b: &Transfer) -> bool {
 }
 
 /// Contiguous elements of one transfer: of which, from where, to where, how many.
-type Step = (usize, i64, i64, usize);
+type Elements = (usize, i64, i64, usize);
 
 /// A transfer in the making: the first visits of its elements, and what is combined into them.
 #[derive(Default)]
 struct Slot {
     /// To elements of the target.
-    first: Vec<Step>,
+    first: Vec<Elements>,
     /// To places among those.
-    later: Vec<Step>,
+    later: Vec<Elements>,
     size: usize,
 }
 
@@ -139,7 +139,7 @@ impl Slot {
         let (window, _) = like.target.window()?;
         let mut operations = like.operations.clone();
         let mut folds = Vec::new();
-        let follows = |a: &Step, b: &Step| {
+        let follows = |a: &Elements, b: &Elements| {
             a.0 == b.0 && (group[a.0].source.window().is_some() || a.1 + a.3 as i64 == b.1)
         };
         for steps in self.later.chunk_by(follows) {
@@ -159,7 +159,7 @@ impl Slot {
     }
 }
 
-fn source(side: &Side, steps: &[Step]) -> Option<Side> {
+fn source(side: &Side, steps: &[Elements]) -> Option<Side> {
     Some(match side {
         Side::Window { window, .. } => {
             let datatype = Datatype::try_runs(steps.iter().map(|&(_, from, _, run)| (from, run))).ok()?;
@@ -172,6 +172,6 @@ fn source(side: &Side, steps: &[Step]) -> Option<Side> {
     })
 }
 
-fn reached(steps: &[Step]) -> Option<Datatype> {
+fn reached(steps: &[Elements]) -> Option<Datatype> {
     Datatype::try_runs(steps.iter().map(|&(_, _, to, run)| (to, run))).ok()
 }

@@ -10,7 +10,7 @@
 
 use crate::ids::{LinkId, OperationId};
 use crate::ir::demand::{Demand, Load};
-use crate::ir::routed::{Routed, Ways};
+use crate::ir::routed::{Route, Routed};
 use crate::table::Table;
 use crate::units::Bytes;
 
@@ -46,17 +46,17 @@ struct Row {
 }
 
 impl Row {
-    fn of(ways: &Ways) -> Self {
+    fn of(route: &Route) -> Self {
         // An operation of the one origin and an answer to the other may have one id.
-        let mut operations: Vec<(bool, OperationId)> = ways
+        let mut operations: Vec<(bool, OperationId)> = route
             .transfers()
             .flat_map(|(_, _, transfer)| transfer.operations.iter().map(|&id| (transfer.is_answer(), id)))
             .collect();
         operations.sort_unstable();
         operations.dedup();
         Self {
-            messages: ways.rounds() as u32,
-            bytes: Bytes(ways.transfers().map(|(_, _, transfer)| transfer.bytes()).sum()),
+            messages: route.rounds() as u32,
+            bytes: Bytes(route.transfers().map(|(_, _, transfer)| transfer.bytes()).sum()),
             operations: operations.len() as u32,
         }
     }

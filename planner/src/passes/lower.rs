@@ -25,9 +25,9 @@ use crate::element::{ElementType, Op};
 use crate::ids::{BufferId, ClassId, Delta, LinkId, OperationId, RoundId, WindowId};
 use crate::ir::chunks::{Chunk, Cut};
 use crate::ir::pattern::{Kind, Mode, Order};
-use crate::ir::peers::{Class, Peer};
+use crate::ir::peers::{Peer, RankClass};
 use crate::ir::placed::{Placed, Staging};
-use crate::ir::rounds::Turn;
+use crate::ir::rounds::RoundAssignment;
 use crate::ir::schedule::{Buffer, Frame, Instruction, Program, Routing, Schedule};
 use crate::ir::transfers::{Fold, Side, Transfer};
 use crate::options::Options;
@@ -47,8 +47,13 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
         .classes
         .iter()
         .map(|(id, class)| {
-            let rank =
-                Lowering { placed: &placed, at, class, turns: &chunks.turns[id], buffers: &buffers[id] };
+            let rank = Lowering {
+                placed: &placed,
+                at,
+                class,
+                assignments: &chunks.assignments[id],
+                buffers: &buffers[id],
+            };
             let program = rank.program(options);
             let mut hasher = DefaultHasher::new();
             program.hash(&mut hasher);
@@ -75,8 +80,8 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
 struct Lowering<'a> {
     placed: &'a Placed<'a>,
     at: &'a Table<LinkId, Vec<u64>>,
-    class: &'a Class,
-    turns: &'a [Turn],
+    class: &'a RankClass,
+    assignments: &'a [RoundAssignment],
     buffers: &'a [Option<Staging>],
 }
 
@@ -178,7 +183,8 @@ impl<'a> Lowering<'a> {
             let cut = self.cut(link);
             let first = usize::from(!cut.direct.is_empty());
             for (index, frame) in cut.frames.iter().enumerate() {
-                let round = self.turns[place].sends.get(first + frame.message).copied().unwrap_or_default();
+                let round =
+                    self.assignments[place].sends.get(first + frame.message).copied().unwrap_or_default();
                 let starts = frame.at.iter().map(|at| self.at[link][index] + at);
                 let folds = frame.transfers.iter().zip(starts.clone());
                 let folds =
@@ -213,11 +219,11 @@ impl<'a> Lowering<'a> {
     /// Part 3.
     fn copy_direct(&self, code: &mut Vec<Instruction>) {
         let mut peers: Vec<(RoundId, &Peer)> = Vec::new();
-        for (peer, turn) in self.class.peers.iter().zip(self.turns) {
+        for (peer, assignment) in self.class.peers.iter().zip(self.assignments) {
             let stores = self.sends(peer).is_some_and(Cut::stores);
             let loads = self.receives(peer).is_some_and(Cut::loads);
             if peer.delta != Delta::SELF && (stores || loads) {
-                let round = if stores { &turn.sends } else { &turn.receives };
+                let round = if stores { &assignment.sends } else { &assignment.receives };
                 peers.push((round.first().copied().unwrap_or_default(), peer));
             }
         }
@@ -252,7 +258,7 @@ impl<'a> Lowering<'a> {
     fn land(&self, code: &mut Vec<Instruction>) {
         let mut peers: Vec<(RoundId, usize)> = (0..self.class.peers.len())
             .filter(|&place| self.receives(&self.class.peers[place]).is_some())
-            .map(|place| (self.turns[place].receives.first().copied().unwrap_or_default(), place))
+            .map(|place| (self.assignments[place].receives.first().copied().unwrap_or_default(), place))
             .collect();
         // Copies of this rank to itself wait for no other rank: they come first where they may.
         let own = |place: usize| self.class.peers[place].delta != Delta::SELF;
@@ -331,11 +337,11 @@ impl<'a> Lowering<'a> {
     /// How each operation travels.
     fn routes(&self, operations: usize, options: &Options) -> Table<OperationId, Option<Routing>> {
         let mut routes: Table<_, Option<Routing>> = std::iter::repeat_n(None, operations).collect();
-        for (peer, turn) in self.class.peers.iter().zip(self.turns) {
+        for (peer, assignment) in self.class.peers.iter().zip(self.assignments) {
             let own = peer.delta == Delta::SELF;
             let receives = if own { None } else { self.receives(peer) };
             for (cut, rounds, mine) in
-                [(self.sends(peer), &turn.sends, false), (receives, &turn.receives, true)]
+                [(self.sends(peer), &assignment.sends, false), (receives, &assignment.receives, true)]
             {
                 let Some(cut) = cut else { continue };
                 let first = usize::from(!cut.direct.is_empty());

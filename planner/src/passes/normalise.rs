@@ -18,7 +18,7 @@ use super::neighbours::{Neighbour, Neighbours};
 use crate::datatype::try_monotone;
 use crate::ids::{ClassId, Delta, Id, LinkId, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Pattern, Patterns};
-use crate::ir::peers::{Class, Peer, Peers};
+use crate::ir::peers::{Peer, Peers, RankClass};
 use crate::ir::schedule::Placement;
 use crate::ir::transfers::{Side, Transfer, Transfers};
 use crate::table::Table;
@@ -151,7 +151,7 @@ impl Links<'_> {
     }
 
     /// The class of a row that [`Neighbours::write`] wrote.
-    fn class(&mut self, row: &[u32], patterns: &Patterns) -> Class {
+    fn class(&mut self, row: &[u32], patterns: &Patterns) -> RankClass {
         let (pattern, neighbours) = Neighbours::read(row);
         let mut least_len = vec![0; patterns.windows.len()];
         for operation in patterns.classes[pattern].operations.values() {
@@ -172,6 +172,6 @@ impl Links<'_> {
                 peers.push(Peer { delta, shared, sends, receives });
             }
         }
-        Class { pattern, peers, least_len }
+        RankClass { pattern, peers, least_len }
     }
 }

@@ -23,13 +23,13 @@ use crate::ids::{ClassId, Delta, LinkId, RoundId};
 use crate::ir::demand::Demand;
 use crate::ir::pattern::Mode;
 use crate::ir::peers::{Peer, Peers};
-use crate::ir::rounds::{Rounds, Turn};
+use crate::ir::rounds::{RoundAssignment, Rounds};
 use crate::ir::routed::Routed;
 use crate::table::Table;
 
 /// See the [module](self).
 pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
-    let turns = by_direction(&routed, demand.h).unwrap_or_else(|| by_colour(&routed));
+    let assigned = by_direction(&routed, demand.h).unwrap_or_else(|| by_colour(&routed));
     let Routed { patterns, placement, peers, links } = routed;
     // The classes of ranks may be split by their rounds.
     let (mut rows, mut row) = (Classes::new(), Vec::new());
@@ -41,62 +41,70 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
         .map(|(rank, &class)| {
             row.clear();
             row.push(class.0);
-            row.extend_from_slice(turns.of(rank));
+            row.extend_from_slice(assigned.of(rank));
             let (id, new) = rows.intern(&row);
             if new {
                 classes.push(peers.classes[class].clone());
                 loads.push(demand.classes[class]);
-                let mut rest = turns.of(rank);
+                let mut rest = assigned.of(rank);
                 let mut take = |link: Option<LinkId>| {
                     let (now, later) = rest.split_at(link.map_or(0, |link| links[link].rounds()));
                     rest = later;
                     now.iter().map(|&round| RoundId(round)).collect()
                 };
-                let turn = |peer: &Peer| match peer.delta {
-                    Delta::SELF => Turn::default(),
-                    _ => Turn { sends: take(peer.sends), receives: take(peer.receives) },
+                let assignment = |peer: &Peer| match peer.delta {
+                    Delta::SELF => RoundAssignment::default(),
+                    _ => RoundAssignment { sends: take(peer.sends), receives: take(peer.receives) },
                 };
-                kept.push(peers.classes[class].peers.iter().map(turn).collect());
+                kept.push(peers.classes[class].peers.iter().map(assignment).collect());
             }
             ClassId(id)
         })
         .collect();
-    let rounds = turns.rounds;
+    let rounds = assigned.rounds;
     let demand = Demand { classes: loads, h: demand.h };
-    Rounds { patterns, placement, peers: Peers { classes, class_of }, links, turns: kept, rounds, demand }
+    Rounds {
+        patterns,
+        placement,
+        peers: Peers { classes, class_of },
+        links,
+        assignments: kept,
+        rounds,
+        demand,
+    }
 }
 
 /// For each rank, for each peer but itself, the rounds of what it sends and of what it receives.
-struct Turns {
+struct Assignments {
     rounds: u32,
     starts: Vec<usize>,
-    turns: Vec<u32>,
+    rounds_of_links: Vec<u32>,
 }
 
-impl Turns {
+impl Assignments {
     fn of(&self, rank: usize) -> &[u32] {
-        &self.turns[self.starts[rank]..self.starts[rank + 1]]
+        &self.rounds_of_links[self.starts[rank]..self.starts[rank + 1]]
     }
 }
 
 /// A round for each direction, if that is at most `h`.
-fn by_direction(routed: &Routed<'_>, h: u32) -> Option<Turns> {
+fn by_direction(routed: &Routed<'_>, h: u32) -> Option<Assignments> {
     let peers = &routed.peers;
     let grid = Grid::of(&routed.patterns.shape, peers.class_of.len());
     // For each direction how many rounds it takes, and whether something in it is aggressive.
     let mut taken = vec![(0_u32, false); peers.class_of.len()];
     let mut total = 0;
     for (rank, &class) in peers.class_of.iter().enumerate() {
-        let here = grid.place(rank);
+        let here = grid.coordinates(rank);
         for (delta, link) in peers.classes[class].out() {
             let (most, aggressive) = &mut taken[grid.toward(here, (rank as i64 + delta.0) as usize)];
-            let ways = &routed.links[link];
-            let rounds = ways.rounds() as u32;
+            let route = &routed.links[link];
+            let rounds = route.rounds() as u32;
             if rounds > *most {
                 total += rounds - *most;
                 *most = rounds;
             }
-            *aggressive |= ways.messages.iter().any(|message| message.mode == Mode::Aggressive);
+            *aggressive |= route.messages.iter().any(|message| message.mode == Mode::Aggressive);
         }
         if total > h {
             return None;
@@ -112,21 +120,21 @@ fn by_direction(routed: &Routed<'_>, h: u32) -> Option<Turns> {
             }
         }
     }
-    let mut turns = Turns { rounds: total, starts: vec![0], turns: Vec::new() };
+    let mut assigned = Assignments { rounds: total, starts: vec![0], rounds_of_links: Vec::new() };
     for (rank, &class) in peers.class_of.iter().enumerate() {
-        let here = grid.place(rank);
+        let here = grid.coordinates(rank);
         for peer in peers.classes[class].peers.iter().filter(|peer| peer.delta != Delta::SELF) {
             let there = (rank as i64 + peer.delta.0) as usize;
             let mut take = |link: Option<_>, direction: usize| {
                 let rounds = link.map_or(0, |link| routed.links[link].rounds() as u32);
-                turns.turns.extend(base[direction]..base[direction] + rounds);
+                assigned.rounds_of_links.extend(base[direction]..base[direction] + rounds);
             };
             take(peer.sends, grid.toward(here, there));
-            take(peer.receives, grid.toward(grid.place(there), rank));
+            take(peer.receives, grid.toward(grid.coordinates(there), rank));
         }
-        turns.starts.push(turns.turns.len());
+        assigned.starts.push(assigned.rounds_of_links.len());
     }
-    Some(turns)
+    Some(assigned)
 }
 
 /// How ranks are laid out: a grid that wraps.
@@ -135,7 +143,7 @@ struct Grid {
 }
 
 /// Where a rank is in the grid, if that has at most three dimensions; else it is taken for a row.
-type Place = [u32; 3];
+type Coordinates = [u32; 3];
 
 impl Grid {
     fn of(shape: &[u32], ranks: usize) -> Self {
@@ -147,7 +155,7 @@ impl Grid {
         Self { shape }
     }
 
-    fn place(&self, rank: usize) -> Place {
+    fn coordinates(&self, rank: usize) -> Coordinates {
         let (rank, inner, middle) = (rank as u32, self.shape[2], self.shape[1]);
         let row = rank / inner;
         [row / middle, row % middle, rank % inner]
@@ -155,8 +163,8 @@ impl Grid {
 
     /// The direction from `here` to a rank: the shift of the wrapped grid that leads there, as the rank that it takes
     /// rank 0 to.
-    fn toward(&self, here: Place, rank: usize) -> usize {
-        let there = self.place(rank);
+    fn toward(&self, here: Coordinates, rank: usize) -> usize {
+        let there = self.coordinates(rank);
         let mut direction = 0;
         for dim in 0..3 {
             let n = self.shape[dim];
@@ -169,7 +177,7 @@ impl Grid {
 }
 
 /// The smallest possible number of rounds for any set of messages.
-fn by_colour(routed: &Routed<'_>) -> Turns {
+fn by_colour(routed: &Routed<'_>) -> Assignments {
     let peers = &routed.peers;
     let (mut edges, mut firsts, mut first_of_rank) = (Vec::new(), Vec::new(), Vec::new());
     for (rank, &class) in peers.class_of.iter().enumerate() {
@@ -188,22 +196,22 @@ fn by_colour(routed: &Routed<'_>) -> Turns {
         rounds[link[0]..link[1]].sort_unstable();
     }
     let sent = |place: usize| rounds[firsts[place]..firsts[place + 1]].iter();
-    let mut turns = Turns { rounds: 0, starts: vec![0], turns: Vec::new() };
+    let mut assigned = Assignments { rounds: 0, starts: vec![0], rounds_of_links: Vec::new() };
     for (rank, &class) in peers.class_of.iter().enumerate() {
         for (place, peer) in peers.classes[class].peers.iter().enumerate() {
             if peer.delta == Delta::SELF {
                 continue;
             }
-            turns.turns.extend(sent(first_of_rank[rank] + place));
+            assigned.rounds_of_links.extend(sent(first_of_rank[rank] + place));
             let other = (rank as i64 + peer.delta.0) as usize;
             if let Some(place) = peers.classes[peers.class_of[other]].place(peer.delta.back()) {
-                turns.turns.extend(sent(first_of_rank[other] + place));
+                assigned.rounds_of_links.extend(sent(first_of_rank[other] + place));
             }
         }
-        turns.starts.push(turns.turns.len());
+        assigned.starts.push(assigned.rounds_of_links.len());
     }
-    turns.rounds = rounds.iter().map(|round| round + 1).max().unwrap_or(0);
-    turns
+    assigned.rounds = rounds.iter().map(|round| round + 1).max().unwrap_or(0);
+    assigned
 }
 
 /// A round for each edge of a bipartite multigraph, such that edges with a sender or a receiver in common have

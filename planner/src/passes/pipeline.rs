@@ -15,7 +15,7 @@ use crate::ids::LinkId;
 use crate::ir::chunks::{Chunk, Chunks, Cut};
 use crate::ir::pattern::Mode;
 use crate::ir::rounds::Rounds;
-use crate::ir::routed::{Message, Ways};
+use crate::ir::routed::{Message, Route};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
 use crate::options::Options;
@@ -26,7 +26,7 @@ const MOST_FRAMES: u64 = 1 << 16;
 
 /// See the [module](self).
 pub fn pipeline<'p>(rounds: Rounds<'p>, machine: &Machine, options: &Options) -> Chunks<'p> {
-    let Rounds { patterns, placement, peers, links, turns, rounds, demand } = rounds;
+    let Rounds { patterns, placement, peers, links, assignments, rounds, demand } = rounds;
     let mut shared = vec![false; links.len()];
     for peer in peers.classes.values().flat_map(|class| &class.peers) {
         for link in [peer.sends, peer.receives].into_iter().flatten() {
@@ -34,13 +34,13 @@ pub fn pipeline<'p>(rounds: Rounds<'p>, machine: &Machine, options: &Options) ->
         }
     }
     let links: Table<LinkId, Cut> =
-        links.into_values().zip(shared).map(|(ways, shared)| cut(ways, shared, machine, options)).collect();
-    Chunks { patterns, placement, peers, links, turns, rounds, demand }
+        links.into_values().zip(shared).map(|(route, shared)| cut(route, shared, machine, options)).collect();
+    Chunks { patterns, placement, peers, links, assignments, rounds, demand }
 }
 
-fn cut(ways: Ways, shared: bool, machine: &Machine, options: &Options) -> Cut {
+fn cut(route: Route, shared: bool, machine: &Machine, options: &Options) -> Cut {
     let mut frames = Vec::new();
-    for (index, message) in ways.messages.into_iter().enumerate() {
+    for (index, message) in route.messages.into_iter().enumerate() {
         let bytes: u64 = message.transfers.iter().map(|transfer| transfer.bytes()).sum();
         let limit = match (message.mode, options.chunk) {
             (Mode::Pipelined, Some(chunk)) => chunk.0,
@@ -50,7 +50,7 @@ fn cut(ways: Ways, shared: bool, machine: &Machine, options: &Options) -> Cut {
         let limit = limit.max(bytes.div_ceil(MOST_FRAMES));
         frames_of(message, index, limit, &mut frames);
     }
-    Cut { direct: ways.direct, frames }
+    Cut { direct: route.direct, frames }
 }
 
 fn frames_of(message: Message, index: usize, limit: u64, frames: &mut Vec<Chunk>) {

@@ -1,4 +1,4 @@
-//! Every transfer is given its way: copied directly, or packed and sent aggressively, aggregated or in pieces.
+//! Every transfer is given its route: copied directly, or packed and sent aggressively, aggregated or in pieces.
 //!
 //! ```text
 //! l0: put w0 0..512 -> w0 600..1112        l0: direct put w0 0..512 -> w0 600..1112
@@ -22,8 +22,8 @@ use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, LinkId, WindowId};
 use crate::ir::messages::Messages;
 use crate::ir::pattern::{Kind, Mode, Order};
-use crate::ir::peers::{Class, Peer, Peers};
-use crate::ir::routed::{Message, Routed, Ways};
+use crate::ir::peers::{Peer, Peers, RankClass};
+use crate::ir::routed::{Message, Route, Routed};
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
 use crate::options::Options;
@@ -39,9 +39,9 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
     let Messages { patterns, placement, peers, links } = messages;
     let judge =
         Judge { wishes: links.values().map(|link| wishes(link, machine, options)).collect(), links: &links };
-    let unsafe_here: Table<ClassId, BTreeSet<(Way, usize)>> =
+    let unsafe_here: Table<ClassId, BTreeSet<(LinkEnd, usize)>> =
         peers.classes.values().map(|class| judge.clashes(class)).collect();
-    let mut routes = Routes {
+    let mut router = Router {
         judge: &judge,
         peers: &peers,
         unsafe_here: &unsafe_here,
@@ -53,13 +53,13 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
     };
     // Where nothing between two ranks may be direct, the routes of a link do not depend on the ranks at its ends.
     let neighbours_matter = peers.classes.values().any(|class| judge.any_direct(class));
-    let regrouped = regrouped(&peers, neighbours_matter, |class, others| routes.class(class, others));
-    let links = routes.links;
+    let regrouped = regrouped(&peers, neighbours_matter, |class, others| router.class(class, others));
+    let links = router.links;
     Routed { patterns, placement, peers: regrouped, links }
 }
 
 /// A link of a class: the peer, and whether the peer is the sender.
-type Way = (Delta, bool);
+type LinkEnd = (Delta, bool);
 
 /// Which transfers of a link are to be direct where memory is shared, if it is safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
@@ -109,7 +109,7 @@ struct Access<'a> {
     datatype: &'a Datatype,
     write: bool,
     part: Part,
-    transfer: (Way, usize),
+    transfer: (LinkEnd, usize),
 }
 
 /// What the safety of direct copies is judged by.
@@ -124,14 +124,14 @@ impl Judge<'_> {
     }
 
     /// Whether something between this class and another rank is wished to be direct.
-    fn any_direct(&self, class: &Class) -> bool {
+    fn any_direct(&self, class: &RankClass) -> bool {
         class.peers.iter().filter(|peer| peer.shared && peer.delta != Delta::SELF).any(|peer| {
             [peer.sends, peer.receives].into_iter().flatten().any(|link| self.wishes[link].contains(&true))
         })
     }
 
     /// Which transfers must not be direct because of what else touches this rank's windows.
-    fn clashes(&self, class: &Class) -> BTreeSet<(Way, usize)> {
+    fn clashes(&self, class: &RankClass) -> BTreeSet<(LinkEnd, usize)> {
         let mut clashes = BTreeSet::new();
         if class.own().is_none() && !self.any_direct(class) {
             return clashes;
@@ -159,7 +159,7 @@ impl Judge<'_> {
     }
 
     /// Every access to this rank's windows but the reads of its packs, which come before all others.
-    fn accesses(&self, class: &Class) -> Vec<Access<'_>> {
+    fn accesses(&self, class: &RankClass) -> Vec<Access<'_>> {
         let mut accesses = Vec::new();
         for peer in &class.peers {
             let own = peer.delta == Delta::SELF;
@@ -202,21 +202,21 @@ fn unordered(a: &Access<'_>, b: &Access<'_>) -> bool {
     }
 }
 
-/// Makes the links of this stage.
-struct Routes<'a> {
+/// Chooses the routes, and makes the links of this stage.
+struct Router<'a> {
     judge: &'a Judge<'a>,
     peers: &'a Peers,
-    unsafe_here: &'a Table<ClassId, BTreeSet<(Way, usize)>>,
+    unsafe_here: &'a Table<ClassId, BTreeSet<(LinkEnd, usize)>>,
     rows: Classes,
-    links: Table<LinkId, Ways>,
+    links: Table<LinkId, Route>,
     machine: &'a Machine,
     options: &'a Options,
     ordered: bool,
 }
 
-impl Routes<'_> {
+impl Router<'_> {
     /// A class whose peers are of these classes (none given where that makes no difference).
-    fn class(&mut self, class: ClassId, others: &[u32]) -> Class {
+    fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {
             let other = others.get(place).map_or(class, |&other| ClassId(other));
@@ -238,13 +238,13 @@ impl Routes<'_> {
         routed
     }
 
-    /// The ways of `link`, given the class at either end and how the link is called there.
+    /// The route of `link`, given the class at either end and how the link is called there.
     fn link(
         &mut self,
         link: LinkId,
         peer: &Peer,
-        from: (ClassId, Way),
-        to: Option<(ClassId, Way)>,
+        from: (ClassId, LinkEnd),
+        to: Option<(ClassId, LinkEnd)>,
     ) -> LinkId {
         let own = peer.delta == Delta::SELF;
         let transfers = &self.judge.links[link];
@@ -254,7 +254,7 @@ impl Routes<'_> {
                     && ![Some(from), to]
                         .into_iter()
                         .flatten()
-                        .any(|(class, way)| self.unsafe_here[class].contains(&(way, at)))
+                        .any(|(class, end)| self.unsafe_here[class].contains(&(end, at)))
             })
             .collect();
         let mut row = vec![link.0, u32::from(own), u32::from(peer.shared)];
@@ -263,12 +263,12 @@ impl Routes<'_> {
         );
         let (id, new) = self.rows.intern(&row);
         if new {
-            self.links.push(self.ways(transfers, &direct, own, peer.shared));
+            self.links.push(self.route(transfers, &direct, own, peer.shared));
         }
         LinkId(id)
     }
 
-    fn ways(&self, transfers: &[Transfer], direct: &[bool], own: bool, shared: bool) -> Ways {
+    fn route(&self, transfers: &[Transfer], direct: &[bool], own: bool, shared: bool) -> Route {
         let (mut copied, mut packed) = (Vec::new(), Vec::new());
         for (transfer, &direct) in transfers.iter().zip(direct) {
             if direct { copied.push(transfer.clone()) } else { packed.push(transfer.clone()) }
@@ -285,7 +285,7 @@ impl Routes<'_> {
             Mode::Direct => Mode::Aggregated,
             mode => mode,
         };
-        Ways { direct: copied, messages: messages(packed, mode, self.ordered) }
+        Route { direct: copied, messages: messages(packed, mode, self.ordered) }
     }
 }
 

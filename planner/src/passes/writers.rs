@@ -13,7 +13,7 @@ use crate::datatype::Datatype;
 use crate::element::Op;
 use crate::ids::{ClassId, LinkId, WindowId};
 use crate::ir::pattern::Kind;
-use crate::ir::peers::{Class, Peers};
+use crate::ir::peers::{Peers, RankClass};
 use crate::ir::transfers::{Transfer, Transfers};
 use crate::table::Table;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
 }
 
 /// What of all that reaches a rank of this class is seen, peer by peer; nothing where all of it is.
-fn seen_of(class: &Class, links: &Table<LinkId, Vec<Transfer>>) -> Option<Vec<Vec<Transfer>>> {
+fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Vec<Vec<Transfer>>> {
     let incoming = |place: usize| class.peers[place].receives.map_or(&[][..], |link| &links[link]);
     let mut written: BTreeMap<WindowId, (bool, Vec<&Datatype>)> = BTreeMap::new();
     for transfer in (0..class.peers.len()).flat_map(incoming) {

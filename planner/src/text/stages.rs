@@ -7,8 +7,8 @@ use crate::ir::demand::{Demand, Load};
 use crate::ir::messages::Messages;
 use crate::ir::peers::{Peer, Peers};
 use crate::ir::placed::Placed;
-use crate::ir::rounds::{Rounds, Turn};
-use crate::ir::routed::{Routed, Ways};
+use crate::ir::rounds::{RoundAssignment, Rounds};
+use crate::ir::routed::{Route, Routed};
 use crate::ir::transfers::{Side, Transfer, Transfers};
 use crate::table::Table;
 use std::fmt::{self, Formatter, Write};
@@ -94,7 +94,7 @@ impl fmt::Display for Messages<'_> {
     }
 }
 
-fn ways(f: &mut Formatter<'_>, links: &Table<LinkId, Ways>) -> fmt::Result {
+fn routes(f: &mut Formatter<'_>, links: &Table<LinkId, Route>) -> fmt::Result {
     for (id, link) in links.iter() {
         writeln!(f, "link {id}")?;
         link.direct.iter().try_for_each(|transfer| writeln!(f, "  direct {transfer}"))?;
@@ -108,7 +108,7 @@ fn ways(f: &mut Formatter<'_>, links: &Table<LinkId, Ways>) -> fmt::Result {
 
 impl fmt::Display for Routed<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        ways(f, &self.links)?;
+        routes(f, &self.links)?;
         peers(f, &self.peers, |_, _| String::new())
     }
 }
@@ -131,9 +131,9 @@ impl fmt::Display for Demand {
 }
 
 /// In which rounds, if in any.
-fn turn(turn: &Turn) -> String {
+fn assignment(assignment: &RoundAssignment) -> String {
     let mut text = String::new();
-    for (word, rounds) in [("sends in", &turn.sends), ("receives in", &turn.receives)] {
+    for (word, rounds) in [("sends in", &assignment.sends), ("receives in", &assignment.receives)] {
         if !rounds.is_empty() {
             let _ = write!(text, " {word}");
             for round in rounds {
@@ -146,8 +146,8 @@ fn turn(turn: &Turn) -> String {
 
 impl fmt::Display for Rounds<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        ways(f, &self.links)?;
-        peers(f, &self.peers, |class, place| turn(&self.turns[class][place]))?;
+        routes(f, &self.links)?;
+        peers(f, &self.peers, |class, place| assignment(&self.assignments[class][place]))?;
         writeln!(f, "rounds {} h {}", self.rounds, self.demand.h)
     }
 }
@@ -172,7 +172,7 @@ fn frames(f: &mut Formatter<'_>, chunks: &Chunks<'_>, at: Option<&Table<LinkId, 
 impl fmt::Display for Chunks<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         frames(f, self, None)?;
-        peers(f, &self.peers, |class, place| turn(&self.turns[class][place]))
+        peers(f, &self.peers, |class, place| assignment(&self.assignments[class][place]))
     }
 }
 

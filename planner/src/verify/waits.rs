@@ -66,7 +66,7 @@ fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links) -> bool {
 }
 
 /// What a rank does with channels, in order.
-enum Step {
+enum ChannelUse {
     Send(usize),
     Await(usize),
 }
@@ -75,13 +75,15 @@ enum Step {
 fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<(), VerifyError> {
     let deltas: Table<ClassId, Vec<Delta>> =
         facts.values().map(|facts| facts.peers.keys().copied().collect()).collect();
-    let steps: Table<ClassId, Vec<(usize, Step)>> = facts
+    let steps: Table<ClassId, Vec<(usize, ChannelUse)>> = facts
         .values()
         .map(|facts| {
-            let mut steps: Vec<(usize, Step)> = Vec::new();
+            let mut steps: Vec<(usize, ChannelUse)> = Vec::new();
             for (index, peer) in facts.peers.values().enumerate() {
-                steps.extend(peer.sent.iter().map(|sent| (sent.instruction, Step::Send(index))));
-                steps.extend(peer.awaited.iter().map(|awaited| (awaited.instruction, Step::Await(index))));
+                steps.extend(peer.sent.iter().map(|sent| (sent.instruction, ChannelUse::Send(index))));
+                steps.extend(
+                    peer.awaited.iter().map(|awaited| (awaited.instruction, ChannelUse::Await(index))),
+                );
             }
             steps.sort_by_key(|(at, _)| *at);
             steps
@@ -95,19 +97,20 @@ fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<()
         let class = class_of[rank];
         while let Some((_, step)) = steps[class].get(next[rank]) {
             match *step {
-                Step::Send(index) => {
+                ChannelUse::Send(index) => {
                     let delta = deltas[class][index];
                     let to = (rank as i64 + delta.0) as usize;
                     if let Ok(back) = deltas[class_of[to]].binary_search(&delta.back()) {
                         channel[to][back] += 1;
                         let waits = steps[class_of[to]].get(next[to]);
-                        if to != rank && matches!(waits, Some((_, Step::Await(from))) if *from == back) {
+                        if to != rank && matches!(waits, Some((_, ChannelUse::Await(from))) if *from == back)
+                        {
                             ready.push(to);
                         }
                     }
                 }
-                Step::Await(index) if channel[rank][index] == 0 => break,
-                Step::Await(index) => channel[rank][index] -= 1,
+                ChannelUse::Await(index) if channel[rank][index] == 0 => break,
+                ChannelUse::Await(index) => channel[rank][index] -= 1,
             }
             next[rank] += 1;
         }
@@ -115,7 +118,7 @@ fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<()
     // Start with a rank that waits, and follow the ranks that are waited for until one repeats.
     let waiting = |rank: usize| {
         let (at, step) = steps[class_of[rank]].get(next[rank])?;
-        let (Step::Await(index) | Step::Send(index)) = step;
+        let (ChannelUse::Await(index) | ChannelUse::Send(index)) = step;
         Some((*at, (rank as i64 + deltas[class_of[rank]][*index].0) as usize))
     };
     let Some(first) = (0..class_of.len()).find(|&rank| waiting(rank).is_some()) else { return Ok(()) };

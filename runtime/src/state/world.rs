@@ -204,7 +204,7 @@ impl World {
 /// Worlds that one rank has split off, as far as they are there.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
-impl grid::Place for World {
+impl grid::RankPosition for World {
     fn rank(&self) -> usize {
         self.core.rank
     }
