@@ -3,7 +3,7 @@
 //! The workloads of `examples/modes.rs`, prepared, at sizes that the machine model was not fitted to. Noise is `auto`
 //! against the mode that it chose for its first operation, forced.
 
-#![expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 #[expect(dead_code, reason = "only its workloads are wanted")]
 #[path = "../examples/modes.rs"]

@@ -1,4 +1,4 @@
-//! What do collectives cost beside the same by hand, and what does the first call of one cost?
+//! What do collectives cost compared with the same by hand, and what does the first call of one cost?
 
 use fencepost::{Op, Result, World, ranks};
 use fencepost_benches::limits::collective as limits;
@@ -22,7 +22,7 @@ const CALLS: [(&str, Call, Limit); 3] = [
 ];
 
 /// From a call that is not known to the next: what planning costs.
-#[expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its results")]
 fn first_calls() {
     for size in [2, 4, 8] {
         for (what, call, _) in CALLS {

@@ -20,7 +20,7 @@ fn compile(grid: [usize; 2]) -> fencepost::Compiled {
     exchange::compile(ranks, argument).expect("a halo compiles")
 }
 
-#[expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+#[expect(clippy::print_stdout, reason = "a bench prints its results")]
 fn main() {
     let plan = std::env::temp_dir().join(format!("fencepost-compile-{}.plan", std::process::id()));
     let clock = Instant::now();

@@ -1,4 +1,4 @@
-//! What does a prepared halo cost beside the copies alone?
+//! What does a prepared halo cost compared with the copies alone?
 
 use fencepost::prelude::*;
 use fencepost::superstep;

@@ -1,4 +1,4 @@
-//! What does `u[i]` cost through a window, beside a slice?
+//! What does `u[i]` cost through a window, compared with a slice?
 
 use fencepost_benches::{Contest, ours};
 use std::hint::black_box;
@@ -17,7 +17,7 @@ fn sweep(u: &impl Index<usize, Output = f64>) -> f64 {
     sum
 }
 
-/// The same, read at places that no compiler can foresee.
+/// The same, read at positions that no compiler can foresee.
 #[inline(always)]
 fn jump(u: &impl Index<usize, Output = f64>, places: &[usize]) -> f64 {
     places.iter().map(|&at| u[at]).sum()

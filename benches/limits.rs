@@ -1,10 +1,10 @@
-//! Are the limits that we are held against as fast in Rust as in C?
+//! Are the limits that Fencepost is compared with as fast in Rust as in C?
 //!
 //! Build `limits.c` with `gcc -O3 -march=native -pthread` and name it: `FENCEPOST_LIMITS_C=./limits cargo bench -p
-//! fencepost-benches --bench limits`. Its figures stand beside ours; without it, ours stand alone. A limit that is
-//! slower than the C one flatters us and does not count.
+//! fencepost-benches --bench limits`. Its figures are printed next to those of this bench, if it is named. A limit that
+//! is slower than the C one flatters Fencepost and does not count.
 
-#![expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use fencepost_benches::contest::{Contest, short, wanted};
 use fencepost_benches::draws::draw;

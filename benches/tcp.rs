@@ -1,4 +1,4 @@
-//! What does an epoch over TCP cost beside the same bytes by hand? Two ranks over loopback, as threads.
+//! What does an epoch over TCP cost compared with the same bytes by hand? Two ranks over loopback, as threads.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, superstep};

@@ -1,4 +1,4 @@
-//! Collectives on every transport, against plain loops over what every rank gives.
+//! Collectives on every transport, against plain loops over the elements of every rank.
 
 #[path = "support/ends.rs"]
 mod ends;
@@ -11,7 +11,7 @@ use fencepost::{Class, Element, Error, Mode, Op, Order, Result, TransportKind, V
 use transports::transports;
 
 #[test]
-fn every_collective_gives_what_its_name_says() -> Result<()> {
+fn every_collective_returns_what_its_name_states() -> Result<()> {
     for transport in transports([7]) {
         for size in [1, 2, 3, 5, 8] {
             ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
@@ -93,7 +93,7 @@ fn a_divided_world_goes_on_by_itself() -> Result<()> {
     Ok(())
 }
 
-/// A type of element, what ranks give, and what its operators mean, in the plainest words.
+/// A type of element, the elements that ranks contribute, and its operators written as plain code.
 trait Number: Element + PartialEq + std::fmt::Debug {
     fn given(rank: usize, i: usize) -> Self;
     fn combine(op: Op, a: Self, b: Self) -> Option<Self>;
@@ -188,7 +188,7 @@ fn combine<T: Number>(op: Op, into: &mut [T], from: &[T]) {
     into.iter_mut().zip(from).for_each(|(a, b)| *a = T::combine(op, *a, *b).unwrap());
 }
 
-/// The balanced tree, as the design has it: what the bits of all reductions follow.
+/// The balanced tree, by its definition: the bits of all reductions follow it.
 fn tree<T: Number>(parts: &[Vec<T>], op: Op) -> Vec<T> {
     match parts {
         [one] => one.clone(),
@@ -254,7 +254,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
         "{}",
         what("allgather")
     );
-    // Rank a gives rank b the elements of rank a + 2 b.
+    // Rank a sends rank b elements, as many as rank a + 2 b says.
     let lists: Vec<Vec<T>> = (0..size).map(|to| given(me + 2 * to, len)).collect();
     let expected: Vec<T> = (0..size).flat_map(|from| given(from + 2 * me, len)).collect();
     world.all_to_all_into(&lists.concat(), &mut all)?;
@@ -369,7 +369,7 @@ fn no_mode_no_plan_and_no_order_changes_a_bit() -> Result<()> {
 }
 
 #[test]
-fn lists_of_every_length_come_as_they_were_given() -> Result<()> {
+fn lists_of_every_length_arrive_unchanged() -> Result<()> {
     // How many elements rank a has for rank b.
     let lengths: [fn(usize, usize) -> usize; 6] = [
         |a, b| (a * 5 + b * 3) % 7,
@@ -435,7 +435,7 @@ fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
 }
 
 #[test]
-fn operations_that_wait_for_their_fence_go_on_waiting() -> Result<()> {
+fn a_collective_leaves_pending_operations_pending() -> Result<()> {
     for transport in transports([7]) {
         for len in [1, 5000] {
             ranks(3).transport(transport.clone()).run::<(), ()>(|world| {
@@ -551,7 +551,7 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
 /// Rank 1 is cut off at every event there is: all others end with what they should have, or with an error that is not
 /// theirs and elements as they were.
 #[test]
-fn a_rank_that_is_cut_off_half_way_hangs_nobody_and_spoils_nothing() {
+fn a_rank_that_is_cut_off_half_way_leaves_no_rank_hanging_and_no_wrong_elements() {
     for len in [2, 3000] {
         for after in 0..60 {
             let lose = Some(Lose { rank: 1, after });

@@ -91,8 +91,10 @@ fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
         Some("all") => NAMES.into(),
         Some(list) => {
             let named = |name| NAMES.into_iter().find(|known| *known == name);
-            let named =
-                |name| named(name).unwrap_or_else(|| panic!("`{name}` is none of {NAMES:?}, or `all`"));
+            let named = |name| {
+                named(name)
+                    .unwrap_or_else(|| panic!("`{name}` is not a transport: use one of {NAMES:?}, or `all`"))
+            };
             list.split(',').map(named).collect()
         }
     }
@@ -124,7 +126,7 @@ fn placement(hosts: &[u32]) -> Placement {
     }
 }
 
-/// The transport of this name for so many ranks, and how they may be placed on it.
+/// The transport of this name for a number of ranks, and how they may be placed on it.
 fn transport(name: &str, ranks: usize, seed: u64) -> (TransportKind, [Placement; 2]) {
     let apart = [Placement::Apart; 2];
     let others = [Placement::Apart, Placement::Hosts { ranks_each: 2 }];
@@ -156,7 +158,7 @@ fn agrees(
     let expected = program.reference();
     for name in runs_on(asked, seed) {
         let (transport, placements) = transport(name, program.ranks, seed);
-        // What is read where it lies is never replayed.
+        // What is read in place is never replayed.
         let replays = match &transport {
             TransportKind::Sim(_) | TransportKind::TcpThreads => true,
             TransportKind::MixedThreads(hosts) => {

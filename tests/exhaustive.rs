@@ -1,8 +1,9 @@
 //! Every program of a small space, run and compared with the reference interpreter bit for bit.
 //!
-//! A *space* fixes the ranks, the windows and an alphabet of operations for each rank. Its programs are all ways to give
-//! the ranks up to so many operations together, each rank a list of its own: two programs differ in the length of a list
-//! or in a letter at one place, and the letters of an alphabet differ (which is asserted), so no program comes twice.
+//! A *space* fixes the ranks, the windows and an alphabet of operations for each rank. Its programs are all ways to
+//! give the ranks up to a number of operations together, each rank a list of its own: two programs differ in the length
+//! of a list or in a letter at one place, and the letters of an alphabet differ (which is asserted), so no program
+//! comes twice.
 //!
 //! One world runs a whole space, an epoch for each program: so each epoch also follows one with other neighbours, windows
 //! and kinds. Every rank walks the same enumeration, stores the first values, issues its own operations, fences, and
@@ -124,7 +125,7 @@ impl Letters<'_> {
     }
 }
 
-/// Run each `every`th program of `space` in one world. Gives how many that were.
+/// Run each `every`th program of `space` in one world. Returns how many that were.
 fn run<T: Element>(space: &Space, transport: TransportKind, every: usize) -> usize {
     let done: Vec<usize> =
         ranks(space.ranks)
@@ -228,7 +229,7 @@ fn each<T: Element, const N: usize>(
     result.map(|()| done)
 }
 
-/// Whether the caller gives a slice.
+/// Whether the source is a slice.
 fn slices(operation: &Operation) -> bool {
     operation.local == Local::Buffer && operation.kind != Kind::Get
 }
@@ -261,7 +262,7 @@ fn runs(len: usize) -> Vec<Datatype> {
     (0..len).flat_map(|low| (low + 1..=len).map(move |high| Datatype::run(low..high))).collect()
 }
 
-/// Runs every program of a space, of those every so-manyth, and says how many that were.
+/// Runs every program of a space, or every n-th, and prints how many there were.
 type Run = fn(&Space, TransportKind, usize) -> usize;
 
 #[test]

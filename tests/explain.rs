@@ -20,7 +20,7 @@ fn says(text: &str, all: &[&str]) {
 }
 
 #[test]
-fn an_epoch_is_told_by_its_lines_and_by_what_they_moved() -> Result<()> {
+fn an_epoch_is_explained_by_its_lines_and_by_what_they_moved() -> Result<()> {
     let line = line!();
     let texts = told(ranks(3), |world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % 3);
@@ -109,7 +109,7 @@ fn shift(u: &mut Window<i64>, to: usize) -> Result<()> {
 }
 
 #[test]
-fn a_prepared_superstep_is_told_by_its_plan() -> Result<()> {
+fn a_prepared_superstep_is_explained_by_its_plan() -> Result<()> {
     for ranks in [ranks(2), apart()] {
         let texts = told(ranks, |world| {
             let mut u = world.window::<i64>(8)?;
@@ -155,7 +155,7 @@ fn a_superstep_that_cannot_be_compiled_says_which_line_made_it_so() -> Result<()
 }
 
 #[test]
-fn nothing_is_kept_where_nobody_asked_and_that_is_said() -> Result<()> {
+fn nothing_is_kept_unless_asked_for_and_the_explanation_says_so() -> Result<()> {
     ranks(1).run::<(), ()>(|world| {
         world.window::<u8>(1)?.fence()?;
         says(&world.explain_last(), &["FENCEPOST_EXPLAIN=on"]);

@@ -24,7 +24,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
 }
 
 #[test]
-fn what_one_rank_can_see_is_an_error_at_the_call_and_no_part_of_the_epoch() -> Result<()> {
+fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_the_epoch() -> Result<()> {
     for world in worlds(2) {
         world.run::<(), ()>(|world| {
             let mut u = world.window::<f64>(4)?;
@@ -118,7 +118,7 @@ fn swapped_windows_on_one_rank_are_rma_sync_on_all_naming_both() -> Result<()> {
 }
 
 #[test]
-fn ranks_in_different_calls_are_told_of_both() {
+fn ranks_in_different_calls_get_errors_that_name_both() {
     for world in worlds(2) {
         let said = ends(&world, &[], |world| {
             let mut u = world.window::<u8>(1)?;
@@ -273,7 +273,7 @@ fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() 
 }
 
 #[test]
-fn run_gives_the_error_of_the_rank_that_failed_by_itself() {
+fn run_returns_the_error_of_the_rank_that_failed_by_itself() {
     for world in worlds(3) {
         let error = world
             .run::<(), ()>(|world| {
@@ -405,9 +405,9 @@ fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing(
                 "{error}"
             );
             assert_eq!(u[..], [3, 0]);
-            // All ranks must assert alike.
+            // All ranks must make the same assertions.
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
-            let error = u.fence_with(assertions).expect_err("not alike");
+            let error = u.fence_with(assertions).expect_err("assertions that differ");
             assert_eq!(error.class(), Class::RmaSync);
             assert!(error.message().contains(" asserting NOPRECEDE"), "{error}");
             u.put([6]).to(peer, 1)?;
@@ -463,11 +463,11 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             // So does one that fails.
             u.fence_with(Assertions::NOSUCCEED)?;
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
-            u.fence_with(assertions).expect_err("not alike");
+            u.fence_with(assertions).expect_err("assertions that differ");
             u.put([1]).to(0, 0)?;
             u.fence()?;
             drop(v);
-            // One that fails since a window is of another world, too, and on all ranks alike.
+            // One that fails since a window is of another world, too, and on all ranks.
             let part = world.split(Some(0), 0)?.expect("all are members");
             let mut other = part.window::<u32>(1)?;
             u.fence_with(Assertions::NOSUCCEED)?;
@@ -618,9 +618,9 @@ fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
                 Ok(())
             })
         });
-        tell.send(ended.collect::<Result<Vec<_>>>()).expect("somebody listens");
+        tell.send(ended.collect::<Result<Vec<_>>>()).expect("the test listens");
     });
     told.recv_timeout(std::time::Duration::from_secs(60))
         .expect("every wait ends")
-        .expect("every world ends well");
+        .expect("every world ends without an error");
 }

@@ -1,9 +1,9 @@
-//! Everything that can happen to any one item on its way: a fixed program of dynamic, replayed and prepared epochs is run
-//! with every kind of fault at every point at which a rank says something to another, from several seeds.
+//! Every fault that can happen to any one item on its way: a fixed program of dynamic, replayed and prepared epochs is
+//! run with every kind of fault at every point at which a rank says something to another, from several seeds.
 //!
-//! Whatever happens: nobody waits for ever; an epoch that ends well has left what it should; one that ends in an error
+//! Whatever happens: no rank waits forever; an epoch that succeeds has left what it should; one that ends in an error
 //! names a rank, and has left windows as they were, or says that they are mixed, and then each element is old or new.
-//! Nothing here goes by time: a rank is given up after so many looks.
+//! Nothing here depends on time: a rank is given up after a number of looks.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{Error, Op, Result, State, TransportKind, Window, World, ranks, superstep};
@@ -62,7 +62,7 @@ impl Model {
 fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &Result<()>) {
     let holds = |model: &Model| u == model.u[rank] && v == model.v[rank];
     match result {
-        Ok(()) => assert!(holds(new), "rank {rank}: an epoch that ended well left something else"),
+        Ok(()) => assert!(holds(new), "rank {rank}: an epoch that succeeded left something else"),
         Err(error) if error.state() == State::Unchanged => {
             assert!(holds(old), "rank {rank}: changed, though it says unchanged: {error}");
         }
@@ -73,7 +73,7 @@ fn judge(u: &[u64], v: &[u64], old: &Model, new: &Model, rank: usize, result: &R
             };
             let puts =
                 [0..4, 5..LEN].into_iter().all(|at| either(&u[at.clone()], &old_u[at.clone()], &new_u[at]));
-            // Of a sum, some may have come and some not.
+            // Some terms of a sum may have come, and others not.
             let sum = (old_u[4]..=new_u[4]).contains(&u[4]);
             let v = either(v, &old.v[rank], &new.v[rank]);
             assert!(puts && sum && v, "rank {rank}: neither old nor new: {error}");
@@ -160,10 +160,13 @@ fn every_point(kind: FaultKind) -> Counts {
             let what = format!("{kind:?} of item {point} of rank {rank}, seed {}", config.seed);
             let said = outcomes(config);
             if !fault.happened() {
-                assert!(said.iter().all(Option::is_none), "{what}: nothing happened, but {said:?}");
+                assert!(
+                    said.iter().all(Option::is_none),
+                    "{what}: no fault happened, but ranks returned {said:?}"
+                );
                 unnoticed.retain(|&at| at + TAIL < point);
                 let loud = kind == FaultKind::Delay;
-                assert!(loud || unnoticed.is_empty(), "{what}: nobody was told at {unnoticed:?}");
+                assert!(loud || unnoticed.is_empty(), "{what}: no rank returned an error at {unnoticed:?}");
                 counts.points = counts.points.max(point);
                 break;
             }
@@ -179,7 +182,7 @@ fn every_point(kind: FaultKind) -> Counts {
             assert!(errors.iter().all(|error| error.rank.is_some()), "{what}: {errors:?}");
             let faulty = format!("rank {rank}");
             assert!(errors.iter().any(|error| error.text.contains(&faulty)), "{what}: {errors:?}");
-            // Who was done before may have ended well; but not in the middle of the program.
+            // A rank that was done before may have succeeded; but not in the middle of the program.
             if said.iter().any(Option::is_none) {
                 unnoticed.push(point);
             }

@@ -1,4 +1,4 @@
-//! Error handlers: who is told of which error, how often, and that calls return it all the same.
+//! Error handlers: which handler gets which error, how often, and that calls return the error nevertheless.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
 
-/// What a handler was told, as "who: class".
+/// The errors that a handler got, as "handler: class".
 #[derive(Clone, Default)]
 struct Told(Rc<RefCell<Vec<String>>>);
 
@@ -42,7 +42,7 @@ fn both(u: &mut Window<u32>, v: &mut Window<u32>, fails: bool) -> Result<()> {
 }
 
 #[test]
-fn each_error_is_told_once_to_the_handler_of_the_call_that_found_it() {
+fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
     for transport in transports() {
         let _: Vec<()> = ranks(2)
             .transport(transport)
@@ -135,7 +135,7 @@ fn windows_and_split_worlds_begin_with_the_handler_of_their_world() {
 }
 
 #[test]
-fn prepared_supersteps_tell_as_plain_ones_do() {
+fn prepared_supersteps_report_errors_as_plain_ones_do() {
     for transport in transports() {
         let _: Vec<()> = ranks(2)
             .transport(transport)

@@ -168,7 +168,7 @@ fn prepared_runs_against_everything_else_are_errors_on_all() {
 }
 
 #[test]
-fn three_ranks_in_three_calls_are_all_told() -> Result<()> {
+fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
     for world in worlds(3) {
         world.run::<(), ()>(|world| {
             let mut u = world.window::<u64>(4)?;
@@ -269,7 +269,7 @@ fn an_element_named_beyond_all_memory_is_an_error_on_all() -> Result<()> {
 }
 
 #[test]
-fn a_body_that_panics_half_way_is_left_by_all_also_where_the_panic_is_caught() {
+fn a_body_that_panics_half_way_is_an_error_on_all_ranks_also_where_the_panic_is_caught() {
     for world in worlds(2) {
         for prepare in [false, true] {
             let ends = ends(&world, &[], |world| {
@@ -327,8 +327,8 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
     Ok(())
 }
 
-/// A rank that is done with a fence ends the world while others still read each other's memory in it: whoever is read gets its
-/// error when that is over, and what it then stores is seen by nobody.
+/// A rank that is done with a fence ends the world while others still read each other's memory in it: a rank whose
+/// memory is read gets its error when that is over, and what it then stores is seen by nobody.
 #[test]
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;

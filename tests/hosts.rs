@@ -59,7 +59,7 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
         }
         assert_eq!(u[2..6], [base + before, base, base + before, base], "round {round}");
         assert_eq!(v[0], if me == 0 { sum } else { 0 }, "round {round}");
-        // One to everybody, the short way and the long one by turns.
+        // One element to every rank, by the fast path and the slow one in turn.
         for to in 0..size {
             u.put([base + all[me]]).to(to, 6 + me)?;
         }
@@ -77,7 +77,7 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// One splitting: which ranks are whose, in which order, and what is done there.
+/// One split: which ranks are in which part, in which order, and what is done there.
 fn splits(world: &World, dice: &mut Dice, depth: u32) -> Result<Option<(World, Vec<usize>)>> {
     let drawn: Vec<(Option<u32>, i64)> = (0..world.size())
         .map(|_| (dice.below(4).checked_sub(1).map(|colour| colour as u32 % 2), dice.below(5) as i64 - 2))
@@ -92,7 +92,7 @@ fn splits(world: &World, dice: &mut Dice, depth: u32) -> Result<Option<(World, V
     assert_eq!((part.size(), members[part.rank()]), (members.len(), world.rank()));
     works(&part, &members)?;
     if depth > 0 {
-        // All of the part draw alike.
+        // All ranks of the part draw the same numbers.
         let mut dice = Dice(u64::from(depth) << 8 | u64::from(colour.unwrap_or_default()));
         splits(&part, &mut dice, depth - 1)?;
         works(&part, &members)?;
@@ -112,7 +112,7 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
             let mut kept = Vec::new();
             for round in 0..6 {
                 let part = splits(world, &mut dice, 2)?;
-                // Some are dropped at once, and some live on beside later ones.
+                // Some are dropped at once, and some live on next to later ones.
                 kept.extend(part.filter(|_| round % 2 == 0));
             }
             for (part, members) in &kept {
@@ -126,7 +126,7 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
 
 /// Which of these ranks leaves its part early, and what the others are told.
 #[test]
-fn who_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() -> Result<()> {
+fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() -> Result<()> {
     for layout in LAYOUTS {
         for gone in 0..layout.len() {
             let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec()));

@@ -1,4 +1,4 @@
-//! One rank has no memory: every rank gets an error, and none waits for what will not come.
+//! One rank has no memory: every rank gets an error, and no rank waits for what will not come.
 //!
 //! This program's allocator refuses what is large on threads that ask for it, so on ranks.
 
@@ -48,7 +48,7 @@ static ALLOCATOR: Refusing = Refusing;
 /// Elements that are more bytes than the rank without memory has.
 const LEN: usize = 1 << 18;
 
-/// What `call` gives on a world whose rank 1 has no memory for `LEN` elements meanwhile.
+/// What `call` returns on a world whose rank 1 has no memory for `LEN` elements meanwhile.
 fn short_of_memory<R>(world: &World, call: impl FnOnce() -> R) -> R {
     MOST.set(if world.rank() == 1 { LEN } else { usize::MAX });
     let result = call();
@@ -73,9 +73,9 @@ const COLLECTIVES: [Collective; 2] = [
 fn a_rank_that_cannot_begin_a_collective_is_named_by_all_and_the_world_goes_on() -> Result<()> {
     for world in worlds() {
         for (what, call) in COLLECTIVES {
-            for alike in [true, false] {
+            for equal_lengths in [true, false] {
                 world.run::<(), ()>(|world| {
-                    let mine = vec![world.rank() as u64; LEN + if alike { 0 } else { world.rank() }];
+                    let mine = vec![world.rank() as u64; LEN + if equal_lengths { 0 } else { world.rank() }];
                     for _ in 0..2 {
                         let error = short_of_memory(world, || call(world, &mine)).expect_err("no memory");
                         assert!(!error.world_ended(), "{what}: {error}");

@@ -55,7 +55,7 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
 
 /// What differs each time leaves in pieces once that is known; what is the same again is replayed whole.
 #[test]
-fn auto_goes_by_what_followed_the_same_line_before() -> Result<()> {
+fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
     for changes in [true, false] {
         let early = apart(2, Mode::Auto).run::<Vec<u64>, Vec<_>>(|world| {
             const N: usize = 9;
@@ -126,7 +126,7 @@ fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
 }
 
 #[test]
-fn what_left_early_waits_for_the_fence_of_its_own_window() -> Result<()> {
+fn operations_that_left_early_wait_for_the_fence_of_their_own_window() -> Result<()> {
     apart(3, Mode::Aggressive).run::<(), ()>(|world| {
         let (me, next) = (world.rank() as u32, (world.rank() + 1) % 3);
         let from = (me + 2) % 3;
@@ -184,7 +184,7 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
 
 /// Ranks leave a failed fence one after another: what the first of them send then is the next epoch's.
 #[test]
-fn what_leaves_after_a_failed_fence_is_not_dropped_with_it() -> Result<()> {
+fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Result<()> {
     for seed in 0..20 {
         let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
         ranks(4).transport(sim).mode(Mode::Aggressive).run::<(), ()>(|world| {
@@ -296,7 +296,7 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
 
 /// Each rank changes its window as soon as it has left the fence: a reader that were still at it would see that.
 #[test]
-fn what_is_lent_is_read_before_its_owner_leaves() -> Result<()> {
+fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
     const N: usize = 1 << 17;
     for mode in [Mode::Auto, Mode::Direct] {
         ranks(3).mode(mode).run::<(), ()>(|world| {
@@ -344,8 +344,8 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     Ok(())
 }
 
-/// Not a test of its own: what `run` makes of the environment that the test below gives it.
-/// In whatever environment: the next test runs it in several.
+/// Not a test of its own: runs with the environment that the test below sets. In whatever environment: the next test
+/// runs it in several.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_an_environment() {

@@ -1,4 +1,4 @@
-//! One rank fails, errs or panics at some point of a call and goes on, and so do the others: nobody is ever given the
+//! One rank fails, errs or panics at some point of a call and goes on, and so do the others: no rank is ever given the
 //! data of another call, every rank learns of a failure that others wait behind, and the ranks are in step again.
 //!
 //! Programs are drawn: a list of calls of every kind, the same on all ranks, of which some fail on one rank. Call `i` of
@@ -94,7 +94,7 @@ fn single(u: &mut Window<u64>, call: usize, fault: Fault) -> std::result::Result
     Ok(())
 }
 
-/// Two fences, each of which may be swallowed; whoever swallows goes on.
+/// Two fences, each of which may be swallowed; a rank that swallows the error goes on.
 #[superstep]
 fn twice(u: &mut Window<u64>, call: usize, fault: Fault, swallows: bool) -> std::result::Result<(), Trouble> {
     fault.at(0)?;
@@ -440,7 +440,7 @@ fn watched(transport: fencepost::TransportKind, seed: u64, tally: &Cell<[usize; 
 
 #[test]
 #[expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
-fn ranks_that_fail_alone_are_heard_and_in_step_again() {
+fn a_rank_that_fails_alone_is_noticed_and_in_step_again() {
     let programs = std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
     let tally = Cell::new([0; 3]);
     for seed in 0..programs {
@@ -464,7 +464,8 @@ fn to_the_first(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to(target, 1)
 }
 
-/// What one of them has sent lies in a channel, where nobody awaits it: no later call may take it for something of its own.
+/// What one of them has sent is in a channel, where no rank awaits it: no later call may take it for a frame of its
+/// own.
 #[test]
 fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {
     for transport in transports([1]) {

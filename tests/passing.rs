@@ -34,7 +34,7 @@ fn shift(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What is held when every rank has come here, and none goes on.
+/// The bytes that are allocated when every rank has come here, and none goes on.
 fn held(world: &World) -> Result<i64> {
     // Twice: what the first wakes up may still be putting things away.
     for _ in 0..2 {
@@ -45,7 +45,7 @@ fn held(world: &World) -> Result<i64> {
     Ok(held)
 }
 
-/// A world of some ranks, windows in it, and an epoch of each kind, so many times.
+/// A world of some ranks, windows in it, and an epoch of each kind, a number of times.
 fn pass(world: &World, times: usize) -> Result<()> {
     for time in 0..times {
         // All, neighbours, or every other one.

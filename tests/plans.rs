@@ -104,7 +104,7 @@ mod wraps {
     }
 
     #[test]
-    fn what_leaves_early_belongs_to_its_fence_where_superstep_numbers_end() {
+    fn operations_that_leave_early_belong_to_their_fence_where_superstep_numbers_end() {
         for transport in transports([0]) {
             let begun = ranks(2).transport(transport).beginning_at(u32::MAX - BEFORE, 0);
             let run = begun.mode(Mode::Aggressive).run(|world| {

@@ -75,7 +75,7 @@ fn every_relaxed_epoch_leaves_what_the_reference_allows() {
 }
 
 #[test]
-fn ranks_that_differ_in_order_are_told_so_and_nothing_is_applied() -> Result<()> {
+fn ranks_that_differ_in_order_get_an_error_and_nothing_is_applied() -> Result<()> {
     for transport in transports([0]) {
         ranks(3).transport(transport).run::<(), ()>(|world| {
             let mut u = world.window::<f64>(1)?;
@@ -143,7 +143,7 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             let error = pour::load(world, &path).expect_err("this world keeps order");
             assert_eq!(error.class(), Class::Plan, "{error}");
             assert!(error.to_string().contains("World::set_order"), "{error}");
-            // One rank of three keeps order: it says no for all.
+            // One rank of three keeps order: it refuses the plan for all.
             if world.rank() != 1 {
                 world.set_order(Order::Relaxed);
             }
@@ -184,7 +184,7 @@ fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
             poured(&mut u, |u| prepared.run(u))
         })?;
     }
-    // Ranks that differ are told so.
+    // Ranks that differ get an error.
     ranks(3).run::<(), ()>(|world| {
         if world.rank() == 2 {
             world.set_order(Order::Relaxed);

@@ -67,9 +67,9 @@ fn sent(step: u64) -> [u64; LAST / 2] {
 
 /// A chain: what rank 0 sends in step k is at rank r after step k + r - 1, and went through all ranks between.
 ///
-/// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. How far each rank is is
-/// told to the others beside the library, so that the lead can be measured as it happens: a rank that has finished step k has
-/// packed it into a buffer that its reader had released of step k - copies.
+/// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. Each rank tells the
+/// others how far it is outside the library, so that the lead can be measured as it happens: a rank that has finished
+/// step k has packed it into a buffer that its reader had released of step k - copies.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     const RANKS: usize = 5;
@@ -293,7 +293,7 @@ const DIFFERENT: [Differing; 6] = [
 ];
 
 #[test]
-fn ranks_in_different_supersteps_are_all_told_of_both() {
+fn ranks_in_different_supersteps_get_errors_that_name_both() {
     const RANKS: usize = 3;
     let reached = [
         TransportKind::Local,
@@ -337,7 +337,7 @@ fn ranks_in_different_supersteps_are_all_told_of_both() {
 /// In a chain nothing but releases flows back, so those before the one that swapped its windows may be steps ahead when
 /// it does: by their buffers and no further. All are told in the end, and no element that was not meant for a window is in it.
 #[test]
-fn one_rank_of_a_chain_that_swaps_its_windows_is_found_out() {
+fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const RANKS: usize = 5;
     const SWAP: u64 = 20;
     for seed in 0..24 {
@@ -409,7 +409,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
                     let rank = world.rank();
                     let mut u = world.window::<u64>(LAST)?;
                     let mut shift = shift::prepare(world)?;
-                    // Packed: each waits, beside the library, until those before it have let go of everything.
+                    // Packed: each waits, outside the library, until those before it have let go of everything.
                     while mode == Mode::Aggregated && gone.load(Ordering::SeqCst) < rank as u64 {
                         std::thread::yield_now();
                     }

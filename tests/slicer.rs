@@ -167,12 +167,12 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
             }
             let compare = |how: &str, done: &Result<()>, u: &Window<u64>| {
                 let says = |done: &Result<()>| done.as_ref().err().map(ToString::to_string);
-                let alike = match (&own, done) {
+                let agree = match (&own, done) {
                     (Ok(()), done) => done.is_ok() != failed,
                     (Err(_), Ok(())) => false,
                     (Err(_), Err(_)) => says(&own) == says(done),
                 };
-                if !alike {
+                if !agree {
                     said.borrow_mut().push(format!(
                         "{how}, case {case}: {:?}, not {:?}",
                         says(done),

@@ -153,7 +153,7 @@ fn crowd(sums: &mut Window<i32>, last: &mut Window<f64>, at: usize) -> Result<()
 }
 
 #[test]
-fn what_nobody_sees_does_not_travel() {
+fn elements_that_no_rank_can_see_are_not_sent() {
     for transport in transports([0]) {
         let sent: Vec<u64> = ranks(3)
             .transport(transport)
@@ -183,7 +183,7 @@ fn what_nobody_sees_does_not_travel() {
 }
 
 #[test]
-fn a_superstep_with_values_takes_them_anew_each_time() {
+fn a_superstep_with_values_takes_new_ones_each_time() {
     for transport in transports([0]) {
         let _: Vec<()> = ranks(3)
             .transport(transport)
@@ -236,16 +236,16 @@ fn a_body_with_fences_is_matched_epoch_by_epoch() {
             .transport(transport)
             .run(|world| {
                 let window = || world.window::<u32>(4);
-                let [mut plain, mut beside] = [window()?, window()?];
+                let [mut plain, mut second] = [window()?, window()?];
                 let [mut u, mut v] = [window()?, window()?];
                 let mut prepared = relay::prepare(world, &[0, 0], 2)?;
                 let mut loaded = relay::load(world, &path, &[0, 0], 2)?;
                 for time in 0..4 {
                     let values = [10 * world.rank() as u32 + time, 100 + time];
-                    let expected = relay(&mut plain, &mut beside, world, &values, 2)?;
+                    let expected = relay(&mut plain, &mut second, world, &values, 2)?;
                     let halo = if time % 2 == 0 { &mut prepared } else { &mut loaded };
                     assert_eq!(halo.run(&mut u, &mut v, world, &values, 2)?, expected);
-                    assert_eq!((&u[..], &v[..]), (&plain[..], &beside[..]), "time {time}");
+                    assert_eq!((&u[..], &v[..]), (&plain[..], &second[..]), "time {time}");
                 }
                 assert_eq!(v[..2], [103, 104]);
                 Ok(())
@@ -268,7 +268,7 @@ fn in_two(u: &mut Window<u32>, values: &[u32], fails: bool) -> Result<()> {
 }
 
 #[test]
-fn a_body_that_leaves_the_plan_between_its_fences_is_missed_by_all() {
+fn a_body_that_leaves_the_plan_between_its_fences_is_an_error_on_all_ranks() {
     let half_way: fn(&mut Window<u32>, &mut in_two_prepared, bool) -> Result<()> =
         |u, prepared, odd| prepared.run(u, &[1, 2], odd);
     let too_long: fn(&mut Window<u32>, &mut in_two_prepared, bool) -> Result<()> =
@@ -290,7 +290,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_missed_by_all() {
                     if world.rank() == 1 {
                         assert_eq!(u[0], 1, "the first epoch is over");
                     }
-                    // Who was not to wait for rank 1 in that run does in the next.
+                    // A rank that did not have to wait for rank 1 in that run does in the next.
                     while ended.is_ok() {
                         ended = prepared.run(&mut u, &[1, 2], false);
                     }
@@ -336,7 +336,7 @@ fn fences_stand_under_uniform_bounds() {
 }
 
 #[test]
-fn ranks_that_break_a_uniform_promise_are_told() {
+fn ranks_that_break_a_uniform_promise_get_an_error() {
     let errors: Vec<Class> = ranks(2)
         .run(|world| {
             let mut u = world.window::<u64>(1)?;
@@ -501,7 +501,7 @@ fn own_error(u: &mut Window<u32>, to: Option<usize>) -> std::result::Result<(), 
 }
 
 #[test]
-fn errors_may_be_of_a_type_of_ones_own() {
+fn errors_may_be_of_the_users_own_type() {
     let _: Vec<()> = ranks(2)
         .run(|world| {
             let mut u = world.window::<u32>(1)?;
@@ -521,7 +521,7 @@ thread_local! {
     static CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Another answer to the same argument each time: what the slice believes not to happen.
+/// Another answer to the same argument each time, which the slice assumes not to happen.
 fn fickle(rank: usize) -> usize {
     rank + CALLS.with(|calls| calls.replace(calls.get() + 1))
 }

@@ -1,4 +1,5 @@
-//! What `#[superstep]` says, word by word: `TRYBUILD=overwrite cargo test --test ui` writes it anew, and a person reads it.
+//! The messages of `#[superstep]`, word by word: `TRYBUILD=overwrite cargo test --test ui` writes them again, and a
+//! person reads them.
 
 #[test]
 fn refusals_and_reasons_are_worded() {

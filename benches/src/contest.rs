@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-/// A way to do it: runs the given number of iterations and says how long the slowest thread took.
+/// One side: runs the given number of iterations and returns how long the slowest thread took.
 pub struct Side {
     name: String,
     run: Box<dyn FnMut(u64) -> Duration>,
@@ -60,7 +60,7 @@ impl Contest {
         contest
     }
 
-    /// Runs `rounds` rounds of about `each` a side, prints a table, and gives the figures by side.
+    /// Runs `rounds` rounds of about `each` a side, prints a table, and returns the figures by side.
     pub fn run(&mut self, rounds: usize, each: Duration) -> Vec<Figure> {
         let iterations: Vec<u64> = self.sides.iter_mut().map(|side| side.calibrate(each)).collect();
         let mut times = vec![Vec::with_capacity(rounds); self.sides.len()];
@@ -77,7 +77,7 @@ impl Contest {
         figures
     }
 
-    #[expect(clippy::print_stdout, reason = "a bench reports to whoever started it")]
+    #[expect(clippy::print_stdout, reason = "a bench prints its results")]
     fn print(&self, figures: &[Figure]) {
         println!("\n{}", self.question);
         println!(

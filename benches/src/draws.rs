@@ -6,9 +6,9 @@ pub const TABLE: usize = 1 << 17;
 /// What one rank does in one epoch: `indices[i]` takes `values[i]`.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// Where.
+    /// The elements of the table.
     pub indices: Vec<u32>,
-    /// What; as `f64`, numbers between 1 and 2.
+    /// The values; as `f64`, numbers between 1 and 2.
     pub values: Vec<u64>,
 }
 

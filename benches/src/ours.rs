@@ -1,4 +1,4 @@
-//! Our side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
+//! Fencepost's side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
 
 use fencepost::{Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
@@ -20,7 +20,7 @@ pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -
     }
 }
 
-/// Makes a state on each of `size` ranks, warms up with a quarter of the iterations, and times all of them; gives the
+/// Makes a state on each of `size` ranks, warms up with a quarter of the iterations, and times all of them; returns the
 /// time of the slowest rank. `epoch` gets the world, the state and the iteration's number.
 ///
 /// # Panics

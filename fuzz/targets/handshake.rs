@@ -4,7 +4,7 @@
 use fencepost_transport::fuzz;
 use libfuzzer_sys::fuzz_target;
 
-/// Of the true handshake.
+/// The first byte of the nonce of the true handshake.
 const NONCE: u8 = 40;
 
 fuzz_target!(|data: &[u8]| {
@@ -13,6 +13,10 @@ fuzz_target!(|data: &[u8]| {
         // Its first byte is the nonce.
         words[1..].iter_mut().zip(data).for_each(|(word, byte)| *word ^= byte);
         let changed = data.iter().take(words.len() - 1).any(|&byte| byte != 0);
-        assert_eq!(fuzz::handshake(&words), !changed, "who has no secret is believed, or who has it is not");
+        assert_eq!(
+            fuzz::handshake(&words),
+            !changed,
+            "a side without the secret was accepted, or one with the secret was refused"
+        );
     }
 });

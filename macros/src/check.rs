@@ -1,4 +1,4 @@
-//! What a superstep may not do: every refusal that can be made from the text, on the span it belongs to.
+//! What a superstep may not do: every refusal that follows from the text, at the span that it concerns.
 
 use crate::chain::Verb;
 use crate::collect::{Body, Flow, Jump, Operation};
@@ -30,7 +30,7 @@ pub fn check(superstep: &Superstep, body: &Body) -> Result<()> {
 pub fn fenced(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Fence { .. } => true,
-        Flow::Branch { ways, .. } => ways.iter().any(|way| fenced(way)),
+        Flow::Branch { paths, .. } => paths.iter().any(|path| fenced(path)),
         Flow::Loop { body, .. } => fenced(body),
         _ => false,
     })
@@ -40,7 +40,7 @@ pub fn fenced(flow: &[Flow]) -> bool {
 fn operates(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Operation(_) => true,
-        Flow::Branch { ways, .. } => ways.iter().any(|way| operates(way)),
+        Flow::Branch { paths, .. } => paths.iter().any(|path| operates(path)),
         Flow::Loop { body, .. } => operates(body),
         _ => false,
     })
@@ -68,9 +68,9 @@ fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut 
                     return Err(complain(*span, NOT_UNIFORM_FENCE, cause));
                 }
             }
-            Flow::Branch { cause: here, ways } => {
-                for way in ways {
-                    fences_reach_all(way, cause.or(here.as_ref()), loops)?;
+            Flow::Branch { cause: here, paths } => {
+                for path in paths {
+                    fences_reach_all(path, cause.or(here.as_ref()), loops)?;
                 }
             }
             Flow::Loop { cause: here, label, body, .. } => {
@@ -100,8 +100,8 @@ fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
             Flow::Jump { kind: Jump::Return, span } if follows => {
                 return Err(Error::new(*span, RETURN_BEFORE_FENCE));
             }
-            Flow::Branch { ways, .. } => {
-                ways.iter().try_for_each(|way| returns_leave_no_fence(way, follows))?
+            Flow::Branch { paths, .. } => {
+                paths.iter().try_for_each(|path| returns_leave_no_fence(path, follows))?
             }
             Flow::Loop { body, .. } => returns_leave_no_fence(body, follows || fenced(body))?,
             _ => {}
@@ -110,12 +110,12 @@ fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
     Ok(())
 }
 
-/// What waits for a fence.
+/// The operations and sections that wait for a fence.
 #[derive(Clone, Default)]
 struct Open {
     /// The first operation that waits, by window.
     operations: BTreeMap<usize, (Span, Verb)>,
-    /// Sections of other windows that wait: whose operation, of which window, where.
+    /// Sections of other windows that wait: the operation's window, the section's window, the span.
     sections: BTreeMap<(usize, usize), Span>,
 }
 
@@ -181,10 +181,10 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
                 open.sections.retain(|(window, _), _| !windows.contains(window));
             }
             Flow::Data => {}
-            Flow::Branch { ways, .. } => {
+            Flow::Branch { paths, .. } => {
                 let mut after = None;
-                for way in ways {
-                    after = either(after, open_after(way, open.clone(), frames)?);
+                for path in paths {
+                    after = either(after, open_after(path, open.clone(), frames)?);
                 }
                 match after {
                     Some(after) => open = after,
@@ -281,8 +281,8 @@ fn conflicts(flow: &[Flow], stable: &Stable) -> Result<()> {
                 epoch.push(later);
             }
             Flow::Fence { windows, .. } => epoch.retain(|operation| !windows.contains(&operation.window)),
-            Flow::Branch { ways, .. } => {
-                ways.iter().try_for_each(|way| conflicts(way, stable))?;
+            Flow::Branch { paths, .. } => {
+                paths.iter().try_for_each(|path| conflicts(path, stable))?;
                 if fenced(std::slice::from_ref(step)) {
                     epoch.clear();
                 }
@@ -391,7 +391,7 @@ impl Stable {
         Self { changing: changing.map(|(name, _)| name).collect() }
     }
 
-    /// Whether two expressions are written alike and mean the same.
+    /// Whether two expressions have the same text and mean the same.
     fn same(&self, a: &Expr, b: &Expr) -> bool {
         struct Constant<'s>(&'s Stable, bool);
         impl<'a> Visit<'a> for Constant<'_> {

@@ -47,7 +47,7 @@ pub struct Oddity {
     pub message: &'static str,
 }
 
-/// What matters of the body, in the order of execution.
+/// What the checks need of the body, in the order of execution.
 #[derive(Clone, Debug)]
 pub enum Flow {
     Operation(Box<Operation>),
@@ -59,10 +59,10 @@ pub enum Flow {
     },
     /// A read or a write of a window's elements.
     Data,
-    /// One of several ways, by something that is uniform or not.
+    /// One of several paths, chosen by something that is uniform or not.
     Branch {
         cause: Option<Cause>,
-        ways: Vec<Vec<Flow>>,
+        paths: Vec<Vec<Flow>>,
     },
     Loop {
         cause: Option<Cause>,
@@ -77,7 +77,7 @@ pub enum Flow {
     },
 }
 
-/// A way out of straight line.
+/// An exit from straight-line code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Jump {
     Break(Option<String>),
@@ -189,7 +189,7 @@ impl Walk<'_> {
                     let mut other = Vec::new();
                     self.expr(diverge, &mut other);
                     let cause = self.uniform.cause(&init.expr);
-                    out.push(Flow::Branch { cause, ways: vec![other, Vec::new()] });
+                    out.push(Flow::Branch { cause, paths: vec![other, Vec::new()] });
                 }
             }
             Stmt::Item(item) => {
@@ -301,22 +301,22 @@ impl Walk<'_> {
                 if let Some((_, branch)) = &branch.else_branch {
                     self.expr(branch, &mut other);
                 }
-                out.push(Flow::Branch { cause: self.uniform.cause(&branch.cond), ways: vec![then, other] });
+                out.push(Flow::Branch { cause: self.uniform.cause(&branch.cond), paths: vec![then, other] });
             }
             Expr::Match(select) => {
                 self.expr(&select.expr, out);
                 let mut cause = self.uniform.cause(&select.expr);
-                let mut ways = Vec::new();
+                let mut paths = Vec::new();
                 for arm in &select.arms {
-                    let mut way = Vec::new();
+                    let mut path = Vec::new();
                     if let Pat::Guard(guard) = &arm.pat {
-                        self.expr(&guard.guard, &mut way);
+                        self.expr(&guard.guard, &mut path);
                         cause = cause.or_else(|| self.uniform.cause(&guard.guard));
                     }
-                    self.expr(&arm.body, &mut way);
-                    ways.push(way);
+                    self.expr(&arm.body, &mut path);
+                    paths.push(path);
                 }
-                out.push(Flow::Branch { cause, ways });
+                out.push(Flow::Branch { cause, paths });
             }
             Expr::Binary(binary) if matches!(binary.op, syn::BinOp::And(_) | syn::BinOp::Or(_)) => {
                 self.expr(&binary.left, out);
@@ -324,7 +324,7 @@ impl Walk<'_> {
                 self.expr(&binary.right, &mut right);
                 if !right.is_empty() {
                     let cause = self.uniform.cause(&binary.left);
-                    out.push(Flow::Branch { cause, ways: vec![right, Vec::new()] });
+                    out.push(Flow::Branch { cause, paths: vec![right, Vec::new()] });
                 }
             }
             Expr::ForLoop(each) => {
@@ -396,7 +396,7 @@ impl Walk<'_> {
                 }
                 None => {
                     if self.mentions_window(other.to_token_stream()) {
-                        self.hide(other, "uses the window in a way that cannot be followed");
+                        self.hide(other, "uses the window in a path that cannot be followed");
                     }
                 }
             },

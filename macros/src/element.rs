@@ -1,7 +1,7 @@
 //! `#[derive(Element)]`: a struct of numbers may live in a window.
 //!
-//! What syntax can show is refused here; that each field is an element, and that nothing lies between the fields, is
-//! asked of the compiler by what is written beside the struct.
+//! What syntax can show is refused here; that each field is an element, and that there is no padding between the
+//! fields, is checked by the compiler in code that the derive emits.
 
 use crate::messages::*;
 use proc_macro2::TokenStream;
@@ -30,7 +30,7 @@ fn implementations(input: &DeriveInput) -> Result<TokenStream> {
         };
         // SAFETY: every field is an element, for which all bits zero are a value.
         unsafe impl ::fencepost::__private::Zeroable for #name {}
-        // SAFETY: every field is an element, their order is fixed, and no padding lies between them, as is asserted
+        // SAFETY: every field is an element, their order is fixed, and there is no padding between them, as is asserted
         // above: every bit pattern of the whole is a value.
         unsafe impl ::fencepost::__private::Pod for #name {}
     })

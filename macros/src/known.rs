@@ -299,7 +299,7 @@ pub enum Effect {
     Mutate,
     /// The same, where it is a name and not made for this call.
     Advance,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 

@@ -8,7 +8,7 @@
 //! tokens ─parse▶ Superstep ─collect▶ Body ─check▶ ─slice▶ Slice (or the line that made it dynamic) ─expand▶ tokens
 //! ```
 //!
-//! The derive is one file, `element`, beside this way.
+//! The derive is one file, `element`, apart from this pipeline.
 //!
 //! Everything here is syntax: the crate sees names, never types or values, and depends on none of ours; what it emits
 //! are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a schedule.
@@ -37,10 +37,10 @@ use proc_macro2::TokenStream;
 /// The function takes its windows as `&mut Window<T>` and returns a `Result`. A body without a fence gets one at its
 /// end, over all its windows; a body with fences must end in one. An error, or a panic, discards what was collected.
 ///
-/// Beside the function stands an empty enum of the same name, with what can be done without calling it:
+/// The attribute also declares an empty enum of the same name, with what can be done without calling the function:
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a world;
 /// - `name::compile(ranks, |rank| arguments)` compiles it ahead of time, for any number of ranks;
-/// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` give a prepared superstep, whose
+/// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a prepared superstep, whose
 ///   `run` replays a plan that all ranks have agreed on.
 ///
 /// A superstep whose targets or datatypes cannot be had from its arguments alone is *dynamic*: it runs, and is planned
@@ -54,12 +54,12 @@ use proc_macro2::TokenStream;
 /// entered, and is an error of class `PLAN` elsewhere. Iterators, functions and macros that do not end are not counted,
 /// and an allocation that fails ends the process.
 ///
-/// Statics, thread-locals, functions of no arguments, cells, locks, clocks, hash maps that are gone through and unsafe code
-/// make a superstep dynamic where they decide about operations, as far as they are seen by how they are written. Believed
-/// without being seen: functions and methods with arguments return the same for the same arguments, methods with the names
-/// of the standard library do what those do, and types that hide a cell are not changed meanwhile. The first execution,
-/// and each under `FENCEPOST_CHECK=mark`, compares the calls with the pattern; a prepared superstep that runs its body
-/// compares them each time, and one that only replays its plan has no body to compare with.
+/// Statics, thread-locals, functions of no arguments, cells, locks, clocks, hash maps that are iterated and unsafe code
+/// make a superstep dynamic where they decide about operations, as far as they are seen by how they are written.
+/// Believed without being seen: functions and methods with arguments return the same for the same arguments, methods
+/// with the names of the standard library do what those do, and types that hide a cell are not changed meanwhile. The
+/// first execution, and each under `FENCEPOST_CHECK=mark`, compares the calls with the pattern; a prepared superstep
+/// that runs its body compares them each time, and one that only replays its plan has no body to compare with.
 ///
 /// # Options
 /// `#[superstep(crate = path)]`: where the facade is, if not at `::fencepost`. `#[superstep(prepared = Name)]`: a name
@@ -74,7 +74,7 @@ pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream
     attribute(options.into(), item.into()).into()
 }
 
-/// Let a struct of numbers live in a window: `Element` for a type of your own.
+/// Derives `Element` for a struct of numbers, so that windows can hold it.
 ///
 /// The struct is `Copy` and `#[repr(C)]` (or `transparent`), not generic, its fields are elements themselves, and there is no
 /// padding between or after them. Elements of it can be put, got and replaced; the arithmetic operators act on numbers.

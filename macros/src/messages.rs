@@ -1,12 +1,12 @@
-//! What this crate says: every refusal, each with a way out.
+//! The messages of this crate: every refusal, each with what to do instead.
 
-pub const ELEMENT_ENUM: &str = "an enum cannot be an element: some of its bit patterns are no value; keep its number in an integer field, and make the enum of that number";
+pub const ELEMENT_ENUM: &str = "an enum cannot be an element: some of its bit patterns are not values; keep its number in an integer field, and make the enum of that number";
 pub const ELEMENT_UNION: &str =
-    "a union cannot be an element, since nobody knows which of its fields is there: write a struct";
+    "a union cannot be an element, since which of its fields is valid is not known: write a struct";
 pub const ELEMENT_GENERIC: &str = "an element cannot be generic, since whether it has padding depends on its parameters: write a struct for each type that you need";
 pub const ELEMENT_EMPTY: &str = "an element has at least one byte: give the struct a field";
 pub const ELEMENT_REPR: &str =
-    "an element lies in memory as it is written, on every rank: put `#[repr(C)]` on the struct";
+    "an element has one layout in memory on every rank: put `#[repr(C)]` on the struct";
 pub const PADDING: &str = "an element has no padding: order its fields from the largest to the smallest, and fill the rest with a field of bytes";
 
 pub const NOT_A_FUNCTION: &str = "`#[superstep]` belongs on a function; put it on the free function that has the puts, gets and accumulates";
@@ -31,24 +31,24 @@ pub const UNIFORM_WINDOW: &str =
 pub const UNIFORM_PATTERN: &str =
     "a `#[uniform]` parameter needs a plain name: write `name: Type` and take it apart in the body";
 pub const OPTION: &str =
-    "unknown option: there are `crate = path::to::fencepost`, `prepared = TypeName` and `mode = direct`";
+    "unknown option: use `crate = path::to::fencepost`, `prepared = TypeName` or `mode = direct`";
 pub const MODE: &str =
-    "no mode: there are aggressive, aggregated, pipelined and direct; leave the option out for auto";
+    "unknown mode: use aggressive, aggregated, pipelined or direct; leave the option out for auto";
 
 pub const NOT_UNIFORM_FENCE: &str = "this fence may not be reached by all ranks";
 pub const JUMP_IN_FENCED_LOOP: &str = "this jump may skip a fence on some ranks only";
 pub const UNIFORM_HINT: &str = "a fence may stand under conditions and bounds made of literals, constants, `size()` and parameters marked `#[uniform]`; move the fence out, or mark the parameter";
 pub const FENCE_IN_CLOSURE: &str =
     "is a fence in a closure, which may be called any number of times, or never: move it out of the closure";
-pub const RETURN_BEFORE_FENCE: &str = "returning `Ok` here leaves out a fence that other ranks wait in; return after the last fence, or return an error, which every rank is told";
+pub const RETURN_BEFORE_FENCE: &str = "returning `Ok` here leaves out a fence that other ranks wait in; return after the last fence, or return an error, of which every rank learns";
 pub const NO_FENCE_AFTER: &str = "comes after the last fence of the superstep and would never complete; add a fence after it, or move it up";
 pub const OTHER_MODE: &str = "is another synchronisation mode than the fence that this superstep ends in: an epoch has one mode; do it before or after, in a function without `#[superstep]`";
 pub const SCOPED_EPOCH: &str = "is an epoch of its own inside a superstep: a superstep is an epoch already; move it to a function without `#[superstep]`, or use `fetch` and take the ticket after a fence";
 pub const SHARED_WINDOW: &str =
     "takes part in the superstep's fence only as `&mut Window<T>`: write its type so, or leave this call out";
 pub const NOT_A_WINDOW: &str = "is not seen to be a window, so nothing would fence it here: write its type as `&mut Window<T>` in the parameter list, without an alias";
-pub const UNFINISHED_PUT: &str = "does nothing until it is told where: add `.to(target, place)?`";
-pub const UNFINISHED_GET: &str = "does nothing until it is told from where: add `.from(target, place)?`";
+pub const UNFINISHED_PUT: &str = "does nothing without a target: add `.to(target, place)?`";
+pub const UNFINISHED_GET: &str = "does nothing without a target: add `.from(target, place)?`";
 pub const SECTION_NOT_FENCED: &str = "is read at a fence that it is not part of: fence both windows together, with `world.fence((&mut u, &mut v))?`";
 pub const SAME_ELEMENTS: &str = "touches the same elements as an earlier call of this epoch";
 pub const SAME_ELEMENTS_HINT: &str =

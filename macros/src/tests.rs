@@ -5,10 +5,10 @@ use crate::{attribute, understand};
 use proc_macro2::TokenStream;
 
 fn tokens(source: &str) -> TokenStream {
-    source.parse().expect("a test gives tokens")
+    source.parse().expect("tokens of a test")
 }
 
-/// What a function is refused with.
+/// The message that a function is refused with.
 #[track_caller]
 fn refusal(source: &str) -> String {
     match understand(TokenStream::new(), tokens(source)) {
@@ -135,7 +135,7 @@ fn of_values_that_are_put_only_their_number_stays() {
 }
 
 #[test]
-fn what_fills_a_buffer_goes_and_what_sizes_it_stays() {
+fn code_that_fills_a_buffer_is_dropped_and_code_that_sizes_it_stays() {
     assert_slice(
         "let mut edge = vec![0.0; n];
          for (i, x) in edge.iter_mut().enumerate() {
@@ -175,7 +175,7 @@ fn conditions_and_loops_around_operations_stay() {
 }
 
 #[test]
-fn ways_out_that_leave_out_operations_stay() {
+fn exits_that_leave_out_operations_stay() {
     assert_slice(
         "for &i in list {
              if i == n { continue; }
@@ -203,7 +203,7 @@ fn ways_out_that_leave_out_operations_stay() {
 }
 
 #[test]
-fn a_check_stays_where_it_can_and_goes_where_it_reads_the_window() {
+fn a_check_stays_where_it_can_and_is_dropped_where_it_reads_the_window() {
     assert_slice(
         "if list.len() < n { return Err(Error::new(Class::Arg, \"short\")); }
          u.put(0..1).to(list[n - 1], 0)?;
@@ -244,7 +244,7 @@ fn each_check_stays_where_it_can_by_itself() {
 }
 
 #[test]
-fn a_question_about_what_decides_stays_and_any_other_goes() {
+fn a_check_of_what_decides_targets_stays_and_any_other_is_dropped() {
     let body = "validate(list)?;
          log.write(n)?;
          other(u.rank())?;
@@ -319,7 +319,7 @@ fn changes_in_what_is_dropped_stay() {
 }
 
 #[test]
-fn a_loop_that_only_reads_goes_with_its_break() {
+fn a_loop_that_only_reads_is_dropped_with_its_break() {
     assert_slice(
         "let mut hot = false;
          for x in u.iter() {
@@ -503,7 +503,7 @@ fn assignments_that_take_a_value_apart_are_followed() {
 }
 
 #[test]
-fn what_takes_something_out_is_followed() {
+fn methods_that_take_a_value_out_are_followed() {
     assert_slice(
         "let mut to = Some(n);
          to.take();
@@ -739,7 +739,7 @@ fn unknown_options_are_refused() {
     assert!(said.contains("`prepared = TypeName`"), "{said}");
     let said =
         understand(tokens("mode = fast"), tokens(&with_body("Ok(())"))).map(|_| ()).unwrap_err().to_string();
-    assert!(said.contains("no mode: there are aggressive"), "{said}");
+    assert!(said.contains("unknown mode: use aggressive"), "{said}");
 }
 
 #[track_caller]
@@ -828,8 +828,8 @@ fn uses_of_windows_that_cannot_work_are_refused() {
     refused("old.put(0..1).to(n, 0)?; Ok(())", "only as `&mut Window<T>`");
     refused("mine.put(0..1).to(n, 0)?; Ok(())", "not seen to be a window");
     refused("mine.cells.put(0..1).to(n, 0)?; Ok(())", "not seen to be a window");
-    refused("u.put(0..1); Ok(())", "until it is told where");
-    refused("u.get(0..1); Ok(())", "until it is told from where");
+    refused("u.put(0..1); Ok(())", "does nothing without a target: add `.to");
+    refused("u.get(0..1); Ok(())", "does nothing without a target: add `.from");
     refused(
         "u.put(v.section(0..1)).to(n, 0)?; u.fence()?; v.fence()?; Ok(())",
         "a fence that it is not part of",
@@ -865,10 +865,10 @@ fn a_conflict_that_can_be_seen_is_refused() {
     }
 }
 
-// What comes out.
+// The expansion.
 
 #[test]
-fn an_error_leaves_the_function_and_one_complaint() {
+fn an_error_leaves_the_function_and_one_message() {
     let whole = attribute(TokenStream::new(), tokens(&with_body("u.put(0..1);\nOk(())")));
     let file: syn::File = syn::parse2(whole).unwrap();
     assert_eq!(file.items.len(), 2);

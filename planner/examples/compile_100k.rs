@@ -15,7 +15,7 @@ use std::time::Instant;
 
 const GRID: [usize; 2] = [316, 317];
 const RANKS: u32 = (GRID[0] * GRID[1]) as u32;
-/// All blocks alike, and what the 2D heat example computes on.
+/// Equal blocks, as the 2D heat example computes on.
 const ARRAYS: [[usize; 2]; 2] = [[GRID[0] * 64, GRID[1] * 64], [4096, 4096]];
 
 fn block(global: [usize; 2], rank: u32) -> Result<Block<2>> {

@@ -2,8 +2,8 @@
 
 /// An argument of a superstep.
 ///
-/// Compiling ahead evaluates the pattern once for each class of arguments instead of once a rank. A type of one's own
-/// needs no more than `impl Argument for Mine {}`: each rank is then evaluated for itself, and ranks with equal
+/// Compiling ahead evaluates the pattern once for each class of arguments instead of once a rank. A type of the user's
+/// own needs no more than `impl Argument for Mine {}`: each rank is then evaluated for itself, and ranks with equal
 /// patterns still share one program.
 pub trait Argument {
     /// Ranks with equal classes make equal patterns, targets being seen from each rank; `None` says nothing.

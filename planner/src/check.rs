@@ -1,20 +1,20 @@
-//! [`check`]: whether what is asked for makes sense, before anything is made of it.
+//! [`check`]: whether operations are valid, before they are compiled.
 
 use crate::datatype::Datatype;
 use crate::error::{Class, Error, Result};
 use crate::ids::{ClassId, Delta, Id, OperationId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns};
 
-/// No process has more memory than this; sums of bytes of many ranks are far below 2^64 so.
+/// No process has more memory than this; with this limit, sums of bytes over many ranks stay far below 2^64.
 pub const MOST_BYTES: u64 = 1 << 47;
 
-/// Whether each rank's operations make sense by themselves. It does not check conflicts of different operations:
-/// they have a defined meaning.
+/// Checks each rank's operations, each by itself. It does not check conflicts of different operations: they have a
+/// defined meaning.
 ///
 /// # Errors
 /// Naming the operation, its rank and its line: a target outside the world (class `Rank`), sides that differ in size
 /// (`Size`) or in element type (`Type`), elements below the window's first (`Disp`), an operator that is not defined
-/// for the window's elements (`Op`), a window that is no parameter (`Win`), a class that is not there (`Arg`), more
+/// for the window's elements (`Op`), a window that is no parameter (`Win`), a class that does not exist (`Arg`), more
 /// than [`MOST_BYTES`] in all operations of a rank (`NoMem`).
 pub fn check(patterns: &Patterns) -> Result<()> {
     let ranks = i64::from(patterns.ranks());
@@ -42,7 +42,7 @@ pub fn check(patterns: &Patterns) -> Result<()> {
         let Some(reach) = reach.get(class.index()) else {
             return Err(Error::new(
                 Class::Arg,
-                format!("rank {rank} is of class {class}, which is not there"),
+                format!("rank {rank} has class {class}; there are {} classes", reach.len()),
             ));
         };
         let outside = |delta: Delta| !(0..ranks).contains(&(rank as i64).saturating_add(delta.0));
@@ -76,7 +76,10 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
     if below(&operation.remote) {
         return Err(Error::new(
             Class::Disp,
-            format!("reaches down to element {} of its target", operation.remote.low()),
+            format!(
+                "reaches element {} of its target window: displacements start at 0",
+                operation.remote.low()
+            ),
         ));
     }
     if let Local::Section { window, datatype } = &operation.local {
@@ -85,19 +88,26 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
             let (here, there) = (datatype.size(), operation.remote.size());
             return Err(Error::new(
                 Class::Size,
-                format!("has {here} elements at its origin and {there} at its target"),
+                format!(
+                    "has {here} elements at its origin and {there} at its target: both sides must have as many"
+                ),
             ));
         }
         if below(datatype) {
             return Err(Error::new(
                 Class::Disp,
-                format!("reaches down to element {} of its section", datatype.low()),
+                format!(
+                    "reaches element {} of its section's window: displacements start at 0",
+                    datatype.low()
+                ),
             ));
         }
         if origin != target {
             return Err(Error::new(
                 Class::Type,
-                format!("moves between elements of {origin} and of {target}"),
+                format!(
+                    "has elements of {origin} at its origin and of {target} at its target: both sides must have one type"
+                ),
             ));
         }
     }

@@ -15,17 +15,17 @@ use crate::passes::neighbours::Neighbours;
 use std::fmt;
 use std::ops::Range;
 
-/// No more than this many are looked for.
+/// At most this many conflicts are reported.
 pub const MOST_CONFLICTS: usize = 1000;
 
 /// Two operations that touch one element, and are not both gets, nor both accumulates with one operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
-    /// Whose window; the first of `ranks` ranks of which the same is true.
+    /// The rank that owns the window: the first of `ranks` ranks that have this conflict.
     pub rank: usize,
     /// How many ranks have this conflict, seen from where each stands.
     pub ranks: usize,
-    /// Which window, by its place among the superstep's parameters.
+    /// The window, by its place among the parameters of the superstep.
     pub window: usize,
     /// From the lowest to past the highest element that both touch.
     pub elements: Range<i64>,
@@ -36,13 +36,13 @@ pub struct Conflict {
 /// An operation, as it touches an element.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Touch {
-    /// Whose operation.
+    /// The rank that calls the operation.
     pub origin: usize,
-    /// Which of it, by its place in the rank's program order.
+    /// The operation, among those of that rank.
     pub operation: usize,
     /// What it does to the element: a source is read as a get would, a get's destination written as a put would.
     pub kind: Kind,
-    /// Its line.
+    /// The line of the call.
     pub site: Site,
 }
 

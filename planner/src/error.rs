@@ -68,6 +68,7 @@ struct Inner {
     state: State,
     world_ended: bool,
     reported: bool,
+    secondary: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -83,6 +84,7 @@ impl Error {
             state: State::Unchanged,
             world_ended: false,
             reported: false,
+            secondary: false,
             source: None,
         }))
     }
@@ -134,6 +136,20 @@ impl Error {
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
+    }
+
+    /// Marks an error that only says that another rank has failed: the error of that rank is the cause.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn secondary(mut self) -> Self {
+        self.0.secondary = true;
+        self
+    }
+
+    /// Whether the error only says that another rank has failed.
+    #[doc(hidden)]
+    pub fn is_secondary(&self) -> bool {
+        self.0.secondary || self.0.class == Class::ProcFailed
     }
 
     /// Marks the error as reported to an error handler; returns whether it was not before.

@@ -60,7 +60,7 @@ fn firsts(schedule: &Schedule) -> impl Iterator<Item = (u32, &Program)> {
     })
 }
 
-/// Where one program's time goes.
+/// The predicted time of one program, by cause.
 #[derive(Clone, Copy, Default, Debug)]
 struct Terms {
     /// Packing, unpacking and copying.
@@ -69,7 +69,7 @@ struct Terms {
     overhead: Nanos,
     /// Bytes on the wire, in the direction that has more.
     wire: Nanos,
-    /// Until what is awaited in turn can have come.
+    /// The latency of the slowest frame that is awaited, and of the entry before a direct copy.
     latency: Nanos,
 }
 
@@ -106,7 +106,7 @@ impl Terms {
             }
         }
         terms.wire = Nanos(f64::max(out, into));
-        // An entry has to come before what is done with it, and a done after it.
+        // A direct copy waits for an entry before it, and the peer for a done after it.
         terms.latency = Nanos(farthest + if direct { machine.shared.latency } else { 0.0 });
         terms
     }
@@ -238,7 +238,11 @@ fn line(
         (_, true) => "through a buffer, since it reads what is written".to_string(),
         (mode, false) => format!("{}, round {}", crate::text::mode(mode), route.round.0),
     };
-    let instead = if route.instead { " (asked for otherwise: not safe or not possible here)" } else { "" };
+    let instead = if route.instead {
+        " (another mode was asked for, which is not safe or not possible here)"
+    } else {
+        ""
+    };
     let costs = match target {
         Some(target) if !own => {
             let together = together(program, operation, route);
@@ -302,7 +306,8 @@ impl Costs {
         format!("pack {:.0} + unpack {:.0} ns", self.pack.0, self.unpack.0)
     }
 
-    /// Of the way taken first, where there was a choice; `together` operations share its frames.
+    /// The terms of the chosen mode, then those of the other one where there was a choice; `together` operations share
+    /// the frames.
     fn between_two(&self, mode: Mode, shared: bool, together: usize, machine: &Machine) -> String {
         let share = if together > 1 { format!(" (of {together} operations)") } else { String::new() };
         let (packed_share, direct_share) =

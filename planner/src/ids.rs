@@ -76,7 +76,7 @@ impl Delta {
         (0..i64::from(ranks)).contains(&to).then_some(Rank(to as u32))
     }
 
-    /// The way back.
+    /// The delta that leads back.
     pub fn back(self) -> Self {
         Self(-self.0)
     }

@@ -40,7 +40,7 @@ pub type Buffers = BTreeMap<OperationId, Vec<u8>>;
 pub enum Difference {
     /// In a window's element.
     Element {
-        /// Whose window.
+        /// The rank that owns the window.
         rank: Rank,
         /// Which window.
         window: WindowId,
@@ -53,7 +53,7 @@ pub enum Difference {
     },
     /// In the buffer of a get.
     Buffer {
-        /// Whose get.
+        /// The rank that called the get.
         rank: Rank,
         /// Which get.
         operation: OperationId,
@@ -73,7 +73,7 @@ struct Effects {
     applied: BTreeMap<(usize, usize, usize), Vec<Application>>,
 }
 
-/// Run `epoch` on `world` and give back the bytes that landed in the buffers of gets, by rank.
+/// Runs `epoch` on `world`, and returns the bytes that landed in the buffers of gets, by rank.
 ///
 /// # Errors
 /// The first operation that does not fit, named by its rank and its place in program order; `world` is unchanged.
@@ -90,8 +90,8 @@ pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
     Ok(effects.landed)
 }
 
-/// Whether `after` and `landed` are what a relaxed `epoch` may make of `before`: gets as ever, and each element having
-/// taken each of its puts and accumulates exactly once in some order. `None` if so, else the first difference.
+/// Whether `after` and `landed` are what a relaxed `epoch` may make of `before`: gets as in any epoch, and each element
+/// having taken each of its puts and accumulates exactly once in some order. `None` if so, else the first difference.
 ///
 /// # Errors
 /// As [`run`]; and `Class::Arg` where the different operations on an element have too many orders to be tried.
@@ -137,7 +137,7 @@ pub fn allows(
     Ok(None)
 }
 
-/// Whether `found` comes of `start` by all of `applications` in some order.
+/// Whether applying all of `applications` to `start` in some order leaves `found`.
 fn reachable(kind: ElementType, start: &[u8], applications: &[Application], found: &[u8]) -> Result<bool> {
     const STATES: usize = 1 << 16;
     let mut left: BTreeMap<&Application, usize> = BTreeMap::new();
@@ -158,7 +158,10 @@ fn reachable(kind: ElementType, start: &[u8], applications: &[Application], foun
                 }
             }
             if next.len() > STATES {
-                let why = format!("{} unlike operations on one element: too many orders", applications.len());
+                let why = format!(
+                    "{} different operations on one element have too many orders to try",
+                    applications.len()
+                );
                 return Err(Error::new(Class::Arg, why));
             }
         }
@@ -237,14 +240,19 @@ fn check(world: &World, epoch: &Epoch) -> Result<()> {
     let ranks = epoch.patterns.len();
     if world.memory.len() != ranks || epoch.sources.len() != ranks {
         let (memory, sources) = (world.memory.len(), epoch.sources.len());
-        let why = format!("{ranks} patterns, but the windows of {memory} ranks and the sources of {sources}");
+        let why = format!(
+            "patterns of {ranks} ranks, windows of {memory} and sources of {sources}: there must be as many of each"
+        );
         return Err(Error::new(Class::Size, why));
     }
     for (rank, windows) in world.memory.iter().enumerate() {
         for (window, kind) in world.element.iter() {
             let len = windows.get(window).map(Vec::len);
             if kind.size == 0 || len.is_none_or(|len| len % kind.size as usize != 0) {
-                let why = format!("{window} holds {len:?} bytes, in elements of {}", kind.size);
+                let why = format!(
+                    "{window} holds {len:?} bytes, which is not a whole number of elements of {} bytes",
+                    kind.size
+                );
                 return Err(Error::new(Class::Size, why).on_rank(rank));
             }
         }
@@ -270,7 +278,7 @@ fn check_operation(
     let Some(target) = operation.target else { return Ok(()) };
     let ranks = epoch.patterns.len();
     let Some(target) = target.from(Rank::new(rank), ranks as u32) else {
-        return Err((Class::Rank, format!("target {target} of {ranks} ranks")));
+        return Err((Class::Rank, format!("target {target} is outside the world of {ranks} ranks")));
     };
     let Some(&kind) = world.element.get(operation.window) else {
         return Err((Class::Win, format!("no window {}", operation.window)));
@@ -288,10 +296,22 @@ fn check_operation(
                 return Err((Class::Win, format!("no window {window}")));
             };
             if mine != kind {
-                return Err((Class::Type, format!("{window} holds {mine:?}, {} {kind:?}", operation.window)));
+                return Err((
+                    Class::Type,
+                    format!(
+                        "{window} holds elements of {mine:?}, {} of {kind:?}: both must hold one type",
+                        operation.window
+                    ),
+                ));
             }
             if datatype.size() != wanted {
-                return Err((Class::Size, format!("{} elements here, {wanted} there", datatype.size())));
+                return Err((
+                    Class::Size,
+                    format!(
+                        "{} elements at the origin, {wanted} at the target: both must have as many",
+                        datatype.size()
+                    ),
+                ));
             }
             check_section(world, rank, *window, datatype)
         }
@@ -299,7 +319,10 @@ fn check_operation(
         Local::Buffer => {
             let bytes = epoch.sources[rank].get(&id).map_or(0, Vec::len);
             if bytes != wanted * kind.size as usize {
-                return Err((Class::Size, format!("{bytes} bytes for {wanted} elements of {}", kind.size)));
+                return Err((
+                    Class::Size,
+                    format!("a source of {bytes} bytes for {wanted} elements of {} bytes", kind.size),
+                ));
             }
             Ok(())
         }
@@ -314,9 +337,10 @@ fn check_section(
 ) -> Result<(), (Class, String)> {
     let len = world.memory[rank][window].len() / world.element[window].size as usize;
     match datatype.element_iter().find(|at| !usize::try_from(*at).is_ok_and(|at| at < len)) {
-        Some(at) => {
-            Err((Class::Disp, format!("element {at} of {window} on {}: it has {len}", Rank::new(rank))))
-        }
+        Some(at) => Err((
+            Class::Disp,
+            format!("touches element {at} of {window} on {}, which has {len} elements", Rank::new(rank)),
+        )),
         None => Ok(()),
     }
 }
@@ -421,7 +445,7 @@ fn integer(scalar: Scalar, bytes: &[u8]) -> i128 {
         Scalar::U16 => u16::from_ne_bytes(array(bytes)).into(),
         Scalar::U32 => u32::from_ne_bytes(array(bytes)).into(),
         Scalar::U64 => u64::from_ne_bytes(array(bytes)).into(),
-        Scalar::F32 | Scalar::F64 => panic!("{scalar:?} is no integer"),
+        Scalar::F32 | Scalar::F64 => panic!("{scalar:?} is not an integer"),
     }
 }
 

@@ -47,7 +47,7 @@ fn as_each_rank_would(patterns: &Patterns, record: impl Fn(u32) -> Pattern) {
 }
 
 #[test]
-fn a_halo_is_evaluated_at_most_thrice_a_class() {
+fn a_halo_is_evaluated_at_most_three_times_a_class() {
     for wraps in [false, true] {
         for (global, grid) in [([20, 20, 20], [5, 4, 5]), ([23, 19, 33], [5, 4, 6]), ([4, 6, 2], [2, 3, 1])] {
             let ranks: usize = grid.iter().product();

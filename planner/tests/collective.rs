@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const F64: ElementType = ElementType::scalar(Scalar::F64);
 const SIZE: usize = 8;
 
-/// What a rank gives: sums of these depend on the order.
+/// The elements that a rank contributes: sums of these depend on the order.
 fn given(rank: u32, i: usize) -> f64 {
     0.1 * (f64::from(rank) + 1.0).powi(3) + i as f64 * 1e-3
 }
@@ -26,7 +26,7 @@ fn combine(op: Op, into: &mut [f64], from: &[f64]) {
     }
 }
 
-/// The balanced tree, as the design has it.
+/// The balanced tree, by its definition.
 fn tree(parts: &[Vec<f64>], op: Op) -> Vec<f64> {
     match parts {
         [one] => one.clone(),
@@ -39,7 +39,7 @@ fn tree(parts: &[Vec<f64>], op: Op) -> Vec<f64> {
     }
 }
 
-/// What each rank is to get.
+/// The result that each rank has to have.
 fn expected(what: &Collective) -> Vec<Option<Vec<f64>>> {
     let parts: Vec<Vec<f64>> =
         (0..what.ranks).map(|rank| (0..what.len).map(|i| given(rank, i)).collect()).collect();

@@ -115,7 +115,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64
             assert!(options.cap.is_none_or(|cap| schedule.peak() <= cap));
             schedule
         }
-        // What is needed at least is said, and is enough.
+        // The error states what is needed at least, and that is enough.
         Err(error) => {
             let cap = options.cap.expect("good patterns");
             assert_eq!(error.class(), Class::NoMem, "{error}");
@@ -266,7 +266,7 @@ fn a_loop_of_puts_ends_in_the_instructions_of_one_put_with_a_datatype() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error_that_names_operation_rank_and_line() {
+fn invalid_operations_are_errors_that_name_operation_rank_and_line() {
     let good = Operation {
         kind: Kind::Put,
         window: WindowId(0),
@@ -350,7 +350,7 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
 }
 
 #[test]
-fn explain_tells_for_each_operation_its_mode_round_cost_and_line() {
+fn explain_states_mode_round_cost_and_line_of_each_operation() {
     let text = "superstep exchange
 window w0 f64
 shape 2
@@ -385,6 +385,6 @@ ranks c0 c1
     }
     assert!(text.contains("staging"), "{text}");
     assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
-    assert!(line("heat.rs:10").contains("asked for otherwise"), "{text}");
+    assert!(line("heat.rs:10").contains("another mode was asked for"), "{text}");
     assert!(line("predicted").contains("at least"), "{text}");
 }

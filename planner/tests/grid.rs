@@ -223,7 +223,7 @@ fn rows_inside_leave_out_what_is_near_an_edge_of_the_array() {
 }
 
 #[test]
-fn edges_of_the_array_are_told_where_nothing_wraps() {
+fn edges_of_the_array_are_reported_where_nothing_wraps() {
     let block = Block::at(0, 4, [8, 8]).unwrap().periodic([false, true]);
     assert_eq!((block.on_edge(0), block.on_edge(1)), ((true, false), (false, false)));
     let block = Block::at(3, 4, [8, 8]).unwrap();
@@ -232,7 +232,7 @@ fn edges_of_the_array_are_told_where_nothing_wraps() {
 }
 
 #[test]
-fn a_block_that_cannot_be_says_why_and_what_to_do() {
+fn an_impossible_block_is_an_error_that_says_why_and_what_to_do() {
     let refused = |result: fencepost_planner::Result<Block<2>>, class, words: &[&str]| {
         let error = result.unwrap_err();
         assert_eq!(error.class(), class);

@@ -160,8 +160,8 @@ fn the_halo_of_a_hundred_thousand_ranks_is_compiled_into_less_than_ten_kilobytes
     }
 }
 
-/// A file that an earlier build wrote is read by this one, and this one would write it: else the format has changed, and
-/// needs a new version. `FENCEPOST_BLESS=1` writes it anew.
+/// A file that an earlier build wrote is read by this one, and this one would write it: else the format has changed,
+/// and needs a new version. `FENCEPOST_BLESS=1` writes it again.
 #[test]
 fn the_format_is_what_it_was() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/halo-6-ranks.plan");

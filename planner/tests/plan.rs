@@ -1,4 +1,4 @@
-//! Plan files: every schedule comes back as it was, and no bytes whatever do more than give an error.
+//! Plan files: every schedule is read as it was written, and bytes that are not a plan are an error and nothing else.
 
 use fencepost_planner::Class;
 use fencepost_planner::datatype::Datatype;
@@ -259,7 +259,7 @@ fn asked_by(schedule: &Schedule) -> Patterns {
 }
 
 fn refused(file: &[u8], words: &[&str]) {
-    let error = from_bytes(file).expect_err("this is no plan");
+    let error = from_bytes(file).expect_err("this is not a plan");
     assert_eq!(error.class(), Class::File);
     for word in words {
         assert!(error.message().contains(word), "{word:?} is not in: {error}");
@@ -366,7 +366,7 @@ fn the_plans_of_several_epochs_are_one_file() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
+fn each_defect_of_a_file_is_named_in_its_error() {
     let good = to_bytes(&schedule(7)).unwrap();
     let with = |at: usize, bytes: &[u8]| {
         let mut file = good.clone();
@@ -444,11 +444,11 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
             Err(error) => assert_eq!(error.class(), Class::File, "{error}"),
             Ok(plan) => {
                 accepted += 1;
-                // The one way to write it, but for what wrote it.
+                // Its only encoding, but for the name of the program that wrote it.
                 let again = to_bytes(&plan.schedule).unwrap();
                 assert_eq!(taken_apart(&again)[..5], sections[..5]);
                 assert_eq!(plan.digest, plan.schedule.digest());
-                // Whatever it asks for, the verifier has a verdict.
+                // The verifier has a verdict on every file that is read.
                 let patterns = asked_by(&plan.schedule);
                 drop(verify(&patterns, plan.schedule));
             }
@@ -561,7 +561,7 @@ fn a_file_that_is_read_while_it_is_written_is_one_plan_or_the_other() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_refused_at_once() {
+fn a_file_that_is_not_regular_is_refused_at_once() {
     let folder = folder("fifo");
     let path = folder.join("fifo.plan");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -636,7 +636,7 @@ fn the_first_difference_is_named_with_both_lines() {
     assert_eq!(changed.operation, OperationId(1));
     assert_eq!(
         changed.to_string(),
-        "operation 1 at halo.rs:31 is not as planned at halo.rs:11: its target is +3, planned was +2"
+        "operation 1 at halo.rs:31 is not as planned at halo.rs:11: its target is +3, in the plan it is +2"
     );
     let more =
         difference(&pattern(&[operation(1, 20), operation(2, 31), operation(2, 32)]), &planned).unwrap();

@@ -86,7 +86,7 @@ fn copies_of_payloads_are_given_back_as_they_are_released() {
     let payload = vec![3u8; 100_000];
     let mut places = BTreeSet::new();
     for round in 0..200 {
-        // SAFETY: readable; it lies on the heap, so it is copied.
+        // SAFETY: readable; it is on the heap, so it is copied.
         unsafe { sender.post(1, Default::default(), payload.as_ptr(), payload.len()) }.unwrap();
         if round > 5 {
             let frame = reader.poll(0).unwrap().expect("it was posted");

@@ -1,5 +1,5 @@
-//! Waits that last are reported, and rings of waits recognised. No time decides a test: what must be said is waited for,
-//! and what must not be said can't be said at any time.
+//! Waits that last are reported, and wait-for cycles recognised. No time decides a test: a test waits for what must be
+//! reported, and what must not be reported cannot be at any time.
 
 use fencepost_planner::{Error, Result};
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
@@ -80,7 +80,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
             let call =
                 format!(" for rank 1 in a fence at {}:{} of window 0, number 3: ", file!(), stall.line);
             assert!(text.starts_with(&starts) && text.contains(&call), "{name}: {text}");
-            assert!(text.contains("1 of 2 notifications came"), "{name}: {text}");
+            assert!(text.contains("received 1 of 2 notifications"), "{name}: {text}");
         }
     }
 }
@@ -89,7 +89,7 @@ fn gone() -> Error {
     Error::new(fencepost_planner::Class::Other, "nobody says anything any more")
 }
 
-/// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others for ever. Gives
+/// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others for ever. Returns
 /// the lines of the two fences.
 fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
     let lines = [line!() + 5, line!() + 8];
@@ -123,7 +123,7 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
         for (rank, (error, _)) in ends.iter().enumerate() {
             let error = error.as_str();
             assert!(
-                error.contains("a deadlock: rank 0 waits for rank 1 in a fence at "),
+                error.contains("deadlock: rank 0 waits for rank 1 in a fence at "),
                 "{name} {rank}: {error}"
             );
             assert!(error.contains("; rank 1 waits for rank 0 in a fence at "), "{name} {rank}: {error}");
@@ -133,20 +133,20 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
         }
         let said = said.lock().expect("no panic");
         for rank in 0..2 {
-            let ring = said.iter().any(|stall| stall.rank == rank && stall.deadlock.is_some());
-            assert!(ring, "{name}: rank {rank} has said nothing of a deadlock: {said:?}");
+            let found = said.iter().any(|stall| stall.rank == rank && stall.deadlock.is_some());
+            assert!(found, "{name}: rank {rank} has said nothing of a deadlock: {said:?}");
         }
     }
 }
 
 #[test]
-fn a_ring_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
+fn a_cycle_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
     for (name, transport) in all(&[0, 0, 1, 1]) {
         let (ranks, said) = watched(4, transport);
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
             .run(|world| {
-                // Rank 0 is in no ring. The others are in two worlds of two each, their neighbours' and their own.
+                // Rank 0 is in no cycle. The others are in two worlds of two each, their neighbours' and their own.
                 let me = world.rank();
                 let pair = |a: usize, b: usize| world.split((me == a || me == b).then_some(0), 0);
                 let worlds = [pair(1, 2)?, pair(2, 3)?, pair(3, 1)?];
@@ -208,11 +208,11 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
     }
 }
 
-/// Ranks 1 and 3 are on one host and wait for each other, each in another world; the others, on other hosts, wait with one
-/// of them, and are in no ring.
+/// Ranks 1 and 3 are on one host and wait for each other, each in another world; the others, on other hosts, wait with
+/// one of them, and are in no cycle.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_ring_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
+fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
     let (ranks, said) = watched(4, TransportKind::MixedThreads(vec![2, 0, 1, 0]));
     let ends: Vec<String> = ranks
         .end_deadlocks(true)
@@ -224,9 +224,9 @@ fn a_ring_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
         })
         .expect("the ranks go on");
     for (rank, error) in ends.iter().enumerate() {
-        let ring = ["a deadlock: rank 1 waits for rank 3 in", "; rank 3 waits for rank 1 in"];
+        let ring = ["deadlock: rank 1 waits for rank 3 in", "; rank 3 waits for rank 1 in"];
         let told = ring.iter().all(|wait| error.contains(wait));
-        // Who is in no ring may see first that rank 3, which had its error, has left.
+        // A rank that is in no cycle may see first that rank 3, which had its error, has left.
         let left = rank % 2 == 0 && error.contains("rank 3 has finished and left");
         assert!(told || left, "rank {rank}: {error}");
     }

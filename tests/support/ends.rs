@@ -1,4 +1,4 @@
-//! How a world's ranks end, where they do not end well.
+//! The errors that a world's ranks end with.
 
 use fencepost::{Class, Ranks, Result, World};
 use std::sync::Mutex;

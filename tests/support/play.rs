@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How to play a program.
 #[derive(Default)]
 pub struct Way {
-    /// What it is called where it fails.
+    /// Its name in failures.
     pub name: String,
     /// The schedule of each epoch that is prepared; no list at all where none is.
     pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
@@ -119,7 +119,7 @@ pub fn issue<T: Element>(
     slice: &[u8],
 ) -> fencepost::Result<Option<Ticket<T>>> {
     let remote: &Datatype = &operation.remote;
-    // One element goes the short way too: as an array and a displacement.
+    // One element takes the fast path too: as an array and a displacement.
     let one = remote.as_run().filter(|run| run.end - run.start == 1).map(|run| run.start as usize);
     match (operation.kind, other) {
         (Kind::Put, None) => match one {

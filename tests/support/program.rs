@@ -75,7 +75,7 @@ pub struct Epoch {
 }
 
 impl Program {
-    /// The same, each epoch so many times in a row.
+    /// The same program, each epoch a number of times in a row.
     pub fn repeated(mut self, times: usize) -> Self {
         self.epochs = self.epochs.into_iter().flat_map(|epoch| std::iter::repeat_n(epoch, times)).collect();
         self

@@ -1,5 +1,6 @@
-//! What a program can check of the house: pages name what exists, passes have golden files, unsafe code its argument, and
-//! nothing tells of the machine that it was written on. Each rule is a function from text, and is shown to refuse.
+//! Rules of this repository that a program can check: pages name what exists, passes have golden files, unsafe code its
+//! argument, and nothing names the machine that it was written on. Each rule is a function from text, and is shown to
+//! refuse.
 
 mod arrows;
 mod floors;
@@ -118,10 +119,11 @@ fn unsafe_code_without_its_argument_is_seen() {
     assert!(unargued("// SAFETY: why\nunsafe { g() };\n/// # Safety\n/// When.\nunsafe fn f();").is_empty());
 }
 
-/// Crates whose safe functions believe addresses, or that they are called once: programs do not reach them.
+/// Crates whose safe functions trust the addresses that they are given, or that they are called once: programs do not
+/// reach them.
 const TRUSTING: [&str; 2] = ["fencepost_transport", "fencepost_job"];
 
-/// The first of them whose items this root of a crate hands on wholesale, or as a module.
+/// The first of them whose items this root of a crate re-exports wholesale, or as a module.
 fn shown(root: &str) -> Option<&'static str> {
     let hands_on = |name: &&str| {
         let public = |line: &str| line.trim_start().starts_with("pub use ") && line.contains(name);
@@ -132,7 +134,7 @@ fn shown(root: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn what_believes_addresses_is_in_crates_that_programs_do_not_reach() {
+fn functions_that_trust_addresses_are_in_crates_that_programs_do_not_reach() {
     for root_of_crate in ["src/lib.rs", "runtime/src/lib.rs"] {
         let text = read(&root().join(root_of_crate));
         assert_eq!(shown(&text), None, "{root_of_crate}");
@@ -183,7 +185,7 @@ fn every_pass_has_its_golden_files_and_all_golden_files_have_a_pass() {
     }
 }
 
-/// What is true of one machine only.
+/// Paths that exist on one machine only.
 const OF_ONE_MACHINE: [&str; 5] = [
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
@@ -192,7 +194,7 @@ const OF_ONE_MACHINE: [&str; 5] = [
     concat!("index.cra", "tes.io"),
 ];
 
-/// What is said of one machine, by line.
+/// The first line that names such a path.
 fn of_one_machine(text: &str) -> Option<(usize, &str)> {
     text.lines()
         .enumerate()
@@ -201,7 +203,7 @@ fn of_one_machine(text: &str) -> Option<(usize, &str)> {
 }
 
 #[test]
-fn nothing_tells_of_the_machine_it_was_written_on() {
+fn nothing_names_the_machine_it_was_written_on() {
     for path in files(root()) {
         if let Some((at, line)) = of_one_machine(&read(&path)) {
             panic!("{}:{at}: {line}", path.display());
@@ -210,7 +212,7 @@ fn nothing_tells_of_the_machine_it_was_written_on() {
     assert_eq!(of_one_machine(concat!("a\nsee /ro", "ot/x")).map(|(at, _)| at), Some(2));
 }
 
-/// Other fields' words for what DESIGN calls otherwise: ours are world, halo, fence, rank, target.
+/// Words of other fields for what is called world, halo, fence, rank and target here.
 const NOT_OUR_WORDS: [&str; 5] =
     ["communicator", "ghost cell", "ghost zone", "sync point", "processing element"];
 

@@ -1,7 +1,7 @@
 //! Collectives by hand: pinned threads, one barrier, and arrays that all of them reach.
 //!
-//! Each thread has an array for what it brings, twice over, so that one barrier a call is enough: who writes one copy
-//! again has passed the barrier at which all had read it. `f64`, and the sums of a balanced tree.
+//! Each thread has an array for what it brings, twice over, so that one barrier a call is enough: a thread that writes
+//! one copy again has passed the barrier at which all had read it. `f64`, and the sums of a balanced tree.
 
 use super::team::{Beat, Words, team};
 use std::time::Duration;

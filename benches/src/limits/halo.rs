@@ -12,7 +12,7 @@ pub struct Face {
     inner_stride: usize,
     /// The first element each thread sends.
     from: [usize; 2],
-    /// The first element of each thread's halo: beside what it sends, so mostly in the same cache lines.
+    /// The first element of each thread's halo: next to what it sends, so mostly in the same cache lines.
     halo: [usize; 2],
     /// Elements of a block.
     len: usize,
@@ -51,12 +51,11 @@ impl Face {
     }
 
     /// # Safety
-    /// `from` and `to` lead to blocks of this face's size, apart from each other, that no other thread touches where
-    /// the face lies.
+    /// `from` and `to` lead to blocks of this face's size, apart from each other, whose face no other thread touches.
     #[inline(always)]
     unsafe fn copy(&self, from: *const u64, to: *mut u64) {
         for i in 0..self.outer {
-            // SAFETY: the face lies inside both blocks.
+            // SAFETY: the face is inside both blocks.
             unsafe {
                 let (p, q) = (from.add(i * self.outer_stride), to.add(i * self.outer_stride));
                 if self.inner_stride == 1 {
@@ -75,7 +74,7 @@ impl Face {
     #[inline(always)]
     unsafe fn pack(&self, from: *const u64, buffer: *mut u64) {
         for i in 0..self.outer {
-            // SAFETY: the face lies inside the block, and as many elements inside the buffer.
+            // SAFETY: the face is inside the block, and as many elements inside the buffer.
             unsafe {
                 let (p, q) = (from.add(i * self.outer_stride), buffer.add(i * self.inner));
                 if self.inner_stride == 1 {
@@ -94,7 +93,7 @@ impl Face {
     #[inline(always)]
     unsafe fn unpack(&self, buffer: *const u64, to: *mut u64) {
         for i in 0..self.outer {
-            // SAFETY: the face lies inside the block, and as many elements inside the buffer.
+            // SAFETY: the face is inside the block, and as many elements inside the buffer.
             unsafe {
                 let (p, q) = (buffer.add(i * self.inner), to.add(i * self.outer_stride));
                 if self.inner_stride == 1 {

@@ -1,7 +1,8 @@
 //! The limits: how fast this machine does it when a few pinned threads share memory and nothing else is asked.
 //!
 //! The algorithms are those of `limits.c` of the peers' programs; `cargo bench -p fencepost-benches --bench limits`
-//! compares the two. Each function runs one side of a contest: so many iterations, the time of the slowest thread.
+//! compares the two. Each function runs one side of a contest for a number of iterations, and returns the time of the
+//! slowest thread.
 
 pub mod collective;
 pub mod halo;
@@ -19,7 +20,7 @@ pub fn flag_barrier(ranks: usize, iterations: u64) -> Duration {
     team(ranks, iterations, |beat, iterations| (0..iterations).for_each(|_| beat.wait()))
 }
 
-/// An empty barrier for more threads than cores: one counter, and those who wait yield at once.
+/// An empty barrier for more threads than cores: one counter, and threads that wait yield at once.
 pub fn yield_barrier(ranks: usize, iterations: u64) -> Duration {
     let (count, generation) = (AtomicU64::new(0), AtomicU64::new(0));
     team(ranks, iterations, |_, iterations| {

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A line of its own, so that a thread that writes it slows down only who reads it.
+/// A line of its own, so that a thread that writes it slows down only threads that read it.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
@@ -40,7 +40,7 @@ impl Beat<'_> {
 }
 
 /// Runs `body` on `ranks` pinned threads: a quarter of the iterations to warm up, then all of them against the clock.
-/// Gives the time of the slowest.
+/// Returns the time of the slowest.
 pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + Sync) -> Duration {
     let lines: Vec<Line> = (0..ranks).map(|_| Line::default()).collect();
     let start = Barrier::new(ranks);
@@ -72,8 +72,8 @@ pub struct Words {
     layout: Layout,
 }
 
-// SAFETY: `Words` only hands out its address; who follows it says in its own safety argument why no two threads
-// touch a word at once.
+// SAFETY: `Words` only returns its address; code that reads or writes through it has its own safety argument why no two
+// threads touch a word at once.
 unsafe impl Sync for Words {}
 // SAFETY: as above; the allocation belongs to no thread.
 unsafe impl Send for Words {}

@@ -13,7 +13,7 @@ pub struct Wire {
     draws: Vec<Vec<Set>>,
 }
 
-/// Send all of `out` and fill `into`, whichever goes.
+/// Sends all of `out` and fills `into`, each as far as the socket lets it.
 fn exchange(mut stream: &TcpStream, mut out: &[u8], mut into: &mut [u8]) {
     while !out.is_empty() || !into.is_empty() {
         if !out.is_empty() {
@@ -51,7 +51,7 @@ impl Wire {
         Self { streams, tables: [Words::new(TABLE), Words::new(TABLE)], draws }
     }
 
-    /// So many bytes both ways at once, each time.
+    /// A number of bytes both ways at once, each time.
     pub fn both(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);

@@ -81,7 +81,7 @@ pub fn late() {
         let mut words = rest.split(' ');
         let awaited: usize = words.next().and_then(|word| word.parse().ok()).expect("a rank");
         assert!(rest.starts_with(&format!("{awaited} on host {} in ", host(awaited))), "{line}");
-        if awaited == 2 && rest.contains("number 3: 2 of 3 notifications came") {
+        if awaited == 2 && rest.contains("number 3: received 2 of 3 notifications") {
             waiting.extend(rank.strip_prefix("stall rank ").map(str::to_owned));
         }
     }

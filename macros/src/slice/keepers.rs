@@ -1,4 +1,4 @@
-//! What in an expression has to stay in the slice: operations, ways out, and changes of what is needed.
+//! What in an expression has to stay in the slice: operations, exits, and changes of what is needed.
 
 use super::need::{Known, Need};
 use crate::exprs::{is_compound, is_err, name_of, root_of, roots_of};
@@ -13,7 +13,7 @@ use syn::{Expr, Macro};
 pub struct Found {
     /// An operation or a fence.
     pub operation: bool,
-    /// A way out of it, but for errors that are left out.
+    /// An exit, but for exits by errors that are left out.
     pub jump: bool,
     /// A change of something needed, or a macro that may be one.
     pub changes: bool,

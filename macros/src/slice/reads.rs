@@ -88,7 +88,7 @@ impl<'a> Visit<'a> for Reads<'_> {
             let mut inner = Reads { scope: self.scope, closure: true, found: None };
             inner.visit_expr(&arg);
             if inner.found.is_some() && self.found.is_none() {
-                // The argument was parsed anew: the macro itself has the place.
+                // The argument was parsed again: the macro itself has the position.
                 self.found = Some(Reason::new(mac, READ));
             }
         }

@@ -237,7 +237,7 @@ impl<'a> Visit<'a> for Reads<'_> {
         }
         for arg in macro_arguments(mac).unwrap_or_default() {
             if let Some(reason) = self.states.first(&arg) {
-                // The argument was parsed on its own: the macro itself has the place.
+                // The argument was parsed on its own: the macro itself has the position.
                 self.found(mac, &reason.why);
             }
         }

@@ -149,7 +149,10 @@ impl Datatype {
         if fits {
             Ok(datatype)
         } else {
-            Err(Error::new(Class::Type, format!("elements lie from {} to below {REACH}", -REACH)))
+            Err(Error::new(
+                Class::Type,
+                format!("elements are out of range: displacements are from {} to below {REACH}", -REACH),
+            ))
         }
     }
 

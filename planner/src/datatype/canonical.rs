@@ -17,7 +17,7 @@ pub const MOST_PIECES: usize = 1 << 24;
 /// Displacements are from `-REACH` to below `REACH`.
 pub(super) const REACH: i64 = 1 << 62;
 
-/// The canonical form of a nest. Zero counts give none.
+/// The canonical form of a nest. A zero count makes an empty list.
 pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pieces> {
     if run == 0 || dims.iter().any(|&(count, _)| count == 0) {
         return Ok(Pieces::new());
@@ -52,7 +52,10 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
     if low < i128::from(-REACH) || last >= i128::from(REACH) {
         return Err(Error::new(
             Class::Type,
-            format!("elements lie from {} to below {REACH}: these are {low} to {last}", -REACH),
+            format!(
+                "elements {low} to {last} are out of range: displacements are from {} to below {REACH}",
+                -REACH
+            ),
         ));
     }
     Ok(())

@@ -140,7 +140,7 @@ impl Datatype {
     /// From the lowest to past the highest element touched.
     #[must_use]
     pub fn extent(&self) -> i64 {
-        // That of all displacements there are is one too many for its type.
+        // The extent of all displacements is one more than an `i64` holds.
         self.high.saturating_sub(self.low)
     }
 

@@ -28,7 +28,7 @@ impl std::fmt::Display for DatatypeId {
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     datatypes: Table<DatatypeId, Datatype>,
-    /// Only ever asked for a key, never gone through.
+    /// Looked up by key only, never iterated: its order does not matter.
     ids: HashMap<Datatype, DatatypeId>,
 }
 

@@ -16,9 +16,9 @@
 //! [`MOST_PIECES`] pieces. What exceeds a limit is an error of class `Type` in the constructors named `try_..` and a
 //! panic in those without.
 //!
-//! A few words describe a datatype of any number of runs. What has to go through runs one by one goes through at most
-//! [`MOST_RUNS`] of them: [`Datatype::overlaps`] and [`Datatype::overlaps_itself`] answer "yes" beyond that where the
-//! pieces alone do not show the contrary.
+//! A few words describe a datatype of any number of runs. A computation that has to visit runs one by one visits at
+//! most [`MOST_RUNS`] of them: [`Datatype::overlaps`] and [`Datatype::overlaps_itself`] answer "yes" beyond that where
+//! the pieces alone do not show the contrary.
 
 mod build;
 mod canonical;

@@ -1,9 +1,9 @@
 //! Monotone reordering: one stable permutation of both sides of a transfer, so that the target's elements ascend.
 //!
-//! Where both sides are nests that can be cut into the same dimensions, the permutation is one of dimensions: those
-//! that go down are turned round, all are sorted by stride, and those that stay where they are (stride 0 at the target)
-//! go innermost, in their order. That is the sorted order exactly if no dimension steps into an inner one;
-//! otherwise, runs are sorted, and elements where runs overlap.
+//! Where both sides are nests that can be cut into the same dimensions, the permutation is one of dimensions:
+//! descending ones are reversed, all are sorted by stride, and those that stay where they are (stride 0 at the target)
+//! go innermost, in their order. That is the sorted order exactly if no dimension steps into an inner one; otherwise,
+//! runs are sorted, and elements where runs overlap.
 
 use super::build::granted;
 use super::canonical::too_many;
@@ -41,7 +41,7 @@ pub fn try_monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, D
     }
 }
 
-/// More pieces than this are rather sorted run by run.
+/// Lists of more pieces than this are sorted run by run.
 const FEW: usize = 32;
 
 /// By sorting dimensions within each piece of the target, then pieces; `None` if that is not the sorted order.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// More pairs of pieces than this are rather sorted.
+/// Lists with more pairs of pieces than this are sorted.
 const FEW: usize = 64;
 
 /// No more runs than these are written out and gone through.
@@ -58,8 +58,8 @@ impl Datatype {
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
-        // Upside down the highest is the lowest; beyond the limits it can't be turned, and what is common is not
-        // known so well.
+        // In the mirror image the highest element is the lowest. Where the mirror image would exceed the limits, the
+        // upper bound of both is returned.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -112,7 +112,7 @@ impl Datatype {
 
 /// Whether from `at` on some steps along `dims` (strides descending, none negative; fewer steps than the count, either
 /// way) come within less than `run` of 0. Not taking any step does not count if `still`; the first one then goes up.
-/// Nothing if that takes longer than `patience`.
+/// `None` if that takes more steps than `patience`.
 fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut usize) -> Option<bool> {
     let Some((&(count, stride), inner)) = dims.split_first() else {
         return Some(!still && at.abs() < run);
@@ -137,7 +137,7 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut
     Some(false)
 }
 
-/// The lowest common element below `high`, by halving; nothing if that takes longer than writing both out would.
+/// The lowest common element below `high`, by halving; `None` if that takes longer than writing both out would.
 fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
     let runs = a.run_count().saturating_add(b.run_count());
     let mut patience = runs.saturating_mul(4).saturating_add(1024).min(MOST_STEPS);

@@ -133,7 +133,7 @@ impl Dice {
 }
 
 #[test]
-fn every_small_nest_is_what_writing_it_out_and_folding_gives() {
+fn every_small_nest_equals_its_runs_written_out_and_folded() {
     let mut seen = 0;
     for run in 1..=3 {
         for a in 1..=4 {
@@ -204,7 +204,7 @@ fn five_descriptions_of_a_thousand_layouts_are_one_datatype_and_one_wire_form() 
 }
 
 #[test]
-fn a_sequence_of_small_nests_is_what_writing_it_out_and_folding_gives() {
+fn a_sequence_of_small_nests_equals_its_runs_written_out_and_folded() {
     // Few strides and counts, so that borders join at every level.
     let mut dice = Dice(2);
     for _ in 0..60_000 {
@@ -335,7 +335,7 @@ fn pairs_are_both_typemaps_in_step_in_the_longest_common_runs() {
 }
 
 #[test]
-fn the_wire_gives_back_what_was_sent_and_leaves_what_follows() {
+fn decoding_returns_what_was_encoded_and_leaves_what_follows() {
     let mut dice = Dice(9);
     for _ in 0..2000 {
         let (datatype, _) = dice.layout(2);

@@ -51,7 +51,7 @@ impl FromStr for Datatype {
             let (offset, dims, run) = nest(part.trim()).ok_or_else(|| {
                 Error::new(
                     Class::Type,
-                    format!("{part:?} is no datatype: write 3..7, or 3+[8 by 100][2 by 10]x4, several with commas, or none"),
+                    format!("{part:?} is not a datatype: write 3..7, or 3+[8 by 100][2 by 10]x4, several with commas, or none"),
                 )
             })?;
             list.push(canonical::nest(offset, &dims, run).map(Self::from_canonical)?);

@@ -15,7 +15,7 @@ use crate::error::{Class, Error, Result};
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Where a rank stands: what [`Block::new`] needs to know of a world.
+/// A rank and the number of ranks: what [`Block::new`] needs to know of a world.
 pub trait RankPosition {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
@@ -61,7 +61,7 @@ pub struct Block<const D: usize> {
     width: [usize; D],
     wraps: [bool; D],
     pads: bool,
-    /// Told apart: see [`crate::argument::Argument::observed`].
+    /// Whether anything was asked that tells ranks apart: see [`crate::argument::Argument::observed`].
     observed: Cell<bool>,
 }
 
@@ -97,7 +97,10 @@ impl<const D: usize> Block<D> {
     pub fn at(rank: usize, ranks: usize, global: [usize; D]) -> Result<Self> {
         const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
         if rank >= ranks {
-            return Err(Error::new(Class::Rank, format!("rank {rank} of {ranks}: ranks count from 0")));
+            return Err(Error::new(
+                Class::Rank,
+                format!("there is no rank {rank} among {ranks}: ranks count from 0"),
+            ));
         }
         let grid = u32::try_from(ranks).ok().and_then(|ranks| balance::balanced(ranks, global));
         let Some(grid) = grid else {
@@ -133,7 +136,7 @@ impl<const D: usize> Block<D> {
         if rank >= self.ranks {
             return Err(Error::new(
                 Class::Rank,
-                format!("rank {rank} of {}: ranks count from 0", self.ranks),
+                format!("there is no rank {rank} among {}: ranks count from 0", self.ranks),
             ));
         }
         Ok(Self { rank, coords: coords_of(rank, self.grid), observed: Cell::new(false), ..self.clone() })
@@ -169,7 +172,7 @@ impl<const D: usize> Block<D> {
         self.periodic([true; D])
     }
 
-    /// A process grid of one's own: `grid[d]` ranks along dimension `d`. Give it before the halo.
+    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`.
     ///
     /// # Errors
     /// DIMS when it is not for as many ranks as there are, or leaves a rank without a cell; ARG when a halo given
@@ -180,7 +183,7 @@ impl<const D: usize> Block<D> {
             return Err(Error::new(
                 Class::Dims,
                 format!(
-                    "a grid of {grid:?} ranks is not one of {} ranks: their product must be that",
+                    "a grid of {grid:?} ranks does not have {} ranks: the product of its extents must be the number of ranks",
                     self.ranks
                 ),
             ));
@@ -201,7 +204,7 @@ impl<const D: usize> Block<D> {
         self
     }
 
-    /// Everything that must hold whatever the options.
+    /// Checks what must hold for every block, whatever its options.
     fn checked(self) -> Result<Self> {
         let mut elements = 1usize;
         for d in 0..D {
@@ -311,7 +314,7 @@ impl<const D: usize> Block<D> {
         self.coords
     }
 
-    /// Whose block this is.
+    /// The rank that owns this block.
     pub fn rank(&self) -> usize {
         self.observed.set(true);
         self.rank

@@ -71,13 +71,16 @@ impl NestedRuns {
                     return Err(format!("a line of {total} places in a dimension of {extent}"));
                 }
                 if let Some(run) = line.iter().find(|run| run.count == 0 || run.of as usize >= below) {
-                    return Err(format!("{} times number {} of {below}", run.count, run.of));
+                    return Err(format!(
+                        "a run of {} times item {}, where items are below {below}",
+                        run.count, run.of
+                    ));
                 }
             }
             below = level.len();
         }
         if below != 1 {
-            return Err(format!("{below} outermost lines where there is one"));
+            return Err(format!("{below} outermost lines where one is expected"));
         }
         let mut all = Vec::new();
         self.unroll(self.levels.len() - 1, 0, &mut all);

@@ -31,10 +31,10 @@ pub enum Local {
     },
 }
 
-/// The way that the bytes of a transfer take: a preference of the user, or a decision of `route`.
+/// How the bytes of a transfer travel: a preference of the user, or a decision of `route`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Mode {
-    /// By the machine model, and for what is not compiled by what was watched before.
+    /// The machine model chooses; in a dynamic epoch, what earlier epochs of the same line transferred.
     #[default]
     Auto,
     /// A message of its own, as early as it can leave.
@@ -143,7 +143,7 @@ impl std::str::FromStr for Mode {
             "direct" => Ok(Mode::Direct),
             other => Err(crate::Error::new(
                 crate::Class::Arg,
-                format!("`{other}` is no mode: it may be auto, aggressive, aggregated, pipelined or direct"),
+                format!("`{other}` is not a mode: use auto, aggressive, aggregated, pipelined or direct"),
             )),
         }
     }

@@ -5,7 +5,7 @@ use crate::ir::chunks::Chunks;
 use crate::table::Table;
 use crate::units::Bytes;
 
-/// The frames, and where they lie.
+/// The frames, and their positions in buffers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed<'p> {
     /// The frames.
@@ -25,6 +25,7 @@ pub struct Staging {
     pub bytes: u64,
     /// How many copies there are, used in turn.
     pub copies: u32,
-    /// Whether a copy must be asked back before it is written again, since nothing flows back in every run.
+    /// Whether the sender must await a copy's release before it writes the copy again, since the peer does not send it
+    /// a frame in every run.
     pub reclaim: bool,
 }

@@ -86,7 +86,7 @@ pub struct Program {
     pub least_len: Table<WindowId, usize>,
     /// Buffers to pack into and send from.
     pub buffers: Table<BufferId, Buffer>,
-    /// What to do.
+    /// The instructions, in order.
     pub instructions: Vec<Instruction>,
 }
 
@@ -95,7 +95,7 @@ pub struct Program {
 pub struct Routing {
     /// The mode taken; never `Auto`.
     pub mode: Mode,
-    /// The mode that was asked for could not be had.
+    /// Whether another mode was asked for, which is not safe or not possible.
     pub instead: bool,
     /// When its message is issued.
     pub round: RoundId,
@@ -104,7 +104,7 @@ pub struct Routing {
 /// A buffer that messages to one peer are sent from.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Buffer {
-    /// Whom its frames go to.
+    /// The rank that its frames are sent to.
     pub peer: Delta,
     /// Bytes of one copy.
     pub bytes: u64,
@@ -117,7 +117,7 @@ pub struct Buffer {
 pub enum Part {
     /// Elements of a window.
     Window {
-        /// Whose; [`Delta::SELF`] but in [`Instruction::Copy`].
+        /// The rank that owns the window: [`Delta::SELF`] except in [`Instruction::Copy`].
         owner: Delta,
         /// Which window.
         window: WindowId,

@@ -80,9 +80,9 @@ impl Classes {
     }
 }
 
-/// Ranks by what becomes of their class, which `decide` says: given a class and, where `neighbours_matter`, those of
-/// its peers one after another; asked once for each such neighbourhood. Those whose class was one and whose links are
-/// the same afterwards are one class.
+/// Groups the ranks by the class that `decide` returns for their class and, where `neighbours_matter`, the classes of
+/// their peers; `decide` is called once for each such neighbourhood. Ranks that had one class and have the same links
+/// afterwards are one class.
 pub(super) fn regrouped(
     peers: &Peers,
     neighbours_matter: bool,
@@ -117,7 +117,7 @@ pub(super) fn regrouped(
     Peers { classes, class_of }
 }
 
-/// What a class that was `class` before is made of now: ranks of equal rows are one class.
+/// The row of a class that was `class` before: ranks with equal rows are one class.
 fn links_of(class: ClassId, peers: &[Peer]) -> Vec<u32> {
     let links = peers.iter().flat_map(|peer| [peer.sends, peer.receives]);
     [class.0].into_iter().chain(links.map(|link| link.map_or(u32::MAX, |link| link.0))).collect()

@@ -76,7 +76,7 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
     }
 }
 
-/// One class on its way to its program.
+/// What the program of one class is made from.
 struct Lowering<'a> {
     placed: &'a Placed<'a>,
     at: &'a Table<LinkId, Vec<u64>>,

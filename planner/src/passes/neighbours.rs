@@ -10,7 +10,7 @@ pub(crate) struct Neighbours<'p> {
     patterns: &'p Patterns,
     /// For each pattern, the deltas of its targets, ascending.
     targets: Vec<Vec<i64>>,
-    /// Those who have operations on rank `r`, ascending: `origins[starts[r]..starts[r + 1]]`.
+    /// The ranks that have operations on rank `r`, ascending: `origins[starts[r]..starts[r + 1]]`.
     starts: Vec<u32>,
     origins: Vec<u32>,
 }

@@ -7,11 +7,11 @@
 //! Where the ranks are laid out so that there are no more directions than the busiest rank has messages, a message's
 //! direction is its round: peers in one direction are peers by a permutation (the wrapped grid's shift). That keeps
 //! ranks that differ only by where they stand in one class; a grid's halo and a total exchange (there it is the Latin
-//! square) end here. Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
+//! square) are ordered so. Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
 //! issued, not a barrier: where order shows, the target applies them by origin, whichever round they came in.
 //!
 //! There a *skewed* order (target `t` receives origin `o` in round `o + t`) would let a target apply each message when
-//! it comes. It was not taken: it needs `2p - 1` rounds instead of `p`, and what it saves, memory of the target for
+//! it comes. It was not chosen: it needs `2p - 1` rounds instead of `p`, and what it saves, memory of the target for
 //! messages that must wait, is not spent here, since a frame waits in its sender's buffer until it is its turn.
 //!
 //! **Requires** the demand of these routes. **Ensures** at most [`Demand::h`] rounds; messages of one link have

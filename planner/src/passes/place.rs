@@ -1,16 +1,16 @@
-//! Every frame is given its place in a buffer, and every buffer its copies.
+//! Every frame is assigned a position in a buffer, and every buffer a number of copies.
 //!
 //! ```text
 //! l0: frame 24 B, frame 8 B      l0: frame 24 B at 0, frame 8 B at 32
 //! c0: +1 sends l0                c0: +1 sends l0, buffer 40 B x 2
 //! ```
 //!
-//! All frames to one peer lie in one buffer, one after another. Two copies in turn are enough where the peer sends a
-//! frame back in every run: what is taken from it in one run was sent after it released all of the run before. Where
-//! nothing flows back, a copy is asked back before it is written again (W4).
+//! All frames to one peer are in one buffer, one after another. Two copies in turn are enough where the peer sends a
+//! frame back in every run: the frame that it sends in one run leaves after it has released all frames of the run
+//! before. Where the peer sends nothing, the sender awaits the release of a copy before it writes the copy again (W4).
 //!
-//! The cap bounds all staging of a rank. Where two copies of everything are more, the longest buffers have one, which is
-//! asked back too: a run then waits until its peer has read what the run before sent.
+//! The cap bounds all staging of a rank. Where two copies of everything are more, the longest buffers have one, whose
+//! release is awaited too: a run then waits until its peer has read what the run before sent.
 //!
 //! **Requires** nothing. **Ensures** frames begin at multiples of 16 bytes and do not overlap; the peak is known, and it
 //! is beyond [`Options::cap`] only where a copy of each buffer is. **Cost** follows the links and classes.
@@ -83,7 +83,7 @@ fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
 /// Whether the peer sends this rank a frame of any kind in every run.
 fn flows_back(peer: &Peer, links: &Table<LinkId, Cut>) -> bool {
     let data_back = peer.receives.is_some_and(|link| !links[link].frames.is_empty());
-    // Whoever touches the other's windows awaits its entry, and sends it a done.
+    // A rank that touches the other's windows awaits the other's entry, and sends it a done.
     let touches = |cut: &Cut| !cut.direct.is_empty();
     data_back || [peer.sends, peer.receives].into_iter().flatten().any(|link| touches(&links[link]))
 }

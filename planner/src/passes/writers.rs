@@ -80,7 +80,7 @@ fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Ve
     changed.then_some(seen)
 }
 
-/// Whether nothing that was there before shows after it.
+/// Whether it hides all that was written before it.
 fn replaces(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
 }
@@ -92,7 +92,7 @@ struct Variants {
 }
 
 impl Variants {
-    /// What `link` became here: `transfers`, if anything.
+    /// The new link that `link` became: that of `transfers`, if there are any.
     fn link(&mut self, link: LinkId, transfers: Vec<Transfer>) -> Option<LinkId> {
         if transfers.is_empty() {
             return None;

@@ -68,7 +68,9 @@ impl fmt::Display for Difference {
             (Some(mine), Some(planned)) => {
                 write!(f, "operation {operation} at {} is not as planned at {}", mine.site, planned.site)?;
                 match unlike(mine, planned) {
-                    Some((what, mine, planned)) => write!(f, ": its {what} is {mine}, planned was {planned}"),
+                    Some((what, mine, planned)) => {
+                        write!(f, ": its {what} is {mine}, in the plan it is {planned}")
+                    }
                     None => Ok(()),
                 }
             }

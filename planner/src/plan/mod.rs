@@ -83,12 +83,12 @@ impl Schedule {
     }
 }
 
-/// Write `schedule` to the file `path`. Whoever reads it meanwhile reads the file of before, or all of the new one: the
-/// plan is written to a file of another name in the same folder, which then takes its place.
+/// Write `schedule` to the file `path`. A concurrent reader sees the old file, or all of the new one: the plan is
+/// written to a file of another name in the same folder, which then takes its place.
 ///
 /// # Errors
-/// IO when the file system says no, also where `path` is not a regular file or may not be written: the file of before
-/// stays, and no other is left. FILE when [`to_bytes`] says no.
+/// IO when the file system reports an error, also where `path` is not a regular file or may not be written: the old
+/// file stays, and no temporary file is left. FILE when [`to_bytes`] refuses the schedule.
 pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     let bytes = to_bytes(schedule)?;
     store(path.as_ref(), &bytes)
@@ -108,8 +108,8 @@ pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: imp
 /// Read the plan in the file `path`.
 ///
 /// # Errors
-/// IO when the file system says no; FILE when it is not a regular file, not a plan or damaged, as [`from_bytes`], or
-/// holds several.
+/// IO when the file system reports an error; FILE when it is not a regular file, not a plan or damaged, as
+/// [`from_bytes`], or holds several.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
     from_bytes(&read(path)?).map_err(|error| located(path, 0, error))

@@ -12,7 +12,7 @@ use crate::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Routing};
 use crate::table::Table;
 use std::collections::HashMap;
 
-/// Something that is written one way, and read again.
+/// A value that has one encoding.
 pub(super) trait Wire: Sized {
     fn write(&self, to: &mut Writer);
     fn read(from: &mut Reader<'_>) -> Result<Self>;
@@ -22,7 +22,7 @@ pub(super) trait Wire: Sized {
 #[derive(Default)]
 struct Pool {
     items: Vec<u8>,
-    /// Only ever asked for a key, never gone through.
+    /// Looked up by key only, never iterated: its order does not matter.
     ids: HashMap<Vec<u8>, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The words of a section: numbers, strings, references. Written one way only; read with every bound checked.
+//! The words of a section: numbers, strings, references. Each value has one encoding; the reader checks every bound.
 //!
 //! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`.
 
@@ -8,13 +8,13 @@ use crate::ids::{BufferId, Id, OperationId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A section in the writing, with the tables that all sections refer to.
+/// A section that is being written, with the tables that all sections refer to.
 #[derive(Default)]
 pub(super) struct Writer {
     pub bytes: Vec<u8>,
     pub datatypes: Interner,
     pub files: Vec<Arc<str>>,
-    /// Only ever asked for a key, never gone through.
+    /// Looked up by key only, never iterated: its order does not matter.
     known: HashMap<Arc<str>, u32>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Known {
     pub datatypes: Vec<Datatype>,
 }
 
-/// A section in the reading.
+/// A section that is being read.
 pub(super) struct Reader<'a> {
     section: &'static str,
     whole: usize,
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         Self { section, whole: bytes.len(), bytes, known, uses: Uses::default() }
     }
 
-    /// The file is not what it should be, here.
+    /// The file is damaged at the current position.
     pub fn bad(&self, what: impl std::fmt::Display) -> Error {
         let (section, at) = (self.section, self.whole - self.bytes.len());
         Error::new(
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn byte(&mut self) -> Result<u8> {
-        let (&byte, rest) = self.bytes.split_first().ok_or_else(|| self.bad("it ends too early"))?;
+        let (&byte, rest) = self.bytes.split_first().ok_or_else(|| self.bad("the section ends too early"))?;
         self.bytes = rest;
         Ok(byte)
     }
@@ -122,13 +122,13 @@ impl<'a> Reader<'a> {
         self.one_of("a yes or no", &[false, true])
     }
 
-    /// One of the values that a code stands for.
+    /// Reads a code, and returns the value that it stands for.
     pub fn one_of<T: Copy>(&mut self, what: &str, values: &[T]) -> Result<T> {
         let code = self.byte()?;
         values.get(usize::from(code)).copied().ok_or_else(|| self.unknown(what, code, values.len()))
     }
 
-    /// Code `code` stands for nothing.
+    /// An error: `code` stands for no value.
     pub fn unknown(&self, what: &str, code: u8, count: usize) -> Error {
         self.bad(format_args!("code {code} where {what} is expected, below {count}"))
     }
@@ -195,16 +195,17 @@ impl<'a> Reader<'a> {
         Ok(buffer)
     }
 
-    /// A number of things to come. Each takes a byte or more, so that the file's length bounds what is made of it.
+    /// A number of items that follow. Each takes a byte or more, so that the file's length bounds what is allocated for
+    /// them.
     pub fn count(&mut self) -> Result<usize> {
         let value = self.number()?;
         match usize::try_from(value) {
             Ok(count) if count <= self.bytes.len() => Ok(count),
-            _ => Err(self.bad(format_args!("{value} things in the {} bytes left", self.bytes.len()))),
+            _ => Err(self.bad(format_args!("{value} items in the {} bytes left", self.bytes.len()))),
         }
     }
 
-    /// As many things as a count says.
+    /// As many items as a count says.
     pub fn all<T, C: FromIterator<T>>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<C> {
         let count = self.count()?;
         (0..count).map(|_| read(self)).collect()

@@ -89,7 +89,7 @@ impl FromStr for Patterns {
             read_line(line, &mut patterns).ok_or_else(|| {
                 Error::new(
                     Class::Arg,
-                    format!("line {} says {line:?}, which is no line of patterns", number + 1),
+                    format!("line {} is {line:?}, which is not a line of patterns", number + 1),
                 )
             })?;
         }

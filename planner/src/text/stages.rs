@@ -130,7 +130,7 @@ impl fmt::Display for Demand {
     }
 }
 
-/// In which rounds, if in any.
+/// The rounds of the links to and from one peer, as text.
 fn assignment(assignment: &RoundAssignment) -> String {
     let mut text = String::new();
     for (word, rounds) in [("sends in", &assignment.sends), ("receives in", &assignment.receives)] {

@@ -4,7 +4,7 @@ use crate::error::{Class, Error};
 use crate::ids::{ClassId, OperationId, Rank};
 use crate::ir::pattern::Site;
 
-/// Where a complaint belongs, and what it says.
+/// The place of a finding, and what was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The lowest rank that it is true of.
@@ -104,14 +104,14 @@ kinds! {
     BufferReused,
     /// W5: nothing ever comes back from a peer, so a rank may run ahead of it without bound.
     RunsAhead,
-    /// Ranks wait for each other in a circle.
+    /// Ranks wait for each other in a cycle.
     WaitCycle,
-    /// More than the verifier goes through: nothing is said of whether the schedule is right.
+    /// The schedule has more than the verifier examines: it may be right or wrong.
     TooMuch,
 }
 
 impl VerifyError {
-    /// Whether it only says that the verifier did not go through all.
+    /// Whether it only says that the verifier did not examine all of the schedule.
     pub fn is_bound(&self) -> bool {
         matches!(self, VerifyError::TooMuch(_))
     }

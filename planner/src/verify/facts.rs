@@ -32,7 +32,7 @@ pub(super) struct Packed {
     pub things: usize,
     /// The first that is packed into it, by instruction.
     pub first: Option<usize>,
-    /// Where it is asked back.
+    /// The instruction that awaits its release.
     pub reclaim: Option<usize>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Awaited {
 }
 
 impl<'s> Facts<'s> {
-    /// Whoever binds this program allocates its buffers: they hold what is packed, and little besides.
+    /// The executor allocates the buffers of a program, so they may hold little more than what is packed.
     pub fn lengths(&self) -> Result<(), VerifyError> {
         for (id, buffer) in self.program.buffers.iter() {
             let Packed { bytes, things, .. } = self.packed[id];

@@ -1,4 +1,4 @@
-//! What is asked about datatypes again and again, asked once.
+//! Answers about datatypes, each computed once.
 
 use crate::datatype::{Datatype, DatatypeId, Interner};
 use std::collections::BTreeMap;

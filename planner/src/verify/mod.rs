@@ -1,9 +1,9 @@
 //! Translation validation: does a schedule do what the patterns ask for, and nothing else, and keep the six waits?
 //!
-//! What is shown, for every run of the schedule after any others (the numbers are those of `planner/README.md`):
-//! every element that was asked for moves exactly once, from the right place to the right place, combined by the
-//! right operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no circle of waits.
-//! An element that a later put replaces, of whichever rank, need not move, since no rank can see it.
+//! The verifier shows, for every run of the schedule after any others (the numbers are those of `planner/README.md`):
+//! every element that was asked for moves exactly once, from the right place to the right place, combined by the right
+//! operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no cycle of waits. An
+//! element that a later put replaces, of whichever rank, need not move, since no rank can see it.
 //!
 //! The passes are not trusted, and nothing of theirs is used but the shapes of a [`Schedule`].
 //!
@@ -22,10 +22,10 @@
 //!
 //! # How
 //!
-//! `program` runs each program once by itself; `pair` compares what one program sends with what the other
-//! awaits; `rank` and `sweep` compare, for one rank, all that its neighbours and itself do to its memory with all
-//! that was asked; `waits` looks for circles. A rank's verdict depends on its own program and on those of the
-//! ranks around it and on nothing else, so one verdict serves all ranks that agree in these, compared exactly.
+//! `program` runs each program once by itself; `pair` compares what one program sends with what the other awaits;
+//! `rank` and `sweep` compare, for one rank, all that its neighbours and itself do to its memory with all that was
+//! asked; `waits` looks for cycles. A rank's verdict depends on its own program and on those of the ranks around it and
+//! on nothing else, so one verdict serves all ranks that agree in these, compared exactly.
 //!
 //! # Cost
 //! A few integer steps for each rank and peer, and for each distinct neighbourhood its runs, sorted.
@@ -64,7 +64,7 @@ impl<S> Verified<S> {
         &self.0
     }
 
-    /// Give it back, no longer certified.
+    /// Returns it, no longer certified.
     pub fn into_inner(self) -> S {
         self.0
     }
@@ -168,7 +168,7 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
         let (rank, around) = &distinct[at];
         Neighbourhood { rank: *rank, own: &facts[class_of[rank.index()]], around }
     };
-    // That nowhere more moves than was asked for bounds all that is looked at afterwards.
+    // No rank moves many more elements than were asked for, which bounds all later work.
     (0..distinct.len()).try_for_each(|at| rank::bounded(&each(at)))?;
     for at in 0..distinct.len() {
         rank::check(&schedule.windows, schedule.order, &each(at), &mut memo)?;
@@ -231,27 +231,31 @@ fn same_world(patterns: &Patterns, schedule: &Schedule) -> Result<Table<ClassId,
 fn same_calls(of: &Pattern, pattern: &Pattern) -> Result<(), (Option<OperationId>, String)> {
     for ((id, made), asked) in of.operations.iter().zip(pattern.operations.values()) {
         if made != asked {
-            return Err((Some(id), "made of another call".into()));
+            return Err((Some(id), "the plan was made from another call".into()));
         }
     }
     let (made, asked) = (of.operations.len(), pattern.operations.len());
-    if made == asked { Ok(()) } else { Err((None, format!("made of {made} calls, not {asked}"))) }
+    if made == asked {
+        Ok(())
+    } else {
+        Err((None, format!("the plan was made from {made} calls, the rank makes {asked}")))
+    }
 }
 
-/// The ranks that have to do with a rank that has nothing to do with them; and all peers exist.
+/// Checks that all peers exist; returns, by rank, the peers that the rank does not know of.
 fn one_sided(
     facts: &Table<ClassId, Facts<'_>>,
     class_of: &[ClassId],
 ) -> Result<BTreeMap<Rank, Vec<Delta>>, VerifyError> {
     let mut extras: BTreeMap<Rank, Vec<Delta>> = BTreeMap::new();
-    // For each class and peer, the class that was last seen there to know the way back.
+    // For each class and peer, the class last seen there that has this one as its peer.
     let mut known: Table<ClassId, Vec<Option<ClassId>>> =
         facts.values().map(|facts| vec![None; facts.peers.len()]).collect();
     for (number, class) in class_of.iter().enumerate() {
         for (delta, known) in facts[*class].peers.keys().zip(&mut known[*class]) {
             let rank = Rank::new(number);
             let Some(to) = delta.from(rank, class_of.len() as u32) else {
-                let what = format!("has to do with {delta}, of {} ranks", class_of.len());
+                let what = format!("has a peer at {delta}, outside the world of {} ranks", class_of.len());
                 return Err(VerifyError::OutOfBounds(facts[*class].finding(rank, None, what)));
             };
             let there = class_of[to.index()];

@@ -105,7 +105,7 @@ fn unpacked(
             };
             if *size != element.size || (from - low) % u64::from(*size) != 0 {
                 let what = format!(
-                    "unpacks elements of {} bytes from byte {at} of a frame, where elements of {size} bytes lie otherwise",
+                    "unpacks elements of {} bytes from byte {at} of a frame, where no elements of {size} bytes begin",
                     element.size
                 );
                 return Err(VerifyError::WrongPlace(receiver.finding(rank, Some(unpack), what)));
@@ -172,7 +172,7 @@ fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -
             continue;
         }
         if there.awaited.is_empty() {
-            let what = format!("writes {id} again, with no sign ever from {to} that it has read it");
+            let what = format!("writes {id} again, though {to} never signals that it has read it");
             return Err(VerifyError::RunsAhead(sender.finding(rank, Some(first), what)));
         }
         let in_between = sender.program.buffers[id].copies >= 2;

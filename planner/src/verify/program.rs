@@ -127,7 +127,7 @@ impl<'s> Walk<'_, 's> {
                 let filled = &self.filled[*buffer];
                 self.facts.packed[*buffer].reclaim.get_or_insert(at);
                 if !(filled.packs.is_empty() && filled.sends.is_empty()) {
-                    let what = format!("asks {buffer} back after it was written in this run");
+                    let what = format!("reclaims {buffer} after it was written in this run");
                     return Err(VerifyError::BufferReused(self.at(at, what)));
                 }
             }

@@ -36,7 +36,8 @@ pub(super) fn check(
     sweep.run()
 }
 
-/// Not many more elements move than were asked for: a plan file may say anything, and what moves is looked at.
+/// Checks that not many more elements move than were asked for: a plan file may name any number, and the verifier
+/// visits all that move.
 pub(super) fn bounded(here: &Neighbourhood<'_, '_>) -> Result<(), VerifyError> {
     const MANY: u64 = 1 << 20;
     let size =

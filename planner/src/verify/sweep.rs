@@ -11,7 +11,7 @@ use crate::ir::schedule::Part;
 use crate::table::Table;
 use std::collections::BTreeMap;
 
-/// Runs are looked at where they overlap, again and again: so often.
+/// The most visits of runs: where runs overlap, each is visited several times.
 const MOST_VISITS: usize = 1 << 24;
 
 /// Where elements lie on a rank.
@@ -153,14 +153,16 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         }
         let all = room.values().copied().fold(0, usize::saturating_add);
         if all > MOST_RUNS {
-            let what = format!("{all} runs of elements to be gone through, and {MOST_RUNS} are");
+            let what = format!(
+                "the verifier would have to visit {all} runs of elements; it visits at most {MOST_RUNS}"
+            );
             return Err(self.too_much(what));
         }
         let mut spaces: BTreeMap<Space, Vec<Run>> = BTreeMap::new();
         for (space, room) in room {
             let runs: &mut Vec<Run> = spaces.entry(space).or_default();
             if runs.try_reserve_exact(room).is_err() {
-                return Err(self.too_much(format!("no memory to go through {room} runs of elements")));
+                return Err(self.too_much(format!("no memory to visit {room} runs of elements")));
             }
         }
         let mut patience = MOST_VISITS;
@@ -188,7 +190,9 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
                 let ends = active.iter().map(|run| run.high).min();
                 let end = ends.into_iter().chain(next.peek().map(|run| run.low)).min().unwrap_or(at);
                 let Some(left) = usize::checked_sub(patience, active.len()) else {
-                    let what = format!("more than {MOST_VISITS} visits of elements to be gone through");
+                    let what = format!(
+                        "the verifier would have to visit elements more than {MOST_VISITS} times, which is its limit"
+                    );
                     return Err(self.too_much(what));
                 };
                 patience = left;
@@ -327,7 +331,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
                 let what = format!("combines {} by {op:?}", place());
                 self.found.operator.get_or_insert_with(|| finding(run, what));
             } else if wanted.contains(&taken[index]) {
-                let what = format!("moves {} once too often", place());
+                let what = format!("moves {} more often than was asked for", place());
                 self.found.doubled.get_or_insert_with(|| finding(run, what));
             } else {
                 let what = format!("moves element {element} of {source:?} to {}", place());
@@ -398,7 +402,7 @@ fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, orde
     if canonical(wanted, taken, kind) {
         return true;
     }
-    // Gets as ever, then the rest in any order; a move among it may hide any of it.
+    // Gets as in any epoch, then the rest in any order; a move among the rest may hide any of it.
     order == Order::Relaxed
         && (0..=taken.len()).any(|split| {
             let (landed, rest) = taken.split_at(split);

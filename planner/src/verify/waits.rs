@@ -1,10 +1,10 @@
-//! No rank waits in a circle.
+//! No ranks wait for each other in a cycle.
 //!
 //! A run's awaits match the sends of the same run, since each channel carries as many frames a run as are awaited from
-//! it, and a `Reclaim` waits for an earlier run. So runs need not be unrolled: one run without a circle is enough, for
+//! it, and a `Reclaim` waits for an earlier run. So runs need not be unrolled: one run without a cycle is enough, for
 //! any number of runs in a row.
 //!
-//! First by classes: if the graph of (class, instruction) has no circle, the graph of (rank, instruction), which maps
+//! First by classes: if the graph of (class, instruction) has no cycle, the graph of (rank, instruction), which maps
 //! into it, has none. If it has one (a value handed along a chain, each rank of one class), the ranks decide: each runs
 //! as far as it can until all are through or none can move.
 
@@ -25,7 +25,7 @@ pub(super) fn check(
     if by_class(facts, links) { Ok(()) } else { by_rank(facts, class_of) }
 }
 
-/// Whether the graph of classes has no circle.
+/// Whether the graph of classes has no cycle.
 fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links) -> bool {
     let mut first = Vec::with_capacity(facts.len());
     let mut nodes = 0;
@@ -122,17 +122,17 @@ fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<()
         Some((*at, (rank as i64 + deltas[class_of[rank]][*index].0) as usize))
     };
     let Some(first) = (0..class_of.len()).find(|&rank| waiting(rank).is_some()) else { return Ok(()) };
-    let mut circle = vec![first];
-    while let Some((_, to)) = circle.last().and_then(|&rank| waiting(rank)) {
-        if let Some(start) = circle.iter().position(|&rank| rank == to) {
-            circle.drain(..start);
+    let mut cycle = vec![first];
+    while let Some((_, to)) = cycle.last().and_then(|&rank| waiting(rank)) {
+        if let Some(start) = cycle.iter().position(|&rank| rank == to) {
+            cycle.drain(..start);
             break;
         }
-        circle.push(to);
+        cycle.push(to);
     }
-    let first = circle[0];
-    let names: Vec<String> = circle.iter().take(8).map(|&rank| Rank::new(rank).to_string()).collect();
-    let what = format!("{} ranks wait for each other in a circle: {}", circle.len(), names.join(", "));
+    let first = cycle[0];
+    let names: Vec<String> = cycle.iter().take(8).map(|&rank| Rank::new(rank).to_string()).collect();
+    let what = format!("{} ranks wait for each other in a cycle: {}", cycle.len(), names.join(", "));
     let at = waiting(first).map(|(at, _)| at);
     Err(VerifyError::WaitCycle(facts[class_of[first]].finding(Rank::new(first), at, what)))
 }

@@ -37,7 +37,7 @@ struct State {
     /// Frames that were sent and not released: `[buffer][copy]`.
     unreleased: Vec<Vec<usize>>,
     open: BTreeMap<usize, Sent>,
-    /// Whom this rank is exposed to.
+    /// The ranks that this rank is exposed to.
     exposed: Vec<usize>,
     sources: Buffers,
     landed: Buffers,
@@ -66,7 +66,7 @@ pub fn differs(
         }
         let movable: Vec<usize> = unfinished.iter().copied().filter(|rank| machine.can_move(*rank)).collect();
         if movable.is_empty() {
-            return Err(format!("ranks {unfinished:?} wait for ever"));
+            return Err(format!("ranks {unfinished:?} wait forever"));
         }
         let rank = dice.pick(&movable);
         for _ in 0..1 + dice.roll(6) {
@@ -106,7 +106,7 @@ pub fn differs(
                         return Err(format!("run {run}, rank {rank}: {is:?} is not {be:?}"));
                     }
                     if landed[rank] != filled(&expected_landed[rank]) {
-                        return Err(format!("run {run}, rank {rank}: a get landed otherwise"));
+                        return Err(format!("run {run}, rank {rank}: a get has other elements"));
                     }
                 }
             }
@@ -284,7 +284,7 @@ impl<'a> Machine<'a> {
         self.channels.entry((from, to)).or_default().push_back(Sent { run, frame, buffer, copy, at });
     }
 
-    /// Whose window it is, which must be exposed if it is another's.
+    /// The owner of the window, which must be exposed to this rank if it is another rank.
     fn owner(&self, rank: usize, delta: Delta) -> Result<usize, String> {
         let owner = self.peer(rank, delta);
         let exposed =

@@ -49,7 +49,7 @@ impl Asked {
             }
         }
     }
-    /// Windows that it touches: whose, which, which elements.
+    /// Windows that it touches: the owner, the window, the elements.
     fn touches(&self) -> Vec<(usize, WindowId, Datatype)> {
         let mut all = vec![(self.target, self.operation.window, self.operation.remote.clone())];
         if let Local::Section { window, datatype } = &self.operation.local {
@@ -107,7 +107,7 @@ fn program(patterns: &Patterns, rank: usize, packed: &[Asked], direct: &[Asked])
     let delta = |to: usize| Delta(to as i64 - rank as i64);
     let element = |one: &Asked| patterns.windows[one.operation.window];
     let bytes = |one: &Asked| one.operation.remote.size() as u64 * u64::from(element(one).size);
-    // Who sends a frame to whom, and where in it each operation lies.
+    // Which rank sends a frame to which, and the position of each operation in it.
     let mut frames: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let mut at = Vec::new();
     for one in packed {

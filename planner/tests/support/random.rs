@@ -132,13 +132,13 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
             if straight == 0 || straight == 2 && !corners {
                 continue;
             }
-            let (mut there, mut beside) = (row + down, column + across);
+            let (mut there, mut across_there) = (row + down, column + across);
             if wrap {
-                (there, beside) = (there.rem_euclid(rows), beside.rem_euclid(columns));
-            } else if there < 0 || there >= rows || beside < 0 || beside >= columns {
+                (there, across_there) = (there.rem_euclid(rows), across_there.rem_euclid(columns));
+            } else if there < 0 || there >= rows || across_there < 0 || across_there >= columns {
                 continue;
             }
-            let (their_h, their_w) = (height[there as usize], width[beside as usize]);
+            let (their_h, their_w) = (height[there as usize], width[across_there as usize]);
             // The edge that faces them, and the part of their border that faces back.
             let edge = |by: i64, len: usize| match by {
                 -1 => (1, 1),
@@ -154,7 +154,7 @@ pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Pat
             let local = block(h, w, r, c, tall, wide);
             let ((r, tall), (c, wide)) = (border(down, their_h), border(across, their_w));
             let remote = block(their_h, their_w, r, c, tall, wide);
-            let target = there * columns + beside - (row * columns + column);
+            let target = there * columns + across_there - (row * columns + column);
             let section = Local::Section { window: WindowId(0), datatype: local };
             all.push(operation(Kind::Put, target, remote, section));
         }

@@ -7,7 +7,7 @@ use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
 
-/// The schedule that `text` tells; windows, shape and order are those of `patterns`.
+/// The schedule that `text` describes; windows, shape and order are those of `patterns`.
 pub fn schedule(text: &str, patterns: &Patterns, placement: Placement) -> Schedule {
     let mut schedule = Schedule {
         name: patterns.name.clone(),
@@ -38,7 +38,7 @@ pub fn schedule(text: &str, patterns: &Patterns, placement: Placement) -> Schedu
                 schedule.classes.values_mut().last().and_then(|program| one(word, rest, program, &windows))
             }
         };
-        read.unwrap_or_else(|| panic!("{line:?} is no line of a schedule"));
+        read.unwrap_or_else(|| panic!("{line:?} is not a line of a schedule"));
     }
     schedule
 }

@@ -113,8 +113,8 @@ fn runs_like_the_reference(patterns: &Patterns, schedule: &Schedule, seed: u64, 
 }
 
 #[test]
-fn ranks_that_all_await_before_they_send_wait_in_a_circle() {
-    let mut circles = 0;
+fn ranks_that_all_await_before_they_send_wait_in_a_cycle() {
+    let mut cycles = 0;
     let packed = |schedule: &Schedule| {
         !schedule
             .classes
@@ -130,15 +130,15 @@ fn ranks_that_all_await_before_they_send_wait_in_a_circle() {
             program.instructions = first.into_iter().chain(last).collect();
         }
         match (verify(&patterns, schedule.clone()), verify_expanded(&patterns, &schedule)) {
-            (Ok(_), Ok(())) => runs_like_the_reference(&patterns, &schedule, 1, "no circle"),
+            (Ok(_), Ok(())) => runs_like_the_reference(&patterns, &schedule, 1, "no cycle"),
             (Err(a), Err(b)) => {
                 assert_eq!((a.name(), b.name()), ("WaitCycle", "WaitCycle"), "{a}; {b}");
-                circles += 1;
+                cycles += 1;
             }
             (a, b) => panic!("{sends} sends: {a:?} by class, {b:?} expanded"),
         }
     }
-    assert!(circles >= 20, "{circles}");
+    assert!(cycles >= 20, "{cycles}");
 }
 
 #[test]

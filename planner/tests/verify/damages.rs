@@ -303,7 +303,7 @@ pub const DAMAGES: &[Damage] = &[
         },
     },
     Damage {
-        name: "a buffer not asked back (W5)",
+        name: "a buffer not reclaimed (W5)",
         refused: &["RunsAhead", "BufferReused"],
         harmless: false,
         apply: |program, at| drop_if(program, at, |i| matches!(i, Reclaim { .. })),
@@ -329,13 +329,13 @@ pub const DAMAGES: &[Damage] = &[
         },
     },
     Damage {
-        name: "a peer not told that it may enter",
+        name: "no entry sent to a peer",
         refused: &["LeftEarly"],
         harmless: false,
         apply: |program, at| drop_if(program, at, |i| matches!(i, Expose { .. })),
     },
     Damage {
-        name: "a peer not told that this rank is done",
+        name: "no done sent to a peer",
         refused: &["LeftEarly"],
         harmless: false,
         apply: |program, at| drop_if(program, at, |i| matches!(i, Done { .. })),
@@ -422,7 +422,7 @@ pub const DAMAGES: &[Damage] = &[
         },
     },
     Damage {
-        name: "a movement that nobody asked for",
+        name: "a movement that no operation asked for",
         refused: &["Unasked", "OutOfBounds", "Doubled"],
         harmless: true,
         apply: |program, at| {

@@ -1,4 +1,4 @@
-//! The verifier: it accepts good schedules, and what it accepts is good.
+//! The verifier accepts good schedules, and every schedule that it accepts is good.
 
 mod bounds;
 mod corpus;

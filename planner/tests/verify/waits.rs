@@ -84,7 +84,7 @@ fn w1_a_window_is_not_touched_before_its_rank_entered() {
     let patterns = one_put();
     let schedule = accepted(&patterns, true);
     refused(&patterns, without(schedule.clone(), entry), "BeforeEntry");
-    // Nor by both sides agreeing to say nothing.
+    // Nor where both sides leave out the frame.
     let silent = without(schedule, |i| entry(i) || matches!(i, Instruction::Expose { .. }));
     refused(&patterns, silent, "BeforeEntry");
 }
@@ -134,10 +134,10 @@ fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
     let patterns = chain();
     let mut schedule = accepted(&patterns, false);
     for program in schedule.classes.values_mut() {
-        // Asked back, but too late.
+        // Reclaimed, but too late.
         program.instructions.sort_by_key(|i| matches!(i, Instruction::Reclaim { .. }));
     }
-    // No run of this one goes wrong: what is asked back late is this run's frame too. It is refused all the same.
+    // No run of this one goes wrong: the late reclaim awaits this run's frame too. It is refused nevertheless.
     assert_eq!(verify(&patterns, schedule).map(|_| ()).unwrap_err().name(), "BufferReused");
 }
 

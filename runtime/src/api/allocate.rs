@@ -1,4 +1,4 @@
-//! A window comes to be: each rank makes its part, and all learn of all parts.
+//! Makes a window: each rank allocates its part, and every rank learns of every part.
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
@@ -41,7 +41,8 @@ impl World {
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
         let (core, site) = (self.core(), call.site);
         let element = element_type::<T>();
-        // Both are the same on all ranks: what has come to be, and, for what may not, the call.
+        // Both are equal on all ranks: the window's number, and the position of the call, which tells apart two
+        // attempts at one number.
         let number = core.next_made(call)?;
         let attempt = (core.id, core.calls.position(), number);
         let key = WindowKey { world: core.id, window: number };
@@ -64,7 +65,7 @@ impl World {
             core.registry.give(attempt, core.rank, core.size, region.clone());
         }
         let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
-        // Known from here on: those who leave this call sooner may send it operations at once.
+        // Known from here on: ranks that leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
         let all = match core.meet(&call, |_| mine.clone()) {
@@ -83,14 +84,14 @@ impl World {
             let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
                 return error(
                     Class::Intern,
-                    format!("rank {rank} describes its part of a window in a way that is not ours"),
+                    format!("rank {rank} sent an invalid description of its part of a window"),
                 );
             };
             if description.element != element {
                 return error(
                     Class::Type,
                     format!(
-                        "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must give one type",
+                        "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must ask for one type",
                         description.element
                     ),
                 );
@@ -99,7 +100,7 @@ impl World {
                 return error(
                     Class::Type,
                     format!(
-                        "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must give one type",
+                        "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must ask for one type",
                         String::from_utf8_lossy(theirs)
                     ),
                 );
@@ -163,7 +164,7 @@ fn keep_unmade(core: &WorldCore, region: Option<Arc<Region>>) {
     }
 }
 
-/// A window that has not come to be is forgotten.
+/// Forgets the window when dropped, unless the window was made.
 struct Unmade<'w>(&'w WorldCore, u32);
 
 impl Drop for Unmade<'_> {
@@ -239,7 +240,7 @@ mod tests {
                 let core = world.core();
                 let memory = core.endpoint.borrow().memory();
                 let place = || Ok::<_, fencepost_planner::Error>(memory.zeroed(LEN + 64)?.base() as usize);
-                assert_eq!(place()?, place()?, "what is given back is given out next");
+                assert_eq!(place()?, place()?, "memory that was released is used next");
                 let first = place()?;
                 core.endpoint.borrow_mut().end(Cause { rank: 2, what: "enough".into() });
                 let error = world.window::<u8>(LEN).map(drop).expect_err("the world has ended");

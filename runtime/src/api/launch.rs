@@ -4,7 +4,7 @@ use crate::state::transport_kind::TransportKind;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Class, Error, Result};
 
-/// What this process is in a job of processes; see [`process`].
+/// The rank that this process is in a job of processes; see [`process`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process {
     /// This rank.
@@ -37,7 +37,7 @@ pub fn process() -> Result<Option<Process>> {
 /// What this process is in its job; the first call joins.
 pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
     fencepost_job::member()
-        .map_err(|why| Error::new(Class::ProcFailed, format!("this rank can't join its job: {why}")))
+        .map_err(|why| Error::new(Class::ProcFailed, format!("this rank cannot join its job: {why}")))
 }
 
 /// Become a job: start `ranks` processes of this program, with the same arguments, that reach each other by `transport`,
@@ -47,16 +47,17 @@ pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
 /// Whatever a program does before it calls this is done once more by each rank: call it first, or let
 /// [`Ranks::run`](crate::Ranks::run) call it.
 ///
-/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed it, or its own, which is
-/// 101 after a panic; 124 if the job took longer than `FENCEPOST_TIMEOUT`; 125 if it could not be carried out. Settings in
-/// the environment, each a time such as `250ms`, `30s`, `1.5m` or `2h`, in seconds without a unit:
-/// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE` (a rank that gives no sign of life for that long is killed; a connection
-/// between ranks on which nothing arrives for that long and one heartbeat more is given up, and ranks that wait for it are
-/// told two seconds later at most), `FENCEPOST_GRACE` (how long the others may go on after one has failed). `FENCEPOST_SILENCE` and
-/// `FENCEPOST_TIMEOUT` may be `off`.
+/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed it, or its own,
+/// which is 101 after a panic; 124 if the job took longer than `FENCEPOST_TIMEOUT`; 125 if it could not be carried out.
+/// Settings in the environment, each a time such as `250ms`, `30s`, `1.5m` or `2h`, in seconds without a unit:
+/// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE` (a rank from which nothing is heard for that long is killed; a
+/// connection between ranks on which nothing arrives for that long and one heartbeat more is given up, and ranks that
+/// wait for it are told two seconds later at most), `FENCEPOST_GRACE` (how long the others may go on after one has
+/// failed). `FENCEPOST_SILENCE` and `FENCEPOST_TIMEOUT` may be `off`.
 ///
 /// # Errors
-/// `ARG` where this process is a rank of a job that has another number of them, or a setting is none; else as [`process`].
+/// `ARG` where this process is a rank of a job that has another number of them, or a setting is not valid; else as
+/// [`process`].
 pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
     if !transport.is_of_processes() {
         return Ok(());

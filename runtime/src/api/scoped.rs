@@ -110,11 +110,13 @@ pub(crate) fn run<'env, T: Element, R>(
     core.world.calls.begin();
     let ended = fence::fence(&core.world, &[&**core], call, failed);
     core.world.calls.leave();
-    // The closure's own error is not of this call's finding.
+    // The closure's own error was not found by this call.
     if own {
         ended?
     } else {
         core.handler.tell(ended)?
     }
-    value.ok_or_else(|| call.error(&core.world, Class::Intern, "a failed epoch ended well"))
+    value.ok_or_else(|| {
+        call.error(&core.world, Class::Intern, "internal error: a failed epoch returned success")
+    })
 }

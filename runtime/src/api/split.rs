@@ -1,4 +1,4 @@
-//! A world is divided: who is in which part, and where the parts are laid out.
+//! Splits a world: which ranks are in which part, and where the memory of each part is laid out.
 
 use crate::state::call::Call;
 use crate::state::registry::new_world;
@@ -79,7 +79,13 @@ impl World {
                     world: u64::from_le_bytes(*world),
                     part: u64::from_le_bytes(*part),
                 });
-                let bug = || call.error(core, Class::Intern, "a new world's number is not one");
+                let bug = || {
+                    call.error(
+                        core,
+                        Class::Intern,
+                        "internal error: a rank sent an invalid number of a new world",
+                    )
+                };
                 number.map(Some).ok_or_else(bug)
             }
             _ => Ok(None),
@@ -92,7 +98,7 @@ impl World {
             }
             _ => {
                 let end = core.registry.take_end((core.id, attempt), core.rank);
-                let none = "no end was laid out for this rank of a new world";
+                let none = "internal error: no end was laid out for this rank of a new world";
                 let (id, end) = end.ok_or_else(|| call.error(core, Class::Intern, none))?;
                 ((id, members.len()), end)
             }
@@ -116,7 +122,7 @@ impl World {
     }
 }
 
-/// What the first member of a new world says of it, in the first byte: it has this number;
+/// The first byte of what the first member of a new world sends the others: the world has the number that follows;
 const FOUNDED: u8 = 1;
 /// it was laid out in this process;
 const FOUNDED_HERE: u8 = 2;

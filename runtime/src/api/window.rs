@@ -41,9 +41,10 @@ impl<T: Element> Window<T> {
         self.core.allow(self.core.short.get());
     }
 
-    /// What is done with an error of this window's calls before the call returns it: as of the world's that made the
-    /// window, unless set. Such calls are its puts, accumulates and gets, a superstep's included, and the fences and
-    /// supersteps of this window alone; those of several windows are the world's ([`World::on_error`](crate::World::on_error)).
+    /// Sets what is done with an error of this window's calls before the call returns it; a window begins with the
+    /// handler of the world that made it. Such calls are its puts, accumulates and gets, a superstep's included, and
+    /// the fences and supersteps of this window alone; those of several windows are the world's
+    /// ([`World::on_error`](crate::World::on_error)).
     ///
     /// # Source
     /// MPI 4.1, section 9.3 (MPI_WIN_SET_ERRHANDLER).
@@ -88,7 +89,8 @@ impl<T: Element> Window<T> {
     /// at a displacement.
     ///
     /// # Errors
-    /// As [`Put::to`]; `NO_MEM` for more elements of nobody than there is memory for (of a rank, the fence says so).
+    /// As [`Put::to`]; `NO_MEM` for more elements than there is memory for, if the target is `None`; for a rank, the
+    /// fence reports it.
     #[track_caller]
     pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
         self.core.handler.tell(self.fetched(target.into(), place.into(), Location::caller()))
@@ -211,7 +213,7 @@ impl WindowCore {
         let Some((ready, id)) = self.matching.borrow().clone() else {
             return Err(self.error(
                 Class::RmaSync,
-                "this window takes part in no superstep now".into(),
+                "this window does not take part in a superstep that is running".into(),
                 site,
             ));
         };

@@ -36,7 +36,14 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     frame.extend_from_slice(&[0; HEAD]);
     for count in [outbox.records.len(), outbox.wide.len(), gets] {
         let counted = u32::try_from(count).ok().filter(|_| count <= most_operations());
-        let too_many = || Error::new(Class::Size, format!("a frame counts no {count} operations"));
+        let too_many = || {
+            Error::new(
+                Class::Size,
+                format!(
+                    "an epoch has {count} operations for one rank, more than a frame can count: fence more often"
+                ),
+            )
+        };
         frame.extend_from_slice(&counted.ok_or_else(too_many)?.to_le_bytes());
     }
     frame.extend_from_slice(&[0; 4]);
@@ -52,7 +59,7 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     Ok(())
 }
 
-/// End a frame: the elements, and how much there is of what. Gives the bytes of the description.
+/// End a frame: the elements, and how much there is of what. Returns the bytes of the description.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox) -> usize {
     let described = frame.len() - HEAD;
     frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());

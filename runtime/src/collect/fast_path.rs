@@ -52,7 +52,7 @@ mod tests {
     use crate::collect::log::Log;
 
     #[test]
-    fn an_operation_goes_the_short_way_below_the_bound_and_while_there_is_room() {
+    fn an_operation_takes_the_fast_path_below_the_bound_and_while_there_is_room() {
         let (fast_path, mut log) = (FastPath::default(), Log::default());
         let record = Record { head: 3, value: 4 };
         log.push(record);

@@ -1,7 +1,6 @@
 //! [`Log`]: records one after another, in memory that grows; and the [`LogWriter`] that fills one.
 //!
-//! While a log is filled, where the next record goes is known to its writer alone: a record costs its own stores and one of
-//! that place.
+//! While a log is filled, only the writer holds the end position, so an append costs the record's stores plus one.
 
 use fencepost_transport::{Bytes, Memory};
 use std::alloc::{Layout, handle_alloc_error};
@@ -36,7 +35,7 @@ impl<R> Default for Log<R> {
 }
 
 impl<R> Log<R> {
-    /// No records yet; they will lie in this memory, where it has room, else on the heap.
+    /// No records yet; records go to this memory while it has room, else to the heap.
     pub(crate) fn on(memory: Memory) -> Self {
         Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory }
     }
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pen_writes_while_there_is_room_and_what_it_wrote_counts_when_it_is_lifted() {
+    fn a_writer_appends_while_there_is_room_and_its_records_count_when_it_is_lifted() {
         let (mut log, writer) = (Log::<u64>::default(), LogWriter::default());
         assert!(!writer.write(0), "it is on no log");
         // SAFETY: there is one log, and it is touched only while the writer is lifted.

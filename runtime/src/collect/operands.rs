@@ -13,25 +13,25 @@ pub(crate) enum Items<'a> {
     Split(&'a [u64], &'a [u8]),
 }
 
-/// What records that say not all themselves refer to.
+/// What records refer to that do not hold all of their operation.
 pub(crate) struct Operands<'a> {
     pub(crate) wide: &'a [Wide],
-    /// Their elements,
+    /// The elements of datatype operations,
     pub(crate) bytes: &'a [u8],
-    /// or where those are that were lent.
+    /// or, of lent sections, where they are.
     pub(crate) lent: Lent<'a>,
 }
 
 impl Operands<'_> {
-    /// Records say all themselves.
+    /// Of records that hold all of their operation.
     pub(crate) fn none() -> Self {
         Self { wide: &[], bytes: &[], lent: Lent::Nothing }
     }
 }
 
-/// Where the elements of sections are that were lent.
+/// Where the elements of lent sections are.
 pub(crate) enum Lent<'a> {
-    /// There are none.
+    /// Nothing is lent.
     Nothing,
     /// Where they belong: in the origin's part of this window.
     InPlace(&'a dyn Fn(WindowKey) -> *const u8),

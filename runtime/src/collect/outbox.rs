@@ -11,7 +11,7 @@ use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_transport::{Memory, Record};
 use std::panic::Location;
 
-/// What a record's head says.
+/// The head of a record.
 ///
 /// ```text
 /// bits  0..40  displacement in elements, or the index of the wide operation
@@ -109,12 +109,13 @@ pub(crate) struct Outbox {
     pub(crate) sections: usize,
     /// The elements of wide operations.
     pub(crate) bytes: Vec<u8>,
-    /// What the target's gets bring, where they read in place and say all of it: known to the target, for its own writes.
+    /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
+    /// them with what it writes.
     pub(crate) looks: Vec<Datatype>,
 }
 
 impl Outbox {
-    /// Nothing yet; records will lie in this memory, where it has room.
+    /// Nothing yet; records go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
             records: Log::on(memory.clone()),
@@ -152,7 +153,7 @@ impl Outbox {
         (size_of_val(&self.records[..]) + self.bytes.len()) as u64
     }
 
-    /// Copy `bytes` to the end of the arena, aligned to eight; gives where they begin.
+    /// Copy `bytes` to the end of the arena, aligned to eight; returns where they begin.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
         let at = self.room(0);
         self.bytes.extend_from_slice(bytes);

@@ -29,7 +29,7 @@ pub(crate) enum Into {
 /// A get in program order: one element into the same window, or more than that.
 #[derive(Clone, Copy)]
 pub(crate) struct Get {
-    /// Whom from.
+    /// The rank that it reads.
     pub(crate) target: u32,
     /// Its place in [`Pending::wide`]; [`ONE`] for one element.
     pub(crate) wide: u32,
@@ -73,7 +73,7 @@ impl Pending {
         self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });
     }
 
-    /// The fence is entered: whom this rank gets from.
+    /// Called as the fence is entered: notes which ranks this rank gets from.
     pub(crate) fn ask(&mut self, ranks: usize) {
         self.asks.clear();
         if !self.gets.is_empty() {

@@ -24,7 +24,7 @@ pub(crate) struct Region {
     ranks: usize,
 }
 
-// SAFETY: a region is plain memory. Who touches what and when is the fence's business: window elements are touched by
+// SAFETY: a region is plain memory. The fence decides which rank touches what, and when: window elements are touched by
 // others only between the owner's entry into a fence and its leaving it (W1), and outboxes of a set are read by others
 // only between the owner's notification and the reader's next notification, while the owner fills the other set (W4).
 unsafe impl Send for Region {}
@@ -66,12 +66,12 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
 
-    /// The memory, that of records too, and how to see that all who reach it, which are so many ranks with the owner, have
-    /// let go of it.
+    /// The memory, that of records too, and a function that returns whether all ranks that reach it have let go of it;
+    /// `reaching` is their number, the owner not counted.
     pub(crate) fn into_memory(mut self, reaching: usize) -> Option<(Vec<Bytes>, Done)> {
         let base = self.base.as_ptr() as usize;
         let let_go = move || {
-            // SAFETY: who has the memory asks, so it is there.
+            // SAFETY: the caller holds the memory while it asks, so the memory exists.
             unsafe { count(base as *mut u8) }.load(Ordering::Acquire) // the add in `let_go`
         };
         let done = move || let_go() as usize >= reaching;

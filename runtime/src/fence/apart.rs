@@ -1,4 +1,5 @@
-//! Ranks that are in different calls of their world: who is behind returns, who is ahead exchanges notifications again.
+//! Ranks that are in different calls of their world: a rank that is behind returns, and one that is ahead exchanges
+//! notifications again.
 //!
 //! A rank is behind where another left an earlier call without its exchange, or failed after the exchanges of one; all
 //! ranks see who is behind, since every rank reads every notification. What was sent for the exchange is dropped on all sides,
@@ -97,7 +98,7 @@ impl Fence<'_> {
             return Err(failed.map_or(lost, Error::ending_world));
         }
         let Some((calls, rank)) = apart.ahead else {
-            // What was described is described again: nobody remembers it.
+            // Descriptions are sent again: no rank has kept those of this exchange.
             self.windows.iter().for_each(|window| window.remembered.borrow_mut().forget_descriptions());
             return Ok(failed);
         };

@@ -115,7 +115,7 @@ pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'
         Items::Records(mut records) => {
             while let Some(first) = records.first() {
                 // SAFETY: passed on.
-                let done = unsafe { alike::<T>(base, len, Head(first.head).code(), records) };
+                let done = unsafe { run_of_one_kind::<T>(base, len, Head(first.head).code(), records) };
                 if done == 0 {
                     one(Head(first.head), first.value);
                 }
@@ -135,7 +135,7 @@ pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'
 ///
 /// # Safety
 /// As [`apply`].
-unsafe fn alike<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
+unsafe fn run_of_one_kind<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
     if size_of::<T>() > 8 || code == WIDE {
         return 0;
     }

@@ -8,7 +8,7 @@ use fencepost_planner::{Class, Error};
 use fencepost_transport::{Notify, Topology};
 
 impl Fence<'_> {
-    /// All ranks have seen that something is wrong: tell each other what, and give the error.
+    /// All ranks have seen that something is wrong: exchanges the reasons, and returns the error.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
@@ -65,11 +65,8 @@ impl Fence<'_> {
             return error;
         }
         if let Some((rank, _, text)) = others.iter().find(|(_, failed, _)| *failed) {
-            return self.call.error(
-                self.world,
-                Class::RmaSync,
-                format!("rank {rank} did not complete this epoch: {text}; nothing was applied"),
-            );
+            let what = format!("rank {rank} did not complete this epoch: {text}; nothing was applied");
+            return self.call.error(self.world, Class::RmaSync, what).secondary();
         }
         let (rank, _, mut text) =
             others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();

@@ -8,7 +8,8 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 
 impl WorldCore {
-    /// Every rank gives every rank some bytes, in one collective call: `[from]` what each gave to this one.
+    /// Every rank sends every rank some bytes, in one collective call; returns what each rank has sent to this one,
+    /// `[from]`.
     pub(crate) fn meet(&self, call: &Call, give: impl Fn(usize) -> Vec<u8>) -> Result<Vec<Vec<u8>>> {
         self.alive()?;
         let endpoint = &mut *self.endpoint.borrow_mut();
@@ -22,8 +23,9 @@ impl WorldCore {
             // It was posted before the notification, which has been read, so it is here.
             let frame = self.poll(endpoint, from).map_err(|lost| self.lost(&lost, call))?;
             let bytes = frame.map(|frame| bytes_of(self, endpoint, from, frame, kind::SETUP));
-            let bytes = bytes
-                .unwrap_or_else(|| Err(self.refuse(endpoint, from, "it has not sent what this call needs")));
+            let bytes = bytes.unwrap_or_else(|| {
+                Err(self.refuse(endpoint, from, "it did not send the frame that this call needs"))
+            });
             all.push(bytes.map_err(|lost| self.lost(&lost, call))?);
         }
         Ok(all)

@@ -15,8 +15,9 @@
 //! 7. outboxes and notifications exist twice and are used in turn: a rank that fills a set again has seen the notification that each
 //!    reader sent after it had finished with it (W4, W5).
 //!
-//! The notifications may be in, and the world be ended by a rank that is further on: then nobody begins to touch memory of
-//! others, and who is touched still waits until that is over; what was collected stays as it is, since others may read it.
+//! The notifications may be in, and the world be ended by a rank that is further on: then no rank begins to touch
+//! memory of others, and a rank whose memory is touched still waits until that is over; what was collected stays as it
+//! is, since others may read it.
 //!
 //! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every notification: nothing is
 //! applied anywhere, the ranks explain themselves to each other, and the world goes on. So is a rank that is in another
@@ -57,13 +58,13 @@ use sources::prepare;
 
 /// This rank's superstep failed: nothing may be applied.
 const FAILED: u32 = 1;
-/// This rank's gets read memory of the one that this is for.
+/// This rank's gets read memory of the receiver.
 const READS: u32 = 2;
 /// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
-/// Sections for the one that this is for are lent: it reads memory of this rank.
+/// Sections for the receiver are lent: the receiver reads memory of this rank.
 const LENDS: u32 = 8;
-/// All that this rank reads of the one that this is for is listed in the outbox.
+/// All that this rank reads of the receiver's memory is listed in the outbox.
 const LISTED: u32 = 16;
 /// Above this bit, a notification's flags have a digest, of eight bits, of the prepared supersteps that were run since the
 /// last exchange in which all ranks agreed.
@@ -137,7 +138,7 @@ pub(crate) fn fence(
     result.map(drop)
 }
 
-/// Take part in the exchange of this call with an error, so that every rank learns of it. Gives the error.
+/// Take part in the exchange of this call with an error, so that every rank learns of it. Returns the error.
 #[cold]
 pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
     match fence(world, windows, call, Some(error)) {
@@ -218,7 +219,7 @@ impl<'a> Fence<'a> {
 }
 
 impl Fence<'_> {
-    /// Gives who read whose memory.
+    /// Returns which ranks read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
         let guard = AbortOnUnwind("a fence");
         let result = self.exchange(failed);
@@ -264,7 +265,8 @@ impl Fence<'_> {
         Ok(reads)
     }
 
-    /// Give every rank its notification, and wait for theirs. Gives the word of the exchange, and what all notifications say.
+    /// Sends every rank its notification, and waits for theirs. Returns the word of the exchange, and what all
+    /// notifications say.
     #[inline(always)]
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.next_word(hash as u32);
@@ -276,7 +278,7 @@ impl Fence<'_> {
         Ok((word, self.read_notifications(notifications, flags)?))
     }
 
-    /// Take what others sent, and read what has to be read before anything is written. Gives what was lent, where that is
+    /// Take what others sent, and read what has to be read before anything is written. Returns what was lent, where that is
     /// some of it.
     fn take_in(
         &mut self,
@@ -308,7 +310,7 @@ impl Fence<'_> {
         world.lost(lost, self.call)
     }
 
-    /// Send frames and notifications. Gives this rank's flags.
+    /// Send frames and notifications. Returns this rank's flags.
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
         let (me, given) = (self.world.rank, usize::from(self.gives.is_some()));

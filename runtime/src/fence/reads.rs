@@ -1,12 +1,12 @@
-//! Who reads whose memory in a fence, and what has to wait for that.
+//! Which ranks read whose memory in a fence, and what has to wait for these reads.
 //!
 //! A rank reads another's windows for its own gets, and for the sections that others lent it instead of copying them.
-//! Each says so in its notification to the one it reads, or lends to; and a rank that is read waits until those who read it
-//! have settled (W3). Whether it also has to wait before it writes its own memory (W2) it finds out by itself, since it
-//! alone writes it: it looks whether anything that lands there, or that others put, touches what is read. Mostly nothing
-//! does, and each element is copied once, from where it is to where it belongs. Else it first stages what it itself reads
-//! of others, says that it has done with them, and waits for its readers: as all who wait have said so, nobody waits for
-//! one that waits.
+//! Each says so in its notification to the one it reads, or lends to; and a rank that is read waits until those who
+//! read it have settled (W3). Whether it also has to wait before it writes its own memory (W2) it finds out by itself,
+//! since it alone writes it: it looks whether anything that lands there, or that others put, touches what is read.
+//! Mostly nothing does, and each element is copied once, from where it is to where it belongs. Else it first stages
+//! what it itself reads of others, says that it has done with them, and waits for its readers: each rank that waits has
+//! said so before it waits, so no rank waits for one that waits.
 
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{Head, WIDE, Wide, WideSource};
@@ -23,7 +23,7 @@ use fencepost_planner::{Class, Result, State};
 use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Topology};
 use std::cell::Cell;
 
-/// More comparisons than this are not worth it: it waits.
+/// Above this number of comparisons the rank waits instead.
 const COMPARISONS: usize = 4096;
 
 /// What a rank has to do with the memory of others in a fence.
@@ -138,7 +138,7 @@ impl Fence<'_> {
         if staged.try_reserve_exact(bytes).is_err() {
             let rank = self.world.rank;
             let what = format!(
-                "rank {rank} reads {bytes} bytes that others put from sections, before it writes what others read, and there is no memory for them (each may put {} times its window so, and 16 MiB at least)",
+                "rank {rank} has to copy {bytes} bytes that others put from sections before it writes what others read, and there is no memory for the copy (each rank may put {} times the window's size this way, and 16 MiB at least)",
                 remote::MOST_TIMES
             );
             self.world.call_sites.end(Class::NoMem);

@@ -1,7 +1,7 @@
 //! Combining elements: buffer into window, window into window, one value into one element.
 
 use crate::kernel::values::{Job, Kernel, choose};
-use crate::kernel::walk::{alike, both, each};
+use crate::kernel::walk::{both, each, same_counts};
 use crate::kernel::{copy, unpack};
 use fencepost_planner::datatype::{Datatype, pairs};
 use fencepost_planner::element::{ElementType, Op};
@@ -18,7 +18,7 @@ pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Da
         return unsafe { unpack(from, base, datatype, element.size as usize) };
     }
     let done = choose(op, element, FromBuffer { base, datatype, from });
-    debug_assert!(done.is_some(), "{op} takes no {element:?}");
+    debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
 /// Combine the elements of `from_type` in the window at `from` into those of `to_type` in the window at `to`, which has
@@ -46,7 +46,7 @@ pub unsafe fn combine_copy(
     }
     debug_assert_eq!(from_type.size(), to_type.size());
     let done = choose(op, element, FromWindow { from, from_type, to, to_type });
-    debug_assert!(done.is_some(), "{op} takes no {element:?}");
+    debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
 /// Combine one value of at most eight bytes, given as the first bytes of `bits`, into one element.
@@ -61,7 +61,7 @@ pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) 
         return unsafe { std::ptr::copy_nonoverlapping(from, to, element.size as usize) };
     }
     let done = choose(op, element, One { to, from });
-    debug_assert!(done.is_some(), "{op} takes no {element:?}");
+    debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
 /// Combine values of at most eight bytes, given as the first bytes of words, into one element each.
@@ -71,7 +71,7 @@ pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) 
 #[inline(always)]
 pub unsafe fn combine_each(op: Op, element: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
     let done = choose(op, element, Each(values));
-    debug_assert!(done.is_some(), "{op} takes no {element:?} one by one");
+    debug_assert!(done.is_some(), "{op} is not defined for {element:?} one by one");
 }
 
 /// # Safety
@@ -157,7 +157,7 @@ impl Job for FromWindow<'_> {
         let Self { from, from_type, to, to_type } = self;
         let size = size_of::<K::Value>();
         if let ([a], [b]) = (from_type.pieces(), to_type.pieces())
-            && alike(a, b)
+            && same_counts(a, b)
         {
             let run = a.run;
             // SAFETY: made in `combine_copy` only, whose caller answers for it; `from` is only read.

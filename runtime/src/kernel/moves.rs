@@ -1,6 +1,6 @@
 //! Moving elements: window to buffer, buffer to window, window to window.
 
-use crate::kernel::walk::{alike, both, each};
+use crate::kernel::walk::{both, each, same_counts};
 use fencepost_planner::datatype::{Datatype, pairs};
 
 /// Copy the elements of `datatype` from the window at `base` to `to`, one after another.
@@ -38,7 +38,7 @@ pub unsafe fn copy(from: *const u8, from_type: &Datatype, to: *mut u8, to_type: 
             return unpack(at(from, run.start), to, to_type, size);
         }
         if let ([a], [b]) = (from_type.pieces(), to_type.pieces())
-            && alike(a, b)
+            && same_counts(a, b)
         {
             let bytes = a.run * size;
             let from = from.cast_mut();

@@ -195,7 +195,7 @@ fn canonical(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What an operator makes of two elements, by the words of the design.
+/// What an operator makes of two elements, by paragraph 7 of `planner/README.md`.
 fn by_the_book(op: Op, element: ElementType, old: &[u8], new: &[u8]) -> Vec<u8> {
     match (op, element.kind) {
         (Op::Replace, _) => new.to_vec(),
@@ -232,7 +232,7 @@ fn by_the_book(op: Op, element: ElementType, old: &[u8], new: &[u8]) -> Vec<u8> 
             };
             value.to_le_bytes()[..old.len()].to_vec()
         }
-        (op, kind) => panic!("{op} takes no {kind:?}"),
+        (op, kind) => panic!("{op} is not defined for {kind:?}"),
     }
 }
 
@@ -264,7 +264,7 @@ fn values(element: ElementType) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_operator_on_every_type_does_what_the_design_says_of_special_values() {
+fn every_operator_on_every_type_treats_special_values_as_defined() {
     let mut seen = 0;
     for element in types() {
         let size = element.size as usize;

@@ -1,4 +1,4 @@
-//! What an operator makes of two values: section 3 of the design, "Values", as functions, and the choice among them.
+//! What an operator makes of two values: paragraph 7 of `planner/README.md` as functions, and the choice among them.
 //!
 //! Integers wrap; logical operators leave 0 or 1; MIN and MAX are `minimum` and `maximum` of IEEE 754-2019, section 9.6
 //! (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way; every NaN is the canonical quiet one.
@@ -18,7 +18,7 @@ pub(super) trait Kernel {
 
 /// What is done with the kernel that was chosen.
 pub(super) trait Job {
-    /// What it gives.
+    /// What it returns.
     type Out;
     /// Do it.
     fn with<K: Kernel>(self) -> Self::Out;

@@ -3,7 +3,7 @@
 use fencepost_planner::datatype::{Dim, Piece};
 
 /// Call `f(window, buffer)` for each run of `piece`: where its first element is, and where in a buffer that moves on by
-/// `step` bytes each time. Gives where the buffer ends.
+/// `step` bytes each time. Returns where the buffer ends.
 ///
 /// # Safety
 /// Every element of the piece, of `size` bytes, is within the allocation of `window`, which points to element 0; the
@@ -96,8 +96,8 @@ pub(super) unsafe fn both(
     unsafe { nests(&a.dims, first_a, &b.dims, first_b, size as isize, &f) }
 }
 
-/// Whether [`both`] takes them.
-pub(super) fn alike(a: &Piece, b: &Piece) -> bool {
+/// Whether the pieces have dimensions of the same counts, as [`both`] requires.
+pub(super) fn same_counts(a: &Piece, b: &Piece) -> bool {
     a.run == b.run
         && a.dims.len() == b.dims.len()
         && a.dims.iter().zip(&b.dims).all(|(a, b)| a.count == b.count)

@@ -1,4 +1,4 @@
-//! What a call is for others: its words, its hash, its errors, and whose handler sees them.
+//! A call as other ranks see it: its description, its hash, its errors, and the handler that sees them.
 
 use crate::collect::operation::WindowKey;
 use crate::state::assertions::Assertions;
@@ -52,7 +52,7 @@ impl WorldCore {
     /// The number of the window or of the split that `call` is about to make: the same on all ranks.
     ///
     /// # Errors
-    /// `NO_MEM` where the world has made as many as there are numbers. Every rank gets it, and none has met another.
+    /// `NO_MEM` where the world has made as many as there are numbers. Every rank gets it, before any exchange.
     pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
         let number = self.made.get();
         if number < u32::MAX {
@@ -87,7 +87,8 @@ pub(crate) fn notification_word(word: u64, hash: u64) -> u64 {
     hash + (word >> 32)
 }
 
-/// Whose call a fence or a superstep of these windows is: that of the window, where it is one; else that of the world.
+/// The handler that sees errors of a fence or a superstep of these windows: that of the window, if there is one window;
+/// else that of the world.
 pub(crate) fn handler_of<'a>(world: &'a WorldCore, windows: &[&'a WindowCore]) -> &'a Handler {
     match windows {
         [window] => &window.handler,

@@ -1,8 +1,8 @@
 //! Operations that leave before their fence, to ranks whose memory is not reached.
 //!
-//! They come among the frames of other fences, windows and schedules, so whoever looks for a frame looks through
-//! `WorldCore::poll`, which stages them by window. The frame that the sender posts at the fence says how many of them
-//! belong to the epoch; those of epochs that it has given up are dropped.
+//! They come among the frames of other fences, windows and schedules, so a rank looks for frames by `WorldCore::poll`
+//! only, which stages them by window. The frame that the sender posts at the fence says how many of them belong to the
+//! epoch; those of epochs that it has given up are dropped.
 
 use crate::protocol::frames::kind;
 use crate::state::window::WindowCore;
@@ -10,7 +10,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Class;
 use fencepost_transport::{Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost};
 
-/// The low half of the word of what leaves early: no other frame says this by one bit that fell over, so none of those that a
+/// The low half of the word of what leaves early: no other frame has it after one flipped bit, so none of those that a
 /// rank waits for is staged instead.
 const MARK: u32 = 0x0ea1_1e57;
 

@@ -82,7 +82,7 @@ pub(crate) fn bytes_of(
     if good {
         Ok(bytes)
     } else {
-        Err(world.refuse(endpoint, from, "it sent a frame that this call does not have"))
+        Err(world.refuse(endpoint, from, "it sent a frame of a kind that this call does not expect"))
     }
 }
 

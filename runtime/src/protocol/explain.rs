@@ -1,4 +1,4 @@
-//! What the last epoch did and why, in words: collected only where it was asked for.
+//! What the last epoch did and why, as text: collected only where it was asked for.
 //!
 //! While it is, the fast path of small operations is closed, so that each call passes by here with its line.
 
@@ -49,10 +49,10 @@ impl WindowCore {
         }
         let mode = self.asked(mode);
         let notes = &mut *self.notes.borrow_mut();
-        let alike = |asked: &Note| {
+        let same_calls = |asked: &Note| {
             std::ptr::eq(asked.site, site) && (asked.kind, asked.mode, asked.section) == (kind, mode, section)
         };
-        let place = notes.iter().position(alike).unwrap_or_else(|| {
+        let place = notes.iter().position(same_calls).unwrap_or_else(|| {
             notes.push(Note {
                 site,
                 kind,
@@ -101,7 +101,7 @@ impl WorldCore {
         }
     }
 
-    /// The last epoch that ended well, in words.
+    /// The last successful epoch, as text.
     pub(crate) fn explain_last(&self) -> String {
         if !self.explains.get() {
             return "nothing is kept to explain: set FENCEPOST_EXPLAIN=on, or call `Ranks::explain(true)`\n"

@@ -1,4 +1,4 @@
-//! What becomes of a world in which a rank is lost, or says what cannot be.
+//! The end of a world in which a rank is lost, or sends an invalid frame.
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
@@ -33,7 +33,7 @@ impl WorldCore {
         error.ending_world()
     }
 
-    /// What `from` sent can't be: the world ends because of it.
+    /// `from` sent an invalid frame, as `what` says: ends the world.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
         self.call_sites.end(Class::Intern);
@@ -41,7 +41,7 @@ impl WorldCore {
         Lost { rank: from, how: Loss::Ended(what.into()) }
     }
 
-    /// What `from` sent can't be: the world ends.
+    /// `from` sent an invalid frame: ends the world.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
         let what =
             format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");

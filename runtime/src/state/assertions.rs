@@ -5,8 +5,8 @@ use std::ops::BitOr;
 
 /// What a program promises at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
 ///
-/// A false assertion costs an error or nothing; never memory safety, never wrong bits. NOPRECEDE and NOSUCCEED are checked
-/// always; whether NOSTORE and NOPUT are true is not looked at.
+/// A false assertion is an error or has no effect; it never costs memory safety, and never leaves wrong bits. NOPRECEDE
+/// and NOSUCCEED are checked always; whether NOSTORE and NOPUT are true is not looked at.
 ///
 /// ```
 /// # use fencepost_runtime::Assertions;

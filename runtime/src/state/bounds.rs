@@ -1,4 +1,4 @@
-//! What a call may touch, and what is said where it may not: by a window, and by a recorder.
+//! Checks of what a call touches, and their errors: for windows, and for recorders.
 
 use crate::collect::operation::{Place, WindowKey};
 use crate::state::window::WindowCore;
@@ -6,7 +6,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Class, Error, Result};
 use std::panic::Location;
 
-/// Why a call is refused; which rank it is of, and at which line, is said by who collects it.
+/// Why a call is refused: the class and the message. The window or recorder adds the rank and the line.
 pub(crate) type Refusal = (Class, String);
 
 /// Both sides of a call have as many elements.
@@ -110,7 +110,7 @@ impl WindowCore {
         if element != self.element {
             return Err(self.error(
                 Class::Type,
-                format!("the section is of a window of {element}, and this one has {}", self.element),
+                format!("the section is of a window of {element}, and this window has elements of {}: both must have one type", self.element),
                 site,
             ));
         }

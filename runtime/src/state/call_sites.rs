@@ -33,8 +33,8 @@ impl CallSites {
         Self { ranks: (0..size).map(|_| Entered::default()).collect(), ended: OnceLock::new() }
     }
 
-    /// `rank` enters the call at `site` on `windows`. Relaxed: it is announced to the others afterwards, and one that sees
-    /// a later call, or the windows of one, only says so.
+    /// `rank` enters the call at `site` on `windows`. Relaxed: it is announced to the others afterwards, and a rank
+    /// that reads a later call, or the windows of one, only names that call in its message.
     #[inline]
     pub(crate) fn enter(
         &self,

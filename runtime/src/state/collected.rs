@@ -58,7 +58,8 @@ impl WindowCore {
     /// Forget what is pending.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {
-            // Others may be reading what was collected for the fence that the world ended in, and there is no other fence.
+            // Other ranks may be reading what was collected for the fence that the world ended in, and no other fence
+            // follows.
             self.allow(false);
             return self.pending(Pending::clear);
         }

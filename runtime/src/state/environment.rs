@@ -1,4 +1,4 @@
-//! What a user says by environment variables: all of it is understood, or refused with what is allowed.
+//! Environment variables: each is understood, or refused with the values that are allowed.
 
 use fencepost_planner::{Class, Error, Result};
 use std::env::{VarError, var};
@@ -6,7 +6,7 @@ use std::env::{VarError, var};
 /// The text of a variable, if it is set.
 ///
 /// # Errors
-/// `ARG` for what is no text.
+/// `ARG` for a value that is not text.
 pub(crate) fn text(name: &str) -> Result<Option<String>> {
     match var(name) {
         Ok(text) => Ok(Some(text)),
@@ -18,7 +18,7 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// What a variable says, of a few words; `unset` where it is not set.
+/// The value of a variable that may be one of a few words; `unset` where it is not set.
 ///
 /// # Errors
 /// `ARG` for any other word, with those allowed.
@@ -35,7 +35,7 @@ pub(crate) fn one_of<V: Copy>(name: &str, words: &[(&str, V)], unset: V) -> Resu
     })
 }
 
-/// What a variable says, read as its type is; `None` where it is not set.
+/// The value of a variable, parsed as its type is; `None` where it is not set.
 ///
 /// # Errors
 /// That of reading it, with the variable's name.

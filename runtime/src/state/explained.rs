@@ -32,6 +32,6 @@ pub(crate) struct Explained {
 
 pub(crate) enum Last {
     Told(String),
-    /// Told when it is asked for.
+    /// Formatted when it is asked for.
     Prepared(String, Arc<Verified<Schedule>>),
 }

@@ -1,9 +1,9 @@
-//! [`ErrorHandler`]: what is done with an error before the call that found it gives it back.
+//! [`ErrorHandler`]: what is done with an error before the call that found it returns it.
 //!
-//! Calls end in [`Handler::tell`], at the outermost of ours, where nothing is borrowed. An error that has been told is
-//! marked, so each is told once, however many calls it is handed through.
+//! Public calls end in [`Handler::tell`], where nothing is borrowed. A reported error is marked, so each is reported
+//! once, however many calls it passes through.
 
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, Result};
 use std::cell::RefCell;
 use std::fmt;
 use std::io::Write as _;
@@ -29,7 +29,8 @@ pub enum ErrorHandler {
 }
 
 impl ErrorHandler {
-    /// Let `told` see each error, on the rank that found it. Its call returns the error afterwards, as it was.
+    /// Calls `told` with each error, on the rank that found it. The call that found the error returns it afterwards,
+    /// unchanged.
     ///
     /// ```
     /// # use fencepost_planner::Class;
@@ -75,7 +76,7 @@ impl Handler {
         self.0.borrow().clone()
     }
 
-    /// Tell of an error, if there is one that nobody was told of.
+    /// Reports the error of `result`, if there is one that was not reported before.
     #[inline]
     pub(crate) fn tell<R>(&self, result: Result<R>) -> Result<R> {
         result.map_err(|error| self.told(error))
@@ -111,5 +112,5 @@ fn abort(error: &Error) -> ! {
 
 /// Whether an error only says that another rank has failed.
 pub(crate) fn is_secondary_failure(error: &Error) -> bool {
-    matches!(error.class(), Class::ProcFailed) || error.message().contains("did not complete this epoch")
+    error.is_secondary()
 }

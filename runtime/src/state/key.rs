@@ -1,4 +1,4 @@
-//! [`Key`]: by which ranks compare what they are in without saying all of it.
+//! [`Key`]: the secret by which ranks compare the calls that they are in without sending all of them.
 //!
 //! The word of an epoch or a prepared superstep stands for its call, its schedule and its windows. That two ranks have
 //! the same windows is what makes it sound to touch another rank's memory, so a program must not be able to choose two

@@ -2,8 +2,8 @@
 
 use fencepost_planner::ir::schedule::Placement;
 
-/// The placement of ranks on these hosts, by rank. It says of no two ranks that they share memory which do not; where
-/// hosts do not have equally many ranks in a row, it says it of fewer than do.
+/// The placement of ranks on these hosts, by rank. It never states that two ranks share memory which do not; where
+/// hosts do not have equally many ranks in a row, it states it of fewer ranks than do.
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
     let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };

@@ -26,7 +26,7 @@ type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 /// Shared by all ranks of one `run`.
 #[derive(Default)]
 pub(crate) struct Registry {
-    /// By which the ranks compare what they are in.
+    /// The key by which the ranks compare their calls.
     pub(crate) key: Key,
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
@@ -105,7 +105,7 @@ impl Registry {
         call_sites
     }
 
-    /// Whom each rank waits for; the first to ask gives how many ranks there are.
+    /// The table of waits: which rank each rank waits for; `size` counts in the first call only.
     pub(crate) fn waits(&self, ranks: usize) -> Waits {
         self.waits.get_or_init(|| Waits::new(ranks)).clone()
     }

@@ -1,4 +1,4 @@
-//! [`Stall`]: what is said of a wait that lasts; and how a world treats such waits.
+//! [`Stall`]: the report of a wait that lasts; and how a world treats such waits.
 
 use crate::state::environment;
 use fencepost_planner::{Class, Error, Result};
@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A wait that lasts: who waits for whom, and what is known of why. Shown, it is a line of text.
+/// A wait that lasts: which rank waits for which, and what is known of why. `Display` writes it as one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stall {
@@ -40,11 +40,11 @@ pub struct Stall {
     pub expected: usize,
     /// How many of them have come.
     pub came: usize,
-    /// From whom one has not come, where that can be told; at most 16 of them.
+    /// The ranks of which none has come, where that can be told; at most 16 of them.
     pub missing: Vec<usize>,
     /// Where the awaited rank is, as far as is known here.
     pub peer: String,
-    /// Who waits for whom in which call, where that can never end: the ranks wait for one another.
+    /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait never ends.
     pub deadlock: Option<String>,
 }
 
@@ -61,14 +61,14 @@ impl fmt::Display for Stall {
             write!(f, " on host {host}")?;
         }
         write!(f, " in {call}, number {number}: ")?;
-        write!(f, "{came} of {expected} {what} came")?;
+        write!(f, "received {came} of {expected} {what}")?;
         if let [_, _, ..] = self.missing[..] {
             let missing: Vec<String> = self.missing.iter().map(usize::to_string).collect();
-            write!(f, ", none from ranks {}", missing.join(", "))?;
+            write!(f, "; nothing from ranks {}", missing.join(", "))?;
         }
         write!(f, "; {peer}")?;
         match &self.deadlock {
-            Some(ring) => write!(f, "; this never ends: {ring}"),
+            Some(cycle) => write!(f, "; {cycle}"),
             None => Ok(()),
         }
     }
@@ -81,7 +81,7 @@ pub(crate) struct Stalls {
     pub(crate) waits: Waits,
 }
 
-/// Who is told.
+/// The function that is called with each report.
 type Told = dyn Fn(&Stall) + Send + Sync;
 
 /// How a world treats waits that last.
@@ -111,7 +111,7 @@ impl fmt::Debug for Settings {
 
 /// On standard error, a line each, which does not mix with others.
 fn say(stall: &Stall) {
-    // There is nobody to tell if that fails.
+    // A failure to write cannot be reported.
     let _ = std::io::stderr().lock().write_all(format!("fencepost: {stall}\n").as_bytes());
 }
 

@@ -120,7 +120,7 @@ impl Supersteps {
         !self.running.borrow().is_empty()
     }
 
-    /// What a fence is called in: the superstep around it gives it its name and hash.
+    /// The call that a fence makes: the superstep around the fence decides its name and hash.
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
             Some(running) if call.name.is_none() => {

@@ -3,7 +3,7 @@
 /// What this rank has moved in dynamic epochs so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Traffic {
-    /// Epochs that ended well.
+    /// Successful epochs.
     pub epochs: u64,
     /// Frames sent.
     pub messages: u64,

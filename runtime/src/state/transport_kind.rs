@@ -37,7 +37,7 @@ impl std::str::FromStr for TransportKind {
             "shm" => TransportKind::Shm,
             "tcp" => TransportKind::Tcp,
             other => {
-                let message = format!("`{other}` is no transport: there are `local`, `sim`, `shm` and `tcp`");
+                let message = format!("`{other}` is not a transport: use `local`, `sim`, `shm` or `tcp`");
                 return Err(Error::new(Class::Arg, message));
             }
         })
@@ -68,7 +68,7 @@ impl TransportKind {
     /// What `FENCEPOST_TRANSPORT` says, if it says anything.
     ///
     /// # Errors
-    /// `ARG` for what is no transport.
+    /// `ARG` for a value that does not name a transport.
     pub fn from_environment() -> Result<Option<Self>> {
         environment::read("FENCEPOST_TRANSPORT")
     }

@@ -47,7 +47,7 @@ pub(crate) struct WorldCore {
     pub(crate) shares_all: bool,
     pub(crate) endpoint: RefCell<Endpoint>,
     pub(crate) registry: Arc<Registry>,
-    /// By which ranks compare what they are in.
+    /// The key by which ranks compare their calls.
     pub(crate) key: Key,
     pub(crate) call_sites: Arc<CallSites>,
     pub(crate) kind: TransportKind,
@@ -181,7 +181,7 @@ impl World {
         self.core.traffic.get()
     }
 
-    /// What the last epoch was that ended well and was not prepared: all ranks see the same. `Dynamic` before the first.
+    /// The kind of the last successful epoch that was not prepared: equal on all ranks. `Dynamic` before the first.
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
@@ -241,7 +241,7 @@ impl WorldCore {
     }
 
     fn leave(&self, how: Leave) {
-        // Who has seen the world end may well say that all is well: the others learn why it ended all the same.
+        // A rank may return `Ok` after the world ended; the other ranks still learn the cause.
         let how = match (how, self.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),
             (how, _) => how,
@@ -329,8 +329,8 @@ impl WorldCore {
 
 impl Drop for WorldCore {
     fn drop(&mut self) {
-        // A world that is dropped because it has ended, or the one above it has, is not left in peace: those who wait for
-        // this rank learn who is at fault.
+        // A world that is dropped after it, or the one above it, has ended is not left as one that succeeded: ranks
+        // that wait for this rank learn the cause.
         let how = match self.why_dead() {
             Some(why) => Leave::Failed(why),
             None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),

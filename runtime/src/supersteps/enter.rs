@@ -220,7 +220,7 @@ fn prefer(windows: &Held, mut modes: [Mode; 6]) -> [Mode; 6] {
 }
 
 impl Scope {
-    /// What held for the superstep only does no more.
+    /// Ends what held for the superstep only.
     fn out(&self) {
         self.world.supersteps.end(self.depth);
         self.world.calls.leave();

@@ -189,8 +189,8 @@ fn agree_on(
             None => Err(format!("rank {rank} described nothing")),
         };
         let theirs = theirs.and_then(|theirs| {
-            let alike = theirs.len() == own.len();
-            if alike {
+            let same_number = theirs.len() == own.len();
+            if same_number {
                 Ok(theirs)
             } else {
                 Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len()))
@@ -232,7 +232,8 @@ pub fn adopt(
 /// What `name::load` does.
 ///
 /// # Errors
-/// Those of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is none, or is another's.
+/// Those of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is not a plan, or is the plan of another
+/// superstep.
 #[track_caller]
 pub fn load(
     superstep: &'static Superstep,
@@ -329,7 +330,8 @@ fn from_bytes(mut bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Resul
     let mut patterns = Vec::new();
     while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
         let len = usize::try_from(u64::from_le_bytes(*len)).ok().filter(|len| *len <= rest.len());
-        let (plan, rest) = rest.split_at(len.ok_or("a description that ends too soon")?);
+        let (plan, rest) =
+            rest.split_at(len.ok_or("the description of another rank's pattern ends too early")?);
         let schedule = plan::from_bytes(plan).map_err(|error| error.to_string())?.schedule;
         if schedule.windows != *windows {
             return Err("another rank's windows have other elements".into());

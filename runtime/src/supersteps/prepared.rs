@@ -81,7 +81,7 @@ pub(crate) fn load(
         let patterns = patterns_of(&schedule);
         verify(&patterns, schedule).map_err(|error| {
             let class = if error.is_bound() { Class::NoMem } else { Class::Plan };
-            Error::new(class, format!("{} holds a schedule that does not hold: {error}", path.display())).because(error)
+            Error::new(class, format!("{}: the schedule failed verification: {error}", path.display())).because(error)
         })
     });
     agree(world, read.map(Arc::new), call)
@@ -121,7 +121,7 @@ pub(crate) fn agree(
                 let text = String::from_utf8_lossy(text);
                 return Err(call.error(world, Class::Plan, format!("rank {rank} refused the plan: {text}")));
             }
-            None => return Err(call.error(world, Class::Intern, format!("rank {rank} cast an empty vote"))),
+            None => return Err(call.error(world, Class::Intern, format!("rank {rank} sent an empty vote"))),
         }
     }
     Ok(Ready::of(world, executable))

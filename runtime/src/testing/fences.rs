@@ -212,7 +212,7 @@ fn w4_a_notification_does_not_take_the_place_of_one_that_may_not_have_been_read(
     assert!(wrong.contains("is read in"), "{wrong}");
 }
 
-/// Nothing but fences; a rank that does not wait for notifications is told so by those that it overtakes.
+/// Nothing but fences; a rank that does not wait for notifications gets an error from those that it overtakes.
 fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let mut config = reach.config(seed);
     config.altered.unread = wait.is_some();

@@ -47,7 +47,7 @@ thread_local! {
 /// Operations of dynamic epochs, as they come from another rank. The first byte says for which window, then each frame
 /// is one that left early or one that ends an epoch, by the lowest bit of a byte, and two bytes of length, before its bytes.
 ///
-/// Gives how many of them are believed.
+/// Returns how many of them are believed.
 pub fn operations(data: &[u8]) -> usize {
     TARGET.with_borrow_mut(|target| {
         let Some(target) = target else { return 0 };

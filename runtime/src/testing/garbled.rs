@@ -1,6 +1,6 @@
-//! Frames of real dynamic epochs, recorded, and changed in every small way: what they say is believed only where it makes
-//! sense. Never a panic, never a byte outside the windows, never memory without bound, and no rank waits for ever: every
-//! rank gets an error that names the one whose frame it was.
+//! Frames of real dynamic epochs, recorded, and changed in every small way: they are applied only where they are valid.
+//! Never a panic, never a byte outside the windows, never memory without bound, and no rank waits for ever: every rank
+//! gets an error that names the one whose frame it was.
 
 use crate::api::run::ranks;
 use crate::protocol::frames::kind;
@@ -83,7 +83,7 @@ fn recorded() -> Vec<(Header, Vec<u8>)> {
     std::mem::take(&mut all.lock().unwrap())
 }
 
-/// The `nth` frame on the way is changed: all ranks go through, or all are told of the one that sent it. Gives the latter.
+/// The `nth` frame on the way is changed: all ranks go through, or all are told of the one that sent it. Returns the latter.
 fn told(nth: usize, what: &str, change: impl Fn(&mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> bool {
     let seen = Mutex::new(0);
     let ends = ends(move |way, header, payload| {
@@ -98,7 +98,9 @@ fn told(nth: usize, what: &str, change: impl Fn(&mut Header, &mut Vec<u8>) + Sen
     // What asks for other elements than its sender meant is answered, and the answer is found to be wrong.
     let named = |end: &Option<Error>| {
         let text = end.as_ref().map_or("", |error| error.message());
-        text.contains("rank 0") || text.contains("because of rank 1: it sent an answer that is not one")
+        text.contains("rank 0")
+            || text
+                .contains("because of rank 1: it sent an answer that does not match the gets that it answers")
     };
     let none = ends.iter().all(Option::is_none);
     assert!(none || ends.iter().all(named), "frame {nth}, {what}: {ends:?}");

@@ -118,7 +118,7 @@ fn call() -> Call {
 }
 
 /// Run the supersteps in turn, thirty times, with all that a seed decides, and compare what each rank has as it leaves
-/// each of them with what the reference leaves. Gives how far a rank got ahead of the next one.
+/// each of them with what the reference leaves. Returns how far a rank got ahead of the next one.
 fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, String> {
     let size = supersteps[0].patterns.class_of.len();
     let done: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();

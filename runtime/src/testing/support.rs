@@ -39,7 +39,7 @@ impl Dice {
         (self.0 >> 33) % bound
     }
 
-    /// Let others go first, mostly hardly, sometimes by far.
+    /// Lets other ranks go first, usually briefly, sometimes for long.
     pub(super) fn linger(&mut self) {
         let looks = if self.below(3) == 0 { self.below(200) } else { self.below(3) };
         (0..looks).for_each(|_| std::thread::yield_now());
@@ -56,7 +56,7 @@ const SEEDS: u64 = 300;
 /// Seeds at least for which what is right is right.
 const GOOD: u64 = 20;
 
-/// Find the seed with which `damaged` goes wrong, where `good` goes right with that one and all before it. Gives what
+/// Find the seed with which `damaged` goes wrong, where `good` goes right with that one and all before it. Returns what
 /// went wrong.
 #[track_caller]
 pub(super) fn shown(

@@ -104,7 +104,11 @@ pub(crate) fn take_answers(
             }
             endpoint.release(from);
             if !good {
-                return Err(world.refuse(endpoint, from, "it sent an answer that is not one"));
+                return Err(world.refuse(
+                    endpoint,
+                    from,
+                    "it sent an answer that does not match the gets that it answers",
+                ));
             }
         }
     }

@@ -118,7 +118,8 @@ pub(crate) fn send(
 /// Send `to` what is in its outbox, before the fence.
 ///
 /// # Errors
-/// It was not posted: `to` has left, or the world was ended. The fence finds that out too, so the caller need not say so.
+/// It was not posted: `to` has left, or the world was ended. The fence finds that out too, so the caller may ignore
+/// this error.
 pub(crate) fn send_early(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -18,7 +18,7 @@ pub(crate) fn forget_all(window: &WindowCore) {
 }
 
 /// Take in a frame as if it came from rank 0, one that left early or one that ends an epoch, and in the latter case do
-/// with `memory`, as large as this window's, what the epoch does. Gives how many bytes are kept for all this, if
+/// with `memory`, as large as this window's, what the epoch does. Returns how many bytes are kept for all this, if
 /// the frame is believed.
 pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut [u8]) -> Option<usize> {
     let (world, word) = (&window.world, 9 << 32);

@@ -11,7 +11,7 @@ use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notif
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// What is awaited: what of, and how many.
+/// What is awaited, and how many of it.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
     /// Everybody's notification.
@@ -32,7 +32,7 @@ pub(crate) struct Watch<'a> {
     peer: usize,
     awaited: Awaited<'a>,
     lasting: Option<Lasting>,
-    /// Whether the function that is told of it has panicked.
+    /// Whether the function that stalls are reported to has panicked.
     silenced: Cell<bool>,
 }
 
@@ -42,12 +42,12 @@ struct Lasting {
     since: Instant,
     /// When it is reported next.
     next: Option<Duration>,
-    /// It is written down, and so much was sent then.
+    /// Set once the wait is in the table: how much this rank had sent by then.
     shown: Option<u64>,
     /// Which wait of the awaited rank was read before this look.
     read: u64,
-    /// The ring that this rank has found itself in.
-    ring: Option<Vec<Waiting>>,
+    /// The wait-for cycle that this rank is in.
+    cycle: Option<Vec<Waiting>>,
 }
 
 impl<'a> Watch<'a> {
@@ -70,14 +70,15 @@ impl<'a> Watch<'a> {
             if stalls.settings.watches() {
                 let (stalls, since) = (stalls.clone(), Instant::now());
                 let next = stalls.settings.after;
-                let lasting = Lasting { stalls, since, next, shown: None, read: 0, ring: None };
+                let lasting = Lasting { stalls, since, next, shown: None, read: 0, cycle: None };
                 self.lasting = Some(lasting);
                 self.woke(endpoint);
             }
             return;
         };
         if matches!(self.awaited, Awaited::Notifications) {
-            // A report says whose have come: where bytes show by looks, they must be looked for.
+            // A report names the ranks whose notifications have come, and over a stream they come only when this rank
+            // reads.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
         }
         let waited = lasting.since.elapsed();
@@ -99,7 +100,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The look found nothing. Ends the world if that is asked for and nobody ever finds anything.
+    /// The look found nothing. Ends the world if that is asked for and the wait can never end.
     #[cold]
     pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
         let (rank, peer) = (self.world.rank, self.peer);
@@ -107,7 +108,7 @@ impl<'a> Watch<'a> {
         let Some(shown) = lasting.shown else { return };
         let Stalls { settings, waits } = &lasting.stalls;
         if sent(endpoint) != shown {
-            // What this rank has sent in the look may be what another waits for: another wait begins.
+            // What this rank has sent while it looked may be what another rank waits for: a new wait begins.
             lasting.shown = None;
             waits.end(rank);
             return;
@@ -115,29 +116,29 @@ impl<'a> Watch<'a> {
         if lasting.read != 0 {
             waits.see(rank, lasting.read);
         }
-        if lasting.ring.is_none() {
-            lasting.ring = waits.cycle(rank);
-            if lasting.ring.is_some() {
+        if lasting.cycle.is_none() {
+            lasting.cycle = waits.cycle(rank);
+            if lasting.cycle.is_some() {
                 let waited = lasting.since.elapsed();
                 self.report(endpoint, waited);
                 return self.missed(endpoint);
             }
             return;
         }
-        let Some(ring) = lasting.ring.as_ref().filter(|_| settings.ends) else { return };
-        if waits.agree(rank, ring) {
-            let what = words(ring);
+        let Some(cycle) = lasting.cycle.as_ref().filter(|_| settings.ends) else { return };
+        if waits.agree(rank, cycle) {
+            let what = words(cycle);
             self.world.call_sites.end(Class::RmaSync);
             endpoint.end(Cause { rank: peer, what });
         }
     }
 
-    /// What the wait ends with, if it ends with this: others of a ring may have been quicker, and left.
+    /// The error that the wait ends with: that of the cycle, if other ranks of it have found it sooner, and left.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
-        let Some(ring) = ends.and_then(|lasting| lasting.ring.as_deref()) else { return lost };
-        let what = words(ring);
+        let Some(cycle) = ends.and_then(|lasting| lasting.cycle.as_deref()) else { return lost };
+        let what = words(cycle);
         self.world.call_sites.end(Class::RmaSync);
         endpoint.end(Cause { rank: self.peer, what: what.clone() });
         Lost { rank: self.peer, how: Loss::Ended(what) }
@@ -158,7 +159,7 @@ impl<'a> Watch<'a> {
                 let (came, expected) = counts();
                 ("frames", came, expected)
             }
-            Awaited::Leaving => ("accesses to its windows have ended, of those that", 0, 1),
+            Awaited::Leaving => ("notes that it has finished with this rank's windows", 0, 1),
         };
         missing.truncate(16);
         let waits = &lasting.stalls.waits;
@@ -179,7 +180,7 @@ impl<'a> Watch<'a> {
             came,
             missing,
             peer: self.place(endpoint, waits.waiting(peer)),
-            deadlock: lasting.ring.as_deref().map(words),
+            deadlock: lasting.cycle.as_deref().map(words),
         };
         let told = &lasting.stalls.settings.told;
         // One that panics is not called again for this wait.
@@ -220,11 +221,11 @@ fn sent(endpoint: &Endpoint) -> u64 {
     meter.total().frames + meter.exchanges + meter.settles + meter.releases
 }
 
-/// A ring in words.
-fn words(ring: &[Waiting]) -> String {
-    let each: Vec<String> = ring
+/// A cycle as text.
+fn words(cycle: &[Waiting]) -> String {
+    let each: Vec<String> = cycle
         .iter()
         .map(|Waiting { rank, awaited, text, .. }| format!("rank {rank} waits for rank {awaited} in {text}"))
         .collect();
-    format!("a deadlock: {}", each.join("; "))
+    format!("deadlock: {}", each.join("; "))
 }

@@ -320,7 +320,10 @@ impl Resolve<'_> {
     fn peer(&self, delta: Delta) -> Result<usize> {
         let peer = delta.from(Rank::new(self.rank), self.ranks);
         peer.map(Id::index).ok_or_else(|| {
-            Error::new(Class::Intern, format!("a program names rank {} {delta}, which is none", self.rank))
+            Error::new(
+                Class::Intern,
+                format!("a program names rank {} {delta}, which is outside the world", self.rank),
+            )
         })
     }
 

@@ -34,7 +34,7 @@ use offers::Offer;
 /// A run that can't go on.
 enum Stop {
     Lost(Lost),
-    /// From this rank came something else than the program awaits.
+    /// This rank sent something else than the program awaits.
     Other(usize),
 }
 

@@ -1,9 +1,9 @@
 //! [`Offer`]: where a payload may be put as it comes, so that unpacking it has nothing left to do.
 //!
-//! That is worth it for one long run of this rank's window. The place is offered as early as nobody could tell, since a
-//! payload comes while this rank still sends: before every step from which on the program neither reads nor writes there
-//! until it unpacks the frame (W2). A program that exposes its windows offers none: what it awaits may be what says that
-//! others are done with them.
+//! That is worth it for one long run of this rank's window. The place is offered as early as no rank can see the
+//! difference, since a payload comes while this rank still sends: before every step from which on the program neither
+//! reads nor writes there until it unpacks the frame (W2). A program that exposes its windows offers none: the frames
+//! that it awaits may be those that say that others are done with them.
 
 use crate::supersteps::execute::bind::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
