@@ -215,7 +215,7 @@ fn each<T: Element, const N: usize>(
         }
         for (operation, bytes) in &landed[me] {
             let Some(ticket) = tickets.remove(operation) else { continue };
-            let found = ticket.take().ok().expect("a ticket is full after its fence");
+            let found = ticket.take().expect("a ticket is full after its fence");
             let found: &[u8] = bytemuck::cast_slice(&found);
             assert!(
                 found == bytes,

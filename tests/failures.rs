@@ -64,6 +64,29 @@ fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_th
 }
 
 #[test]
+fn a_ticket_holds_its_elements_once_and_from_its_fence_on() -> Result<()> {
+    for world in worlds(2) {
+        world.run::<(), ()>(|world| {
+            let mut u = world.window::<u32>(4)?;
+            u[1] = world.rank() as u32 + 7;
+            let (ticket, none) = (u.fetch(1 - world.rank(), 1)?, u.fetch(1 - world.rank(), 1..1)?);
+            let early = ticket.take().expect_err("before the fence");
+            assert_eq!((early.class(), early.state()), (Class::RmaSync, State::Unchanged), "{early}");
+            assert!(
+                early.to_string().contains("after the fence") && early.to_string().contains("failures.rs"),
+                "{early}"
+            );
+            u.fence()?;
+            assert_eq!(ticket.take()?, [8 - world.rank() as u32]);
+            assert_eq!(ticket.take().expect_err("a second time").class(), Class::Arg);
+            assert_eq!((none.take()?, none.take()?), (Vec::new(), Vec::new()));
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
 fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing() -> Result<()> {
     for world in worlds(2) {
         world.run::<(), ()>(|world| {

@@ -110,14 +110,16 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
             assert_eq!((error.class(), error.state()), (class, State::Unchanged), "{error}");
             assert!(error.to_string().contains(&what) && !error.world_ended(), "{error}");
             assert_eq!(u[0], world.rank() as u64);
-            let ticket = ticket.take().expect_err("the epoch failed");
-            drop(ticket);
+            assert_eq!(ticket.take().expect_err("the epoch failed").class(), Class::RmaSync);
             let ticket = u.fetch(1, 0..LEN)?;
             u.fence()?;
             // What has come stays until there is memory for it.
             let elements = short_of_memory(world, || ticket.take());
             assert_eq!(elements.is_err(), world.rank() == 1);
-            let elements = elements.unwrap_or_else(|ticket| ticket.take().expect("the fence is over"));
+            let elements = elements.or_else(|error| {
+                assert_eq!(error.class(), Class::NoMem);
+                ticket.take()
+            })?;
             assert_eq!(elements, [1; LEN]);
             Ok(())
         })?;

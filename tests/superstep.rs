@@ -31,8 +31,7 @@ fn all_sum(u: &mut Window<u64>, #[uniform] factor: u64) -> Result<u64> {
     while distance < size {
         let ticket = u.fetch((rank + distance) % size, 0)?;
         u.fence()?;
-        let other = ticket.take().map_err(|_| Error::new(Class::Other, "no elements"))?;
-        u[0] += other[0];
+        u[0] += ticket.take()?[0];
         distance *= 2;
     }
     Ok(u[0] * factor)
@@ -218,7 +217,7 @@ fn relay(
         let ticket = u.fetch(next, 0)?;
         u.put(&values[..1]).to(next, 2)?;
         u.fence()?;
-        sum += ticket.take().map_or(0, |elements| elements[0]) + u[2];
+        sum += ticket.take()?[0] + u[2];
     }
     u.accumulate(&[sum], Op::Sum).to(next, 1)?;
     world.fence((u, v))?;

@@ -1227,14 +1227,14 @@ programs! {
     sliced epochs_with_an_element_between(u, n, k, list) {
         let ticket = u.fetch((u.rank() + 1) % u.size(), 3)?;
         u.fence()?;
-        u[4] = ticket.take().map_err(|_| bad("nothing"))?[0];
+        u[4] = ticket.take()?[0];
         u.put(4..5).to(n % u.size(), 6)?;
         u.fence()
     }
     dynamic a_target_that_was_fetched(u, n, k, list) {
         let ticket = u.fetch((u.rank() + 1) % u.size(), 3)?;
         u.fence()?;
-        let to = ticket.take().map_err(|_| bad("nothing"))?[0] as usize;
+        let to = ticket.take()?[0] as usize;
         u.put(4..5).to(to % u.size(), 6)?;
         u.fence()
     }

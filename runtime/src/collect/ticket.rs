@@ -1,11 +1,23 @@
 //! [`Ticket`]: elements that a get will have brought when its fence is over.
 
 use crate::kernel::element::Element;
+use fencepost_planner::{Class, Error, Result};
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::rc::Rc;
 
 /// Elements of another rank, redeemed after the fence.
+///
+/// ```
+/// # fencepost_runtime::ranks(2).run(|world| {
+/// let mut u = world.window::<u32>(4)?;
+/// u[0] = world.rank() as u32 + 7;
+/// let ticket = u.fetch(1 - world.rank(), 0)?;
+/// u.fence()?;
+/// assert_eq!(ticket.take()?, [8 - world.rank() as u32]);
+/// # Ok(()) }).map(|_: Vec<()>| ()).unwrap();
+/// ```
 #[must_use = "a ticket holds what was fetched: `take` it after the fence"]
 #[derive(Debug)]
 pub struct Ticket<T> {
@@ -21,7 +33,15 @@ pub(crate) struct Slot(Rc<RefCell<Arrival>>);
 #[derive(Debug, Default)]
 struct Arrival {
     bytes: Vec<u8>,
-    arrived: bool,
+    progress: Progress,
+}
+
+#[derive(Debug, Default)]
+enum Progress {
+    #[default]
+    Awaited,
+    Arrived,
+    Taken,
 }
 
 impl Slot {
@@ -35,7 +55,7 @@ impl Slot {
     pub(crate) fn fill(&self, bytes: &[u8]) {
         let slot = &mut *self.0.borrow_mut();
         slot.bytes.extend_from_slice(bytes);
-        slot.arrived = true;
+        slot.progress = Progress::Arrived;
     }
 
     /// Fill it with `len` bytes, for which there is room, that `write` puts where it is told.
@@ -43,7 +63,7 @@ impl Slot {
         let slot = &mut *self.0.borrow_mut();
         slot.bytes.resize(len, 0);
         write(slot.bytes.as_mut_ptr());
-        slot.arrived = true;
+        slot.progress = Progress::Arrived;
     }
 }
 
@@ -66,18 +86,43 @@ impl<T: Element> Ticket<T> {
         self.len == 0
     }
 
-    /// The elements, once the fence of the window has returned `Ok`; the ticket itself before that, or where the
-    /// epoch failed, or where there is no memory for them.
-    pub fn take(self) -> Result<Vec<T>, Self> {
-        if self.len == 0 {
-            return Ok(Vec::new());
-        }
+    /// Returns the elements, once: after the fence of the window has returned `Ok`.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` before that fence, and after one that failed: then the ticket stays empty, and the elements have to be
+    /// fetched again. `NO_MEM` where there is no memory for the elements: they stay in the ticket, and may be taken later.
+    /// `ARG` where they were taken before. A ticket for no elements returns none at any time.
+    #[track_caller]
+    pub fn take(&self) -> Result<Vec<T>> {
+        let site = Location::caller();
+        let error = |class, message: String| Err(Error::new(class, message).at(site));
         let mut elements = Vec::new();
-        if !self.slot.0.borrow().arrived || elements.try_reserve_exact(self.len).is_err() {
-            return Err(self);
+        if self.len == 0 {
+            return Ok(elements);
+        }
+        let arrival = &mut *self.slot.0.borrow_mut();
+        match arrival.progress {
+            Progress::Awaited => {
+                let message = "the elements of this ticket have not arrived: take them after the fence of their window has returned `Ok`, and fetch them again after a fence that failed";
+                return error(Class::RmaSync, message.into());
+            }
+            Progress::Taken => {
+                return error(
+                    Class::Arg,
+                    "the elements of this ticket were taken before: keep what `take` returned".into(),
+                );
+            }
+            Progress::Arrived => {}
+        }
+        if elements.try_reserve_exact(self.len).is_err() {
+            return error(
+                Class::NoMem,
+                format!("there is no memory for the {} elements of this ticket", self.len),
+            );
         }
         elements.resize(self.len, T::zeroed());
-        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&self.slot.0.borrow().bytes);
+        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&arrival.bytes);
+        *arrival = Arrival { bytes: Vec::new(), progress: Progress::Taken };
         Ok(elements)
     }
 }
