@@ -40,6 +40,36 @@ fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
+/// The placement of a world, and of its parts, is that of its ranks' hosts; a plan that is compiled for it can be loaded.
+#[test]
+fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
+    let worlds = [
+        (TransportKind::Local, [0; 4], Placement::Together),
+        (TransportKind::ShmThreads, [0; 4], Placement::Together),
+        (TransportKind::TcpThreads, [0, 1, 2, 3], Placement::Apart),
+        (TransportKind::Sim(Default::default()), [0, 1, 2, 3], Placement::Apart),
+        (TransportKind::MixedThreads(vec![0, 0, 1, 1]), [0, 0, 1, 1], Placement::Hosts { ranks_each: 2 }),
+        (TransportKind::MixedThreads(vec![0, 1, 1, 1]), [0, 1, 1, 1], Placement::Apart),
+    ];
+    let compiled = around::compile(4, |_| Ok(()))?;
+    let path = std::env::temp_dir().join(format!("fencepost-placement-{}.plan", std::process::id()));
+    for (kind, hosts, expected) in worlds {
+        let placements: Vec<Placement> =
+            ranks(4).transport(kind.clone()).run(|world| Ok(world.placement()))?;
+        assert_eq!(placements, [expected; 4], "{kind:?}");
+        compiled.with(placements[0], &Machine::default(), &Options::default())?.save(&path)?;
+        ranks(4).transport(kind).run::<(), ()>(|world| {
+            around::load(world, &path)?;
+            let half = world.rank() / 2;
+            let part = world.split(Some(half as u32), 0)?.expect("it has a colour");
+            let shares = hosts[2 * half] == hosts[2 * half + 1];
+            assert_eq!(part.placement(), if shares { Placement::Together } else { Placement::Apart });
+            Ok(())
+        })?;
+    }
+    Ok(std::fs::remove_file(path)?)
+}
+
 /// Everything that a world does, in one whose ranks are these ranks of another.
 fn works(world: &World, members: &[usize]) -> Result<()> {
     let (me, size) = (world.rank(), world.size());

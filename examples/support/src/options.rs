@@ -48,12 +48,11 @@ impl Job {
         self.process().is_none_or(|process| process.rank == 0)
     }
 
-    /// Compiles the same calls again, for the placement of the ranks and the transfer mode of this job.
+    /// Compiles the same calls again, for the placement of the ranks and the transfer mode of this job. All ranks of a job
+    /// of processes call it.
     pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
-        let apart = matches!(self.transport(), TransportKind::Sim(_) | TransportKind::Tcp);
-        let of_threads = if apart { Placement::Apart } else { Placement::Together };
-        let placement = self.process().map_or(of_threads, |process| process.placement);
-        compiled.with(placement, &Machine::default(), &Options { mode: self.mode, ..Options::default() })
+        let placements: Vec<Placement> = self.world().run(|world| Ok(world.placement()))?;
+        compiled.with(placements[0], &Machine::default(), &Options { mode: self.mode, ..Options::default() })
     }
 
     fn transport(&self) -> TransportKind {

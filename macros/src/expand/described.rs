@@ -70,7 +70,8 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
                 ::core::result::Result::Ok(())
             }
 
-            /// Compiles this superstep for `ranks` ranks, `arguments` giving each rank's: needs no world.
+            /// Compiles this superstep for `ranks` ranks that share memory, of which `arguments` returns each one's arguments:
+            /// needs no world. `Compiled::with` compiles it for another placement, such as that of `World::placement`.
             ///
             /// # Errors
             /// Those of `arguments` and of the calls, with the rank.

@@ -9,6 +9,7 @@ use crate::state::windows::Windows;
 use crate::state::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
+use fencepost_planner::ir::schedule::Placement;
 use std::panic::Location;
 
 impl World {
@@ -54,6 +55,22 @@ impl World {
     /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal unless set, and windows inherit nothing.
     pub fn on_error(&self, handler: ErrorHandler) {
         self.core.handler.set(handler);
+    }
+
+    /// Which ranks of this world share memory: the placement that a plan for it is compiled for, by
+    /// [`Compiled::with`](crate::Compiled::with). It is the same on all ranks; a world that was split off has its own.
+    ///
+    /// Ranks that it puts together do share memory. Where hosts do not hold equally many successive ranks, more ranks may
+    /// share memory than a [`Placement`] can say.
+    ///
+    /// ```
+    /// # use fencepost_planner::ir::schedule::Placement;
+    /// let of_threads: Vec<_> = fencepost_runtime::ranks(2).run(|world| Ok(world.placement()))?;
+    /// assert_eq!(of_threads, [Placement::Together; 2]);
+    /// # Ok::<(), fencepost_planner::Error>(())
+    /// ```
+    pub fn placement(&self) -> Placement {
+        self.core.placement
     }
 
     /// Whether order is kept in the epochs that end, and the supersteps that are prepared, from here on. All ranks say

@@ -98,7 +98,8 @@ impl Compiled {
         Ok(Self { name, patterns, schedules })
     }
 
-    /// Compile the same calls for another placement of the ranks, machine, or choice of modes.
+    /// Compile the same calls for another placement of the ranks ([`World::placement`](crate::World::placement)), machine,
+    /// or choice of modes.
     ///
     /// # Errors
     /// As the superstep's `compile`.

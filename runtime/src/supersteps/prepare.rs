@@ -199,7 +199,7 @@ fn agree_on(
         let theirs = theirs.map_err(|text| call.error(world, Class::Plan, text))?;
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
     }
-    let (machine, placement) = (Machine::default(), prepared::placement(world));
+    let (machine, placement) = (Machine::default(), world.placement);
     let options = prepared::options(world);
     let epochs = patterns.into_iter().map(|interned| {
         let mut patterns = interned.into_patterns(superstep.name, table.clone());

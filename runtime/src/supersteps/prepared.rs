@@ -127,11 +127,6 @@ pub(crate) fn agree(
     Ok(Ready::of(world, executable))
 }
 
-/// Where this world's ranks share memory.
-pub(crate) fn placement(world: &WorldCore) -> Placement {
-    world.placement
-}
-
 /// What is left to the world when it plans.
 pub(crate) fn options(world: &WorldCore) -> Options {
     if world.plans.get() {

@@ -9,7 +9,7 @@ use crate::state::call::Call;
 use crate::state::schedule_cache::{Key, Made, Schedules};
 use crate::state::window::Window;
 use crate::state::world::{World, WorldCore};
-use crate::supersteps::prepared::{Ready, options, placement};
+use crate::supersteps::prepared::{Ready, options};
 use fencepost_planner::Result;
 use fencepost_planner::collective::{Algorithm, Collective, Slots, Step};
 use fencepost_planner::ir::pattern::Mode;
@@ -135,7 +135,7 @@ impl Bound {
 }
 
 fn bind(core: &Rc<WorldCore>, what: &Collective, algorithm: Algorithm) -> Result<Bound> {
-    let (placement, options) = (placement(core), options(core));
+    let (placement, options) = (core.placement, options(core));
     let key = Key { what: *what, algorithm, placement, options };
     let made = core.registry.schedule_cache().get(key, || {
         let plan = what.plan(algorithm);
