@@ -26,7 +26,7 @@ const CALLS: [(&str, Call, Limit); 3] = [
 fn first_calls() {
     for size in [2, 4, 8] {
         for (what, call, _) in CALLS {
-            let times: Result<Vec<Duration>> = ranks(size).run(|world| {
+            let times: Result<Vec<Duration>> = ranks(size).collect(|world| {
                 let mut all = vec![0.0; size * 8192];
                 let mut mine = vec![0.0; 8192];
                 call(world, &mut mine, &mut all)?;

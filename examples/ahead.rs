@@ -75,7 +75,7 @@ impl Drop for Plans {
 
 /// The windows of all ranks after one exchange, by plan or without one; `None` in processes other than rank 0's.
 fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
-    let mut left: Vec<_> = job.world().run(|world| {
+    let mut left: Vec<_> = job.world().collect(|world| {
         let block = Block::new(world, CELLS)?.halo(1)?;
         let mut u = world.window::<f64>(block.len())?;
         for i in block.rows().flatten() {
@@ -161,7 +161,7 @@ fn report(job: &Job) -> Result<()> {
             edited::exchange::load(world, &few, &block(world)?)
         })?;
     }
-    job.world().run::<(), ()>(|world| reworded::exchange::load(world, &few, &block(world)?).map(drop))?;
+    job.world().run(|world| reworded::exchange::load(world, &few, &block(world)?).map(drop))?;
     if job.reports() {
         println!("\nsource edited so that the pattern stayed the same is accepted");
     }

@@ -70,7 +70,7 @@ fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) ->
 
 /// The table after all updates, and the time of the slowest rank; `None` in processes other than rank 0's.
 fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
-    let mut parts: Vec<_> = options.job.world().run(|world| {
+    let mut parts: Vec<_> = options.job.world().collect(|world| {
         let each = options.buckets.get().div_ceil(world.size());
         let mut table = world.window::<u64>(each)?;
         let mut slowest = [pour(world, &mut table, options, false)?.as_nanos() as u64];

@@ -109,7 +109,7 @@ impl Workload {
 
     /// Runs the workload in a world in `mode`; returns the time of an epoch on the slowest rank.
     pub fn measure(self, world: Ranks, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
-        let times: Vec<Duration> = world.mode(mode).run(|world| {
+        let times: Vec<Duration> = world.mode(mode).collect(|world| {
             pin(world.rank());
             let ranks = world.size();
             let next = (world.rank() + 1) % ranks;

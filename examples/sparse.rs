@@ -100,7 +100,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     if options.job.reports() {
         println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());
     }
-    let parts: Result<Vec<Option<Vec<f64>>>> = options.job.world().run(|world| {
+    let parts: Result<Vec<Option<Vec<f64>>>> = options.job.world().collect(|world| {
         let (needs, entries) = localise(world.rank(), ranks, rows);
         let halo: usize = needs.iter().map(|need| need.2.len()).sum();
         let mine = share(world.rank(), ranks, rows);

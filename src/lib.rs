@@ -57,7 +57,7 @@
 //!
 //! # The tour
 //!
-//! - **Enter a world**: [`run`] and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
+//! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
 //! - **A window** derefs to a slice of its local part; [`Window::put`], [`Window::accumulate`], [`Window::get`] and
 //!   [`Window::fetch`] say what the next [`Window::fence`] does. Without any attribute they are scheduled at run time.
 //! - **Which elements** is a [`Datatype`]; for blocks of a grid, [`Block`] has them all: halos, faces, edges and corners.
@@ -102,7 +102,7 @@ pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, Place, Process, Put, Ranks,
     Section, Source, Stall, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
-    launch, process, ranks, run,
+    collect, launch, process, ranks, run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`].

@@ -14,7 +14,7 @@ use transports::transports;
 fn every_collective_returns_what_its_name_states() -> Result<()> {
     for transport in transports([7]) {
         for size in [1, 2, 3, 5, 8] {
-            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+            ranks(size).transport(transport.clone()).run(|world| {
                 let me = world.rank();
                 for root in 0..size {
                     let mut given = if me == root { [root as i32 + 5, 7] } else { [0, 0] };
@@ -51,7 +51,7 @@ fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> 
     for size in 1..=9 {
         let mut seen: Vec<u64> = Vec::new();
         for transport in transports([7]) {
-            let bits: Vec<u64> = ranks(size).transport(transport).run(|world| {
+            let bits: Vec<u64> = ranks(size).transport(transport).collect(|world| {
                 let mut x = [0.1 * (world.rank() as f64 + 1.0).powi(3)];
                 world.allreduce(&mut x, Op::Sum)?;
                 Ok(x[0].to_bits())
@@ -65,18 +65,16 @@ fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> 
 
 #[test]
 fn different_roots_are_different_calls() {
-    let error =
-        ranks(2).run::<(), ()>(|world| world.broadcast(world.rank(), &mut [0u8])).expect_err("two roots");
+    let error = ranks(2).run(|world| world.broadcast(world.rank(), &mut [0u8])).expect_err("two roots");
     assert_eq!(error.class(), Class::RmaSync, "{error}");
-    let error =
-        ranks(2).run::<(), ()>(|world| world.allreduce(&mut [0.5], Op::Band)).expect_err("no bits in floats");
+    let error = ranks(2).run(|world| world.allreduce(&mut [0.5], Op::Band)).expect_err("no bits in floats");
     assert_eq!(error.class(), Class::Op, "{error}");
 }
 
 #[test]
 fn a_divided_world_goes_on_by_itself() -> Result<()> {
     for transport in transports([7]) {
-        let sums: Vec<i64> = ranks(5).transport(transport).run(|world| {
+        let sums: Vec<i64> = ranks(5).transport(transport).collect(|world| {
             let colour = (world.rank() != 4).then_some(world.rank() as u32 % 2);
             let Some(half) = world.split(colour, -(world.rank() as i64))? else { return Ok(-1) };
             let mut u = half.window::<i64>(2)?;
@@ -267,7 +265,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
 fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_root() -> Result<()> {
     for transport in transports([7]) {
         for size in 1..=9 {
-            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+            ranks(size).transport(transport.clone()).run(|world| {
                 let roots: Vec<usize> = (0..size).collect();
                 for len in [0, 1, 5] {
                     against_loops::<f64>(world, len, &roots)?;
@@ -291,7 +289,7 @@ const LONGEST: usize = 150_001;
 fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
     for transport in transports([7]) {
         for size in 1..=9 {
-            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+            ranks(size).transport(transport.clone()).run(|world| {
                 let roots: Vec<usize> = (0..size).collect();
                 against_loops::<f64>(world, LONG[0], &roots)?;
                 against_loops::<f64>(world, LONG[1], &roots[size / 2..=size / 2])?;
@@ -301,7 +299,7 @@ fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
         }
     }
     for size in [2, 3, 4] {
-        ranks(size).run::<(), ()>(|world| against_loops::<f64>(world, LONGEST, &[size - 1]))?;
+        ranks(size).run(|world| against_loops::<f64>(world, LONGEST, &[size - 1]))?;
     }
     Ok(())
 }
@@ -355,7 +353,7 @@ fn no_mode_no_plan_and_no_order_changes_a_bit() -> Result<()> {
     for transport in transports([7]) {
         for mode in Mode::ALL {
             for plan in [true, false] {
-                ranks(5).transport(transport.clone()).mode(mode).plan(plan).run::<(), ()>(|world| {
+                ranks(5).transport(transport.clone()).mode(mode).plan(plan).run(|world| {
                     world.set_order(if plan { Order::Canonical } else { Order::Relaxed });
                     for len in [3, 700, 5000] {
                         against_loops::<f64>(world, len, &[3])?;
@@ -382,7 +380,7 @@ fn lists_of_every_length_arrive_unchanged() -> Result<()> {
     let value = |from: usize, to: usize, i: usize| (from * 1_000_003 + to * 10_007 + i) as u64;
     for transport in transports([7]) {
         for size in [1, 2, 3, 5] {
-            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+            ranks(size).transport(transport.clone()).run(|world| {
                 let me = world.rank();
                 let list = |from: usize, to: usize, len: usize| -> Vec<u64> {
                     (0..len).map(|i| value(from, to, i)).collect()
@@ -406,7 +404,7 @@ fn lists_of_every_length_arrive_unchanged() -> Result<()> {
 /// Lists that differ go through slots of bounded memory, over and over.
 #[test]
 fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
-    ranks(3).run::<(), ()>(|world| {
+    ranks(3).run(|world| {
         let me = world.rank();
         let mine: Vec<u32> = (0..if me == 1 { 2_000_003 } else { me }).map(|i| i as u32 ^ 0x55).collect();
         let all = world.allgather(&mine)?;
@@ -420,7 +418,7 @@ fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
 #[test]
 fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
     for transport in transports([7]) {
-        ranks(3).transport(transport).run::<(), ()>(|world| {
+        ranks(3).transport(transport).run(|world| {
             for _ in 0..2 {
                 for len in (0..100).map(|k| 4000 - 37 * k) {
                     let mut sum = given::<i64>(world.rank(), len);
@@ -438,7 +436,7 @@ fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
 fn a_collective_leaves_pending_operations_pending() -> Result<()> {
     for transport in transports([7]) {
         for len in [1, 5000] {
-            ranks(3).transport(transport.clone()).run::<(), ()>(|world| {
+            ranks(3).transport(transport.clone()).run(|world| {
                 let mut u = world.window::<f64>(2)?;
                 u.put([7.0]).to((world.rank() + 1) % 3, 1)?;
                 against_loops::<f64>(world, len, &[1])?;
@@ -484,7 +482,7 @@ const DIFFERENT: [Collective; 12] = {
 fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on() -> Result<()> {
     for transport in transports([7]) {
         for (size, len) in [(2, 1), (2, 4000), (3, 1000)] {
-            ranks(size).transport(transport.clone()).run::<(), ()>(|world| {
+            ranks(size).transport(transport.clone()).run(|world| {
                 // At first nothing is known, later each has its plan.
                 for warm in [false, true] {
                     for (a, b) in (0..DIFFERENT.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -506,7 +504,7 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
 
 #[test]
 fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
-    ranks(2).run::<(), ()>(|world| {
+    ranks(2).run(|world| {
         let class = |result: Result<()>| result.expect_err("it is refused").class();
         assert_eq!(class(world.broadcast(2, &mut [0u8])), Class::Rank);
         assert_eq!(class(world.reduce(9, &[0u8], Op::Sum).map(drop)), Class::Rank);

@@ -127,13 +127,12 @@ impl Letters<'_> {
 
 /// Run each `every`th program of `space` in one world. Returns how many that were.
 fn run<T: Element>(space: &Space, transport: TransportKind, every: usize) -> usize {
-    let done: Vec<usize> =
-        ranks(space.ranks)
-            .transport(transport)
-            .run(|world| {
-                if space.windows == 1 { one::<T>(space, world, every) } else { two::<T>(space, world, every) }
-            })
-            .unwrap_or_else(|error| panic!("{error}"));
+    let done: Vec<usize> = ranks(space.ranks)
+        .transport(transport)
+        .collect(|world| {
+            if space.windows == 1 { one::<T>(space, world, every) } else { two::<T>(space, world, every) }
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
     assert!(done.iter().all(|&count| count == done[0]), "{done:?}");
     done[0]
 }

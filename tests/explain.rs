@@ -5,7 +5,7 @@ use fencepost::transport::SimConfig;
 use fencepost::{Mode, Op, Ranks, TransportKind, ranks};
 
 fn told(ranks: Ranks, program: impl Fn(&World) -> Result<String> + Sync) -> Result<Vec<String>> {
-    ranks.explain(true).run(program)
+    ranks.explain(true).collect(program)
 }
 
 fn apart() -> Ranks {
@@ -156,7 +156,7 @@ fn a_superstep_that_cannot_be_compiled_says_which_line_made_it_so() -> Result<()
 
 #[test]
 fn nothing_is_kept_unless_asked_for_and_the_explanation_says_so() -> Result<()> {
-    ranks(1).run::<(), ()>(|world| {
+    ranks(1).run(|world| {
         world.window::<u8>(1)?.fence()?;
         says(&world.explain_last(), &["FENCEPOST_EXPLAIN=on"]);
         Ok(())

@@ -26,7 +26,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
 #[test]
 fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_the_epoch() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<f64>(4)?;
             let mut v = world.window::<u32>(2)?;
             let class = |result: Result<()>| result.expect_err("must be refused").class();
@@ -66,7 +66,7 @@ fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_th
 #[test]
 fn a_ticket_holds_its_elements_once_and_from_its_fence_on() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u32>(4)?;
             u[1] = world.rank() as u32 + 7;
             let (ticket, none) = (u.fetch(1 - world.rank(), 1)?, u.fetch(1 - world.rank(), 1..1)?);
@@ -89,7 +89,7 @@ fn a_ticket_holds_its_elements_once_and_from_its_fence_on() -> Result<()> {
 #[test]
 fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u8>(2)?;
             let v = world.window::<u8>(2)?;
             u.put([9]).to(1 - world.rank(), 0)?;
@@ -117,7 +117,7 @@ fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing(
 #[test]
 fn swapped_windows_on_one_rank_are_rma_sync_on_all_naming_both() -> Result<()> {
     for world in worlds(3) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<i64>(1)?;
             let mut v = world.window::<i64>(1)?;
             if world.rank() == 1 {
@@ -299,7 +299,7 @@ fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() 
 fn run_returns_the_error_of_the_rank_that_failed_by_itself() {
     for world in worlds(3) {
         let error = world
-            .run::<(), ()>(|world| {
+            .run(|world| {
                 let mut u = world.window::<u8>(1)?;
                 if world.rank() == 2 {
                     return Err(Error::new(Class::Other, "the reason"));
@@ -309,8 +309,7 @@ fn run_returns_the_error_of_the_rank_that_failed_by_itself() {
             .expect_err("rank 2 failed");
         assert!(error.message().contains("the reason"), "{error}");
         assert_eq!(error.rank(), Some(2));
-        let error =
-            world.run::<(), ()>(|world| if world.rank() == 1 { panic!("why") } else { world.barrier() });
+        let error = world.run(|world| if world.rank() == 1 { panic!("why") } else { world.barrier() });
         assert!(error.expect_err("rank 1 panicked").to_string().contains("rank 1 panicked: why"));
     }
 }
@@ -318,7 +317,7 @@ fn run_returns_the_error_of_the_rank_that_failed_by_itself() {
 #[test]
 fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u16>(2)?;
             let mut seen = [7; 2];
             let result = u.epoch(|epoch| {
@@ -343,7 +342,7 @@ fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()>
 #[expect(clippy::forget_non_drop, reason = "what is leaked may come to own something")]
 fn forgetting_any_value_is_sound_and_hangs_nobody() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let peer = 1 - world.rank();
             let mut u = world.window::<u64>(8)?;
             std::mem::forget(u.put([1]));
@@ -374,7 +373,7 @@ fn forgetting_any_value_is_sound_and_hangs_nobody() -> Result<()> {
 #[test]
 fn dropped_windows_are_missed_at_the_fence_and_kept_for_those_who_read() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let u = world.window::<u64>(1)?;
             let mut v = world.window::<u64>(1)?;
             if world.rank() == 0 {
@@ -396,9 +395,9 @@ fn dropped_windows_are_missed_at_the_fence_and_kept_for_those_who_read() -> Resu
 
 #[test]
 fn unknown_environment_values_and_worlds_of_no_or_too_many_ranks_are_refused() {
-    let crowd = ranks(usize::MAX).run::<(), ()>(|_| Ok(())).unwrap_err();
+    let crowd = ranks(usize::MAX).run(|_| Ok(())).unwrap_err();
     assert_eq!(crowd.class(), Class::Arg, "{crowd}");
-    assert_eq!(ranks(0).run::<(), ()>(|_| Ok(())).expect_err("no ranks").class(), Class::Arg);
+    assert_eq!(ranks(0).run(|_| Ok(())).expect_err("no ranks").class(), Class::Arg);
     let error = "fast".parse::<fencepost::Mode>().expect_err("no such mode");
     assert!(error.message().contains("aggregated"), "{error}");
 }
@@ -407,7 +406,7 @@ fn unknown_environment_values_and_worlds_of_no_or_too_many_ranks_are_refused() {
 fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing() -> Result<()> {
     use fencepost::Assertions;
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let peer = 1 - world.rank();
             let mut u = world.window::<u32>(2)?;
             u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?;
@@ -460,7 +459,7 @@ fn fence_and_shift(u: &mut Window<u32>) -> Result<()> {
 fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Result<()> {
     use fencepost::Assertions;
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u32>(2)?;
             let v = world.window::<u32>(1)?;
             let mut shifts = shift::prepare(world)?;
@@ -588,7 +587,7 @@ fn scoped(u: &mut Window<u32>, panics: bool) -> Result<()> {
 fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     const MOST: usize = isize::MAX as usize;
     for world in worlds(3) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             for len in [MOST, MOST - 1, MOST - 64, MOST / 2 + 2, MOST + 1, usize::MAX] {
                 let mine = if world.rank() == 1 { len } else { 1 };
                 let error = world.window::<u8>(mine).map(drop).expect_err("there is no such memory");
@@ -614,7 +613,7 @@ fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let ended = worlds(3).into_iter().map(|world| {
-            world.run::<(), Vec<()>>(|world| {
+            world.run(|world| {
                 let part = world.split(Some(0), 0)?.expect("all are members");
                 let within = part.split(Some(0), 0)?.expect("all are members");
                 match world.rank() {

@@ -124,7 +124,7 @@ impl Said {
 /// What each rank's program said, by rank.
 fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     let said = Mutex::new(Vec::new());
-    let ended = ranks(SIZE).transport(TransportKind::Sim(config)).run::<(), ()>(|world| {
+    let ended = ranks(SIZE).transport(TransportKind::Sim(config)).run(|world| {
         let result = program(world);
         let failed = result.as_ref().err().map(Said::new);
         said.lock().unwrap().push((world.rank(), failed));

@@ -44,7 +44,7 @@ fn both(u: &mut Window<u32>, v: &mut Window<u32>, fails: bool) -> Result<()> {
 #[test]
 fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
     for transport in transports() {
-        let _: Vec<()> = ranks(2)
+        ranks(2)
             .transport(transport)
             .run(|world| {
                 let told = Told::default();
@@ -111,7 +111,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
 
 #[test]
 fn windows_and_split_worlds_begin_with_the_handler_of_their_world() {
-    let _: Vec<()> = ranks(3)
+    ranks(3)
         .run(|world| {
             let told = Told::default();
             let before = world.window::<u8>(1)?;
@@ -137,7 +137,7 @@ fn windows_and_split_worlds_begin_with_the_handler_of_their_world() {
 #[test]
 fn prepared_supersteps_report_errors_as_plain_ones_do() {
     for transport in transports() {
-        let _: Vec<()> = ranks(2)
+        ranks(2)
             .transport(transport)
             .run(|world| {
                 let told = Told::default();
@@ -159,7 +159,7 @@ fn prepared_supersteps_report_errors_as_plain_ones_do() {
 
 #[test]
 fn a_handler_may_set_another_and_may_panic() {
-    let _: Vec<()> = ranks(1)
+    ranks(1)
         .run(|world| {
             let world = Rc::new(world.split(Some(0), 0)?.unwrap());
             let told = Told::default();
@@ -186,7 +186,7 @@ fn in_a_process_of_its_own() {
     if std::env::var("FENCEPOST_TEST_ABORTS").is_err() {
         return;
     }
-    let _: Vec<()> = ranks(2)
+    ranks(2)
         .run(|world| {
             world.on_error(ErrorHandler::Abort);
             let u = world.window::<u32>(4)?;
@@ -242,7 +242,7 @@ fn put_and_fail(u: &mut Window<u32>, fails: bool) -> std::result::Result<(), Uns
 fn a_panicking_handler_or_display_leaves_nothing_running_and_applies_nothing() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     for transport in transports() {
-        let _: Vec<()> = ranks(2)
+        ranks(2)
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(2)?;

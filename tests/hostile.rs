@@ -104,7 +104,7 @@ const CALLS: [Do; 12] = [
 fn any_two_different_calls_are_errors_on_both_and_the_world_goes_on() -> Result<()> {
     for size in [2, 3] {
         for world in worlds(size) {
-            world.run::<(), ()>(|world| {
+            world.run(|world| {
                 let mut u = world.window::<u64>(4)?;
                 for a in 0..CALLS.len() {
                     for b in (0..CALLS.len()).filter(|&b| b != a) {
@@ -170,7 +170,7 @@ fn prepared_runs_against_everything_else_are_errors_on_all() {
 #[test]
 fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
     for world in worlds(3) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u64>(4)?;
             for shift in 0..CALLS.len() {
                 let mine = (shift + [0, 1, 3][world.rank()]) % CALLS.len();
@@ -178,7 +178,7 @@ fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
             }
             world.barrier()
         })?;
-        let early = world.run::<(), ()>(|world| {
+        let early = world.run(|world| {
             let mut u = world.window::<u64>(4)?;
             [early as Do, window, plain][world.rank()](world, &mut u)
         });
@@ -203,7 +203,7 @@ impl Section<u64> for Forged {
 #[test]
 fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u64>(4)?;
             let mut bytes = world.window::<u8>(4)?;
             // Keys can be read off what is public, and kept longer than their window.
@@ -235,7 +235,7 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
 #[test]
 fn an_element_named_beyond_all_memory_is_an_error_on_all() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u64>(4)?;
             let peer = 1 - world.rank();
             // 2^61 times 8 bytes are 2^64.
@@ -300,7 +300,7 @@ fn a_body_that_panics_half_way_is_an_error_on_all_ranks_also_where_the_panic_is_
 #[test]
 fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
     for world in worlds(2) {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u64>(2)?;
             let peer = 1 - world.rank();
             let caught = catch_unwind(AssertUnwindSafe(|| {
@@ -372,7 +372,7 @@ fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
 #[test]
 fn windows_of_different_worlds_are_not_fenced_together() {
     for ranks in worlds(3) {
-        let _: Vec<()> = ranks
+        ranks
             .run(|world| {
                 let Some(part) = world.split(Some(world.rank() as u32), 0)? else {
                     panic!("all have a colour")
@@ -429,7 +429,7 @@ fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Res
     const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];
     const BETWEEN: usize = 9469;
     for world in worlds(2) {
-        world.check(false).run::<(), ()>(|world| {
+        world.check(false).run(|world| {
             let me = world.rank();
             let mut u = world.window::<u64>(8)?;
             (1..BETWEEN).try_for_each(|_| world.window::<u8>(0).map(drop))?;

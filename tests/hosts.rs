@@ -55,10 +55,10 @@ fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
     let path = std::env::temp_dir().join(format!("fencepost-placement-{}.plan", std::process::id()));
     for (kind, hosts, expected) in worlds {
         let placements: Vec<Placement> =
-            ranks(4).transport(kind.clone()).run(|world| Ok(world.placement()))?;
+            ranks(4).transport(kind.clone()).collect(|world| Ok(world.placement()))?;
         assert_eq!(placements, [expected; 4], "{kind:?}");
         compiled.with(placements[0], &Machine::default(), &Options::default())?.save(&path)?;
-        ranks(4).transport(kind).run::<(), ()>(|world| {
+        ranks(4).transport(kind).run(|world| {
             around::load(world, &path)?;
             let half = world.rank() / 2;
             let part = world.split(Some(half as u32), 0)?.expect("it has a colour");
@@ -135,7 +135,7 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
     for (at, layout) in LAYOUTS.iter().enumerate() {
         let mode = Mode::ALL[at % Mode::ALL.len()];
         let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec())).mode(mode);
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut dice = Dice(at as u64 + 1);
             let whole: Vec<usize> = (0..world.size()).collect();
             works(world, &whole)?;
@@ -160,7 +160,7 @@ fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() 
     for layout in LAYOUTS {
         for gone in 0..layout.len() {
             let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec()));
-            world.run::<(), ()>(|world| {
+            world.run(|world| {
                 let (me, size) = (world.rank(), world.size());
                 // In the reverse order, without one.
                 let colour = (me != (gone + 1) % size).then_some(7);
@@ -192,7 +192,7 @@ fn a_plan_for_other_hosts_is_refused_by_every_rank() -> Result<()> {
         let placement = Placement::Hosts { ranks_each };
         compiled.with(placement, &Machine::default(), &Options::default())?.save(&path)?;
         let said = Mutex::new(Vec::new());
-        ranks(4).transport(TransportKind::MixedThreads(layout.clone())).run::<(), ()>(|world| {
+        ranks(4).transport(TransportKind::MixedThreads(layout.clone())).run(|world| {
             match around::load(world, &path) {
                 Ok(_) => assert!(fits, "{placement:?}"),
                 Err(error) => {

@@ -74,7 +74,7 @@ fn a_rank_that_cannot_begin_a_collective_is_named_by_all_and_the_world_goes_on()
     for world in worlds() {
         for (what, call) in COLLECTIVES {
             for equal_lengths in [true, false] {
-                world.run::<(), ()>(|world| {
+                world.run(|world| {
                     let mine = vec![world.rank() as u64; LEN + if equal_lengths { 0 } else { world.rank() }];
                     for _ in 0..2 {
                         let error = short_of_memory(world, || call(world, &mine)).expect_err("no memory");
@@ -93,7 +93,7 @@ fn a_rank_that_cannot_begin_a_collective_is_named_by_all_and_the_world_goes_on()
 #[test]
 fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
     for world in worlds() {
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<u64>(LEN)?;
             u.fill(world.rank() as u64);
             // There is room to stage what is got; a ticket would need more.
@@ -156,7 +156,7 @@ fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
 #[test]
 fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     const SMALL: usize = 1 << 15;
-    ranks(2).explain(true).run::<(), ()>(|world| {
+    ranks(2).explain(true).run(|world| {
         let mut u = world.window::<u64>(SMALL)?;
         u.fill(world.rank() as u64 + 1);
         for _ in 0..600 {

@@ -16,7 +16,7 @@ fn frames(world: &World) -> u64 {
 
 #[test]
 fn an_aggressive_operation_leaves_at_its_call_and_is_not_seen_before_the_fence() -> Result<()> {
-    apart(3, Mode::Auto).run::<(), ()>(|world| {
+    apart(3, Mode::Auto).run(|world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % 3);
         let mut u = world.window::<u32>(4)?;
         let before = frames(world);
@@ -35,7 +35,7 @@ fn an_aggressive_operation_leaves_at_its_call_and_is_not_seen_before_the_fence()
 #[test]
 fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() -> Result<()> {
     for (mode, least, most) in [(Mode::Pipelined, 3, 60), (Mode::Aggregated, 0, 0), (Mode::Auto, 0, 0)] {
-        apart(2, mode).run::<(), ()>(|world| {
+        apart(2, mode).run(|world| {
             const N: usize = 20_000;
             let peer = 1 - world.rank();
             let mut u = world.window::<u64>(N)?;
@@ -57,7 +57,7 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
 #[test]
 fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
     for changes in [true, false] {
-        let early = apart(2, Mode::Auto).run::<Vec<u64>, Vec<_>>(|world| {
+        let early = apart(2, Mode::Auto).collect(|world| {
             const N: usize = 9;
             const PART: usize = 1 << 16;
             let peer = 1 - world.rank();
@@ -86,7 +86,7 @@ fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
 
 #[test]
 fn auto_keeps_single_elements_until_the_fence_whatever_their_number() -> Result<()> {
-    let early = apart(2, Mode::Auto).run::<Vec<u64>, Vec<_>>(|world| {
+    let early = apart(2, Mode::Auto).collect(|world| {
         const N: usize = 20_000;
         let mut u = world.window::<u64>(N)?;
         let mut early = Vec::new();
@@ -107,7 +107,7 @@ fn auto_keeps_single_elements_until_the_fence_whatever_their_number() -> Result<
 
 #[test]
 fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
-    apart(2, Mode::Aggressive).run::<(), ()>(|world| {
+    apart(2, Mode::Aggressive).run(|world| {
         let peer = 1 - world.rank();
         let mut u = world.window::<u32>(4)?;
         u[3] = 5;
@@ -127,7 +127,7 @@ fn a_section_holds_back_what_comes_after_it_and_order_is_kept() -> Result<()> {
 
 #[test]
 fn operations_that_left_early_wait_for_the_fence_of_their_own_window() -> Result<()> {
-    apart(3, Mode::Aggressive).run::<(), ()>(|world| {
+    apart(3, Mode::Aggressive).run(|world| {
         let (me, next) = (world.rank() as u32, (world.rank() + 1) % 3);
         let from = (me + 2) % 3;
         let mut u = world.window::<u32>(2)?;
@@ -154,7 +154,7 @@ fn operations_that_left_early_wait_for_the_fence_of_their_own_window() -> Result
 
 #[test]
 fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
-    apart(3, Mode::Aggressive).run::<(), ()>(|world| {
+    apart(3, Mode::Aggressive).run(|world| {
         let next = (world.rank() + 1) % 3;
         let mut u = world.window::<u32>(2)?;
         let mut v = world.window::<u32>(2)?;
@@ -187,7 +187,7 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
 fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Result<()> {
     for seed in 0..20 {
         let sim = TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-        ranks(4).transport(sim).mode(Mode::Aggressive).run::<(), ()>(|world| {
+        ranks(4).transport(sim).mode(Mode::Aggressive).run(|world| {
             let (me, next) = (world.rank(), (world.rank() + 1) % 4);
             let mut u = world.window::<u32>(2)?;
             for round in 0..20 {
@@ -209,7 +209,7 @@ fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Resul
 
 #[test]
 fn a_window_that_is_dropped_takes_with_it_what_was_sent_for_it() -> Result<()> {
-    apart(2, Mode::Aggressive).run::<(), ()>(|world| {
+    apart(2, Mode::Aggressive).run(|world| {
         let peer = 1 - world.rank();
         for round in 0..4 {
             let u = world.window::<u32>(1)?;
@@ -229,7 +229,7 @@ fn a_window_that_is_dropped_takes_with_it_what_was_sent_for_it() -> Result<()> {
 
 #[test]
 fn without_plans_every_operation_is_a_message() -> Result<()> {
-    apart(2, Mode::Aggregated).plan(false).run::<(), ()>(|world| {
+    apart(2, Mode::Aggregated).plan(false).run(|world| {
         let peer = 1 - world.rank();
         let mut u = world.window::<u8>(5)?;
         let before = frames(world);
@@ -246,7 +246,7 @@ fn without_plans_every_operation_is_a_message() -> Result<()> {
 #[test]
 fn where_memory_is_reached_nothing_leaves_whatever_is_asked() -> Result<()> {
     for mode in Mode::ALL {
-        ranks(2).mode(mode).run::<(), ()>(|world| {
+        ranks(2).mode(mode).run(|world| {
             let mut u = world.window::<u8>(5)?;
             u.put([1]).to(1 - world.rank(), 3)?;
             u.put([4, 5]).mode(Mode::Aggressive).to(1 - world.rank(), 0..2)?;
@@ -275,7 +275,7 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
     for mode in Mode::ALL {
         let joined = if mode == Mode::Aggressive { 4 } else { 2 };
         for (plan, expected) in [(true, joined), (false, 4)] {
-            apart(3, mode).plan(plan).run::<(), ()>(|world| {
+            apart(3, mode).plan(plan).run(|world| {
                 let me = world.rank() as u32;
                 let mut u = world.window::<u32>(6)?;
                 (u[0], u[1]) = (10 * me, 10 * me + 1);
@@ -299,7 +299,7 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
 fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
     const N: usize = 1 << 17;
     for mode in [Mode::Auto, Mode::Direct] {
-        ranks(3).mode(mode).run::<(), ()>(|world| {
+        ranks(3).mode(mode).run(|world| {
             let (me, next, before) = (world.rank(), (world.rank() + 1) % 3, (world.rank() + 2) % 3);
             let mut u = world.window::<u64>(2 * N)?;
             let mut back = vec![0; N];
@@ -324,7 +324,7 @@ fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
 fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     const N: usize = 10_000;
     for mode in Mode::ALL {
-        ranks(3).mode(mode).run::<(), ()>(|world| {
+        ranks(3).mode(mode).run(|world| {
             let (me, next) = (world.rank(), (world.rank() + 1) % 3);
             let mut u = world.window::<u32>(N)?;
             let mut v = world.window::<u32>(N)?;
@@ -349,7 +349,7 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_an_environment() {
-    let result: Result<Vec<u64>> = fencepost::run(|world| {
+    let result = fencepost::collect(|world| {
         let mut u = world.window::<u8>(2)?;
         let to = (world.rank() + 1) % world.size();
         u.put([1]).to(to, 0)?;
@@ -408,7 +408,7 @@ fn every_variable_is_understood_or_refused_by_its_name() {
 /// What is staged for gets of single elements is of one epoch: the next may have gets that are copied straight.
 #[test]
 fn gets_of_single_elements_leave_nothing_to_the_epoch_after_them() -> Result<()> {
-    ranks(2).run::<(), ()>(|world| {
+    ranks(2).run(|world| {
         let (me, peer) = (world.rank() as u64, 1 - world.rank());
         let mut u = world.window::<u64>(16)?;
         (0..16).for_each(|at| u[at] = 100 * me + at as u64);

@@ -344,7 +344,7 @@ type Ended = std::result::Result<(), String>;
 /// Run the program: how each call ended on each rank.
 fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec<Vec<Ended>> {
     let wrong = Mutex::new(Vec::new());
-    let ended = ranks(size).transport(transport).stall(None).run(|world| {
+    let ended = ranks(size).transport(transport).stall(None).collect(|world| {
         let me = world.rank();
         let mut u = world.window::<u64>(size)?;
         let mut ends = Vec::new();
@@ -469,7 +469,7 @@ fn to_the_first(u: &mut Window<u64>) -> Result<()> {
 #[test]
 fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {
     for transport in transports([1]) {
-        let _: Vec<()> = ranks(2)
+        ranks(2)
             .transport(transport.clone())
             .run(|world| {
                 let mut u = world.window::<u64>(4)?;
@@ -521,7 +521,7 @@ fn a_rank_that_waits_for_one_that_calls_again_what_is_behind_reports_it() {
                     told.store(true, Ordering::SeqCst);
                 }
             });
-        let _: Vec<()> = world
+        world
             .run(|world| {
                 let mut u = world.window::<u64>(1)?;
                 let left = insists(&mut u, world.rank() == 0, &reported);

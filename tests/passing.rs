@@ -69,7 +69,7 @@ fn worlds_that_come_and_go_leave_nothing() -> Result<()> {
         TransportKind::MixedThreads(vec![0, 0, 1, 1]),
         TransportKind::Sim(SimConfig { seed: 3, ..SimConfig::default() }),
     ] {
-        let grown: Vec<i64> = ranks(4).transport(transport.clone()).run(|world| {
+        let grown: Vec<i64> = ranks(4).transport(transport.clone()).collect(|world| {
             pass(world, TIMES)?;
             let before = held(world)?;
             pass(world, TIMES)?;

@@ -51,7 +51,7 @@ mod sections {
                 assert_eq!(v[4..], [100 + (1 - me); 4]);
                 Ok(())
             });
-            let _: Vec<()> = run.unwrap();
+            run.unwrap();
         }
     }
 }
@@ -99,7 +99,7 @@ mod wraps {
                 at[world.rank()].store(u64::MAX, Ordering::Release);
                 Ok(())
             });
-            let _: Vec<()> = run.unwrap();
+            run.unwrap();
         }
     }
 
@@ -119,7 +119,7 @@ mod wraps {
                 }
                 Ok(())
             });
-            let _: Vec<()> = run.unwrap();
+            run.unwrap();
         }
     }
 
@@ -145,7 +145,7 @@ mod wraps {
                 assert_eq!((last[0], other[0]), (7, 8));
                 Ok(())
             });
-            let _: Vec<()> = run.unwrap();
+            run.unwrap();
         }
     }
 }
@@ -186,7 +186,7 @@ mod elements {
                 assert_eq!((one[0].x, one[0].y), (1.0, 2.0));
                 Ok(())
             });
-            let _: Vec<()> = run.unwrap();
+            run.unwrap();
         }
     }
 }
@@ -224,7 +224,7 @@ mod memory {
                     assert_eq!(error.class(), Class::NoMem, "{error}");
                     Ok(())
                 });
-                let _: Vec<()> = run.unwrap();
+                run.unwrap();
             }
         }
     }

@@ -77,7 +77,7 @@ fn every_relaxed_epoch_leaves_what_the_reference_allows() {
 #[test]
 fn ranks_that_differ_in_order_get_an_error_and_nothing_is_applied() -> Result<()> {
     for transport in transports([0]) {
-        ranks(3).transport(transport).run::<(), ()>(|world| {
+        ranks(3).transport(transport).run(|world| {
             let mut u = world.window::<f64>(1)?;
             if world.rank() == 1 {
                 world.set_order(Order::Relaxed);
@@ -138,7 +138,7 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
         let compiled = compiled.with(placement, &Machine::default(), &Options::default())?;
         compiled.in_order(Order::Relaxed)?.save(&path)?;
         let world = ranks(3).transport(transport);
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             let mut u = world.window::<f64>(2)?;
             let error = pour::load(world, &path).expect_err("this world keeps order");
             assert_eq!(error.class(), Class::Plan, "{error}");
@@ -163,7 +163,7 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
         })?;
         // The other way round nothing speaks against it: canonical order is one of those allowed.
         compiled.save(&path)?;
-        world.run::<(), ()>(|world| {
+        world.run(|world| {
             world.set_order(Order::Relaxed);
             let mut u = world.window::<f64>(2)?;
             let mut loaded = pour::load(world, &path)?;
@@ -177,7 +177,7 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
 #[test]
 fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
     for order in [Order::Canonical, Order::Relaxed] {
-        ranks(3).run::<(), ()>(|world| {
+        ranks(3).run(|world| {
             world.set_order(order);
             let mut u = world.window::<f64>(2)?;
             let mut prepared = pour::prepare(world)?;
@@ -185,7 +185,7 @@ fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
         })?;
     }
     // Ranks that differ get an error.
-    ranks(3).run::<(), ()>(|world| {
+    ranks(3).run(|world| {
         if world.rank() == 2 {
             world.set_order(Order::Relaxed);
         }

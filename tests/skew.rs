@@ -91,7 +91,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
             let leads: Vec<u64> = ranks(RANKS)
                 .transport(transport.clone())
                 .mode(mode)
-                .run(|world| {
+                .collect(|world| {
                     let rank = world.rank();
                     let mut u = world.window::<u64>(LAST)?;
                     let mut shift = shift::prepare(world)?;
@@ -194,7 +194,7 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
         let found: Vec<[[u64; LAST]; 2]> = ranks(RANKS)
             .transport(transport.clone())
             .mode(Mode::ALL[seed as usize % 5])
-            .run(|world| {
+            .collect(|world| {
                 let (mut u, mut v) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
                 let [first_u, first_v] = first(world.rank());
                 u.copy_from_slice(&first_u);
@@ -405,7 +405,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
             let seen: Vec<u64> = ranks(RANKS)
                 .transport(transport.clone())
                 .mode(mode)
-                .run(|world| {
+                .collect(|world| {
                     let rank = world.rank();
                     let mut u = world.window::<u64>(LAST)?;
                     let mut shift = shift::prepare(world)?;
@@ -431,7 +431,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {
     for transport in transports([1, 2]) {
-        let _: Vec<()> = ranks(3)
+        ranks(3)
             .transport(transport)
             .run(|world| {
                 let block = Block::new(world, [8, 6])?.halo(1)?;

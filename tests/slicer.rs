@@ -149,7 +149,7 @@ fn window(world: &World) -> Result<Window<u64>> {
 
 /// What is the matter with a program, if anything, and whether it ran from a plan of each kind at least once.
 fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
-    let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(true).run(|world| {
+    let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(true).collect(|world| {
         let said = RefCell::new(Vec::new());
         let mut planned = [false; 2];
         for case in 0..CASES {
@@ -321,7 +321,7 @@ fn in_step(world: &World) -> Result<()> {
 fn a_pattern_that_panics_on_one_rank_leaves_all_ranks_in_step() {
     quiet_hook();
     for transport in transports([0, 1]) {
-        let _: Vec<()> = ranks(4)
+        ranks(4)
             .transport(transport)
             .run(|world| {
                 let list: &[usize] = if world.rank() == 0 { &[] } else { &[5, 6, 7] };
@@ -349,7 +349,7 @@ fn a_pattern_that_panics_on_one_rank_leaves_all_ranks_in_step() {
 #[test]
 fn a_fence_that_a_helper_makes_last_is_waited_for_by_the_rank_that_fails() {
     for transport in transports([0, 1]) {
-        let _: Vec<()> = ranks(4)
+        ranks(4)
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u64>(1)?;
@@ -393,7 +393,7 @@ fn puts_on(u: &mut Window<u64>, end: usize) -> Result<()> {
 fn a_pattern_that_does_not_end_is_no_claim_and_no_plan() {
     let (done, waits) = mpsc::channel();
     std::thread::spawn(move || {
-        let _: Vec<()> = ranks(2)
+        ranks(2)
             .run(|world| {
                 let mut u = world.window::<u64>(20)?;
                 let failed = searches(&mut u, 3).unwrap_err();

@@ -37,7 +37,7 @@ fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said: Vec<Option<(Stall, u32)>> = world
-            .run(|world| {
+            .collect(|world| {
                 let mut u = world.window::<u64>(4)?;
                 let mut prepared = shift::prepare(world)?;
                 let told = (world.rank() == 1).then(|| {
@@ -67,7 +67,7 @@ fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() 
         let ends: Vec<String> = world
             .end_deadlocks(true)
             .on_stall(move |stall: &Stall| told.lock().expect("no panic").push(stall.clone()))
-            .run(|world| {
+            .collect(|world| {
                 let other = world.split(Some(0), 0)?.expect("it has a colour");
                 let (mut u, mut v) = (world.window::<u64>(4)?, other.window::<u64>(4)?);
                 let (mut first, mut second) = (shift::prepare(world)?, shift::prepare(&other)?);
@@ -110,7 +110,7 @@ fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
                 std::panic::resume_unwind(Box::new("planned"));
             });
             let values: Vec<u64> = world
-                .run(|world| {
+                .collect(|world| {
                     let me = world.rank();
                     let mut u = world.window::<u64>(4)?;
                     let mut shift = shift::prepare(world)?;

@@ -129,7 +129,7 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
     for transport in transports([3]) {
         let counts: Vec<[u64; 3]> = ranks(3)
             .transport(transport.clone())
-            .run(|world| {
+            .collect(|world| {
                 let (mut u, mut v, mut w) = (world.window(64)?, world.window(7)?, world.window(64)?);
                 let calls = Everything::new();
                 let mut several = |epochs: u64| {
@@ -170,7 +170,7 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
 
 #[test]
 fn a_replayed_epoch_sends_values_and_no_descriptions() {
-    let _: Vec<()> = ranks(3)
+    ranks(3)
         .transport(sim(5))
         .run(|world| {
             let mut u = world.window::<u64>(32)?;
@@ -230,7 +230,7 @@ fn a_changed_pattern_is_noticed_on_every_rank() {
     let hosts = |hosts: [u32; 4]| TransportKind::MixedThreads(hosts.into());
     for (transport, tells) in [(sim(9), true), (hosts([0, 1, 2, 3]), true), (hosts([0, 1, 0, 1]), false)] {
         let kind = |same: bool| if same && tells { EpochKind::Replayed } else { EpochKind::Dynamic };
-        let _: Vec<()> = ranks(4)
+        ranks(4)
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(8)?;
@@ -300,7 +300,7 @@ fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
     for (transport, placement) in together.into_iter().chain([(sim(1), Placement::Apart)]) {
         let compiled = exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap();
         let compiled = compiled.with(placement, &Default::default(), &Default::default()).unwrap();
-        let _: Vec<()> = ranks(6)
+        ranks(6)
             .transport(transport)
             .run(|world| {
                 let block = Block::new(world, [12, 9])?.halo(1)?;
@@ -361,7 +361,7 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
         let counts: Vec<u64> = ranks(4)
             .transport(transport.clone())
             .check(false)
-            .run(|world| {
+            .collect(|world| {
                 let block = Block::new(world, [12, 9])?.halo(1)?;
                 let mut u = world.window::<f64>(block.len())?;
                 let (mut v, mut w) = (world.window::<f64>(8)?, world.window::<f64>(8)?);
@@ -388,7 +388,7 @@ fn a_prepared_superstep_does_not_allocate() {
             [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
         {
             let counts: Vec<u64> =
-                ranks(4).transport(transport.clone()).run(|world| program(world, RUNS)).unwrap();
+                ranks(4).transport(transport.clone()).collect(|world| program(world, RUNS)).unwrap();
             let allowed = allowed(&transport, RUNS);
             assert!(counts.iter().all(|count| *count <= allowed), "{what} on {transport:?}: {counts:?}");
         }
@@ -415,7 +415,7 @@ fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
     ];
     for transport in [TransportKind::Local, sim(6)] {
         for len in [1, 20, 4000] {
-            let _: Vec<()> = ranks(4)
+            ranks(4)
                 .transport(transport.clone())
                 .run(|world| {
                     let (mut mine, mut all) = (vec![world.rank() as f64; len], vec![0.0; 4 * len]);

@@ -61,7 +61,7 @@ fn cells(world: &World, block: &Block<2>) -> Result<Window<f64>> {
 #[test]
 fn a_prepared_superstep_leaves_what_the_plain_one_leaves() {
     for transport in transports([0]) {
-        let _: Vec<()> = ranks(4)
+        ranks(4)
             .transport(transport)
             .run(|world| {
                 let block = Block::new(world, [12, 9])?.halo(1)?;
@@ -84,7 +84,7 @@ fn a_plan_compiled_without_a_world_is_loaded_into_one() {
     let path = std::env::temp_dir().join(format!("fencepost-superstep-{}.plan", std::process::id()));
     let compiled = exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap();
     compiled.save(&path).unwrap();
-    let _: Vec<()> = ranks(6)
+    ranks(6)
         .run(|world| {
             let block = Block::new(world, [12, 9])?.halo(1)?;
             let mut plain = cells(world, &block)?;
@@ -120,7 +120,7 @@ fn hand_over(u: &mut Window<u32>, next: usize) -> Result<()> {
 fn a_superstep_of_several_epochs_is_one_plan_file() {
     let path = std::env::temp_dir().join(format!("fencepost-epochs-{}.plan", std::process::id()));
     hand_on::compile(3, |rank| Ok((rank + 1) % 3)).unwrap().save(&path).unwrap();
-    let _: Vec<()> = ranks(3)
+    ranks(3)
         .run(|world| {
             let (rank, next) = (world.rank() as u32, (world.rank() + 1) % 3);
             let mut plain = world.window::<u32>(4)?;
@@ -157,7 +157,7 @@ fn elements_that_no_rank_can_see_are_not_sent() {
         let sent: Vec<u64> = ranks(3)
             .transport(transport)
             .mode(Mode::Aggregated)
-            .run(|world| {
+            .collect(|world| {
                 let windows = || -> Result<_> {
                     let (mut sums, mut last) = (world.window::<i32>(90)?, world.window::<f64>(200)?);
                     sums.iter_mut().enumerate().for_each(|(i, e)| *e = (i * i + world.rank()) as i32);
@@ -184,7 +184,7 @@ fn elements_that_no_rank_can_see_are_not_sent() {
 #[test]
 fn a_superstep_with_values_takes_new_ones_each_time() {
     for transport in transports([0]) {
-        let _: Vec<()> = ranks(3)
+        ranks(3)
             .transport(transport)
             .run(|world| {
                 let mut u = world.window::<u32>(2)?;
@@ -231,7 +231,7 @@ fn a_body_with_fences_is_matched_epoch_by_epoch() {
     let apart = compiled.with(Placement::Apart, &Machine::default(), &Options::default()).unwrap();
     apart.save(&path).unwrap();
     for transport in transports([0]) {
-        let _: Vec<()> = ranks(3)
+        ranks(3)
             .transport(transport)
             .run(|world| {
                 let window = || world.window::<u32>(4);
@@ -281,7 +281,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_an_error_on_all_ranks() {
         for transport in transports([0]) {
             let errors: Vec<Error> = ranks(3)
                 .transport(transport)
-                .run(|world| {
+                .collect(|world| {
                     let mut u = world.window::<u32>(3)?;
                     let mut prepared = in_two::prepare(world, &[0, 0], false)?;
                     prepared.run(&mut u, &[5, 6], false)?;
@@ -307,7 +307,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_an_error_on_all_ranks() {
 #[test]
 fn leaving_the_plan_is_an_error_at_the_call() {
     let errors: Vec<String> = ranks(2)
-        .run(|world| {
+        .collect(|world| {
             let mut u = world.window::<u32>(4)?;
             let mut prepared = shift::prepare(world, &[0, 0], 1)?;
             let error = prepared.run(&mut u, &[1, 2, 3], 1).unwrap_err();
@@ -323,7 +323,7 @@ fn fences_stand_under_uniform_bounds() {
         for size in [1, 2, 4, 8] {
             let sums: Vec<u64> = ranks(size)
                 .transport(transport.clone())
-                .run(|world| {
+                .collect(|world| {
                     let mut u = world.window::<u64>(1)?;
                     u[0] = world.rank() as u64 + 1;
                     all_sum(&mut u, 10)
@@ -337,7 +337,7 @@ fn fences_stand_under_uniform_bounds() {
 #[test]
 fn ranks_that_break_a_uniform_promise_get_an_error() {
     let errors: Vec<Class> = ranks(2)
-        .run(|world| {
+        .collect(|world| {
             let mut u = world.window::<u64>(1)?;
             Ok(all_sum(&mut u, world.rank() as u64).unwrap_err().class())
         })
@@ -353,7 +353,7 @@ fn generic_supersteps_name_their_types_at_the_call() {
     struct Keeps {
         fill: Fill<f32, 3>,
     }
-    let _: Vec<()> = ranks(4)
+    ranks(4)
         .run(|world| {
             let mut u = world.window::<f32>(3)?;
             let mut keeps = Keeps { fill: fill::prepare::<f32, 3>(world, &0.0)? };
@@ -368,7 +368,7 @@ fn generic_supersteps_name_their_types_at_the_call() {
 
 #[test]
 fn several_windows_are_fenced_together() {
-    let _: Vec<()> = ranks(2)
+    ranks(2)
         .run(|world| {
             let mut u = world.window::<i32>(4)?;
             let mut v = world.window::<i32>(4)?;
@@ -411,7 +411,7 @@ fn an_error_on_one_rank_fails_every_rank_and_moves_nothing() {
     for transport in transports([0]) {
         let errors: Vec<String> = ranks(3)
             .transport(transport)
-            .run(|world| {
+            .collect(|world| {
                 let mut u = world.window::<u32>(1)?;
                 let error = sometimes_fails(&mut u, world.rank() == 1).unwrap_err();
                 assert_eq!(u[0], 0);
@@ -428,7 +428,7 @@ fn an_error_on_one_rank_fails_every_rank_and_moves_nothing() {
 #[test]
 fn operations_pending_at_entry_are_wrong_synchronisation() {
     let classes: Vec<Class> = ranks(2)
-        .run(|world| {
+        .collect(|world| {
             let mut u = world.window::<u32>(1)?;
             if world.rank() == 0 {
                 u.put([5]).to(1, 0)?;
@@ -452,7 +452,7 @@ fn panics(u: &mut Window<u32>, now: bool) -> Result<()> {
 
 #[test]
 fn a_panic_that_is_caught_fails_the_superstep_on_every_rank() {
-    let _: Vec<()> = ranks(2)
+    ranks(2)
         .run(|world| {
             let mut u = world.window::<u32>(1)?;
             let now = world.rank() == 0;
@@ -501,7 +501,7 @@ fn own_error(u: &mut Window<u32>, to: Option<usize>) -> std::result::Result<(), 
 
 #[test]
 fn errors_may_be_of_the_users_own_type() {
-    let _: Vec<()> = ranks(2)
+    ranks(2)
         .run(|world| {
             let mut u = world.window::<u32>(1)?;
             let to = (world.rank() == 0).then_some(1);
@@ -533,7 +533,7 @@ fn fickle_places(u: &mut Window<u32>) -> Result<()> {
 
 #[test]
 fn calls_that_are_not_as_in_the_pattern_are_an_error_before_anything_moves() {
-    let _: Vec<()> = ranks(1)
+    ranks(1)
         .run(|world| {
             let mut u = world.window::<u32>(4)?;
             let error = fickle_places(&mut u).unwrap_err();
@@ -560,7 +560,7 @@ fn two_epochs(u: &mut Window<u32>, v: &mut Window<u32>, world: &World) -> Result
 fn epochs_end_at_fences() {
     let compiled = two_epochs::compile(3, |_| Ok(())).unwrap();
     assert_eq!(compiled.patterns().len(), 2);
-    let _: Vec<()> = ranks(3)
+    ranks(3)
         .run(|world| {
             let mut u = world.window::<u32>(2)?;
             let mut v = world.window::<u32>(1)?;
@@ -596,7 +596,7 @@ fn helped_and_fenced(mut u: &mut Window<u32>) -> Result<()> {
 
 #[test]
 fn a_dynamic_superstep_runs_and_leaves_nothing_open() {
-    let _: Vec<()> = ranks(2)
+    ranks(2)
         .run(|world| {
             let mut u = world.window::<u32>(1)?;
             assert_eq!(helped(&mut u).unwrap_err().class(), Class::RmaSync);
@@ -633,7 +633,7 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
     assert!(said.contains("elements 12..14 of w0 on rank 1: put by op0 of rank 0 at "), "{said}");
     assert!(compiled.explain().contains(&said), "{}", compiled.explain());
     let prepared: Vec<_> = ranks(6)
-        .run(|world| {
+        .collect(|world| {
             let (left, right) = sides(world.rank());
             let prepared = clashing::prepare(world, left, right)?;
             assert!(prepared.explain().contains("conflict: elements 12..14"));

@@ -45,7 +45,7 @@ pub fn team_over<S>(
     make: impl Fn(&World) -> Result<S> + Sync,
     epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
 ) -> Duration {
-    let times: Result<Vec<Duration>> = ranks(size).transport(transport).run(|world| {
+    let times: Result<Vec<Duration>> = ranks(size).transport(transport).collect(|world| {
         pin(world.rank());
         let mut state = make(world)?;
         for k in 0..iterations.div_ceil(4).max(2) {

@@ -63,7 +63,7 @@ struct Outcome {
 fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
     let bar = job.reports().then(|| progress::bar(steps.count));
     let (rows, columns) = (before.rows, before.columns);
-    let mut outcomes: Vec<Option<Outcome>> = job.world().run(|world| {
+    let mut outcomes: Vec<Option<Outcome>> = job.world().collect(|world| {
         let block = Block::new(world, [rows, columns])?.halo(1)?;
         let mut heights = world.window::<f64>(block.len())?;
         let mut next = world.window::<f64>(block.len())?;

@@ -17,7 +17,7 @@ mod supersteps;
 mod testing;
 
 pub use api::launch::{Process, launch, process};
-pub use api::run::{Ranks, ranks, run};
+pub use api::run::{Ranks, collect, ranks, run};
 pub use api::scoped;
 pub use collect::operation::{Get, Place, Put, Section, Source, WindowSection};
 pub use collect::ticket::Ticket;

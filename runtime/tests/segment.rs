@@ -15,7 +15,7 @@ fn shared(size: usize) -> Ranks {
 #[test]
 fn a_window_that_there_is_no_memory_for_is_refused_on_all_ranks_with_what_there_is_and_the_world_goes_on() {
     for bytes in [1 << 62, 1 << 50, 1 << 44] {
-        let _: Vec<()> = shared(3)
+        shared(3)
             .run(|world| {
                 let len = if world.rank() == 1 { bytes / 8 } else { 5 };
                 let error = world.window::<u64>(len).map(drop).unwrap_err();
@@ -38,7 +38,7 @@ fn a_window_that_there_is_no_memory_for_is_refused_on_all_ranks_with_what_there_
 fn memory_of_windows_that_all_ranks_have_dropped_is_used_again_and_is_zeroed() {
     for len in [0, 10, 100_000] {
         let distinct: Vec<usize> = shared(3)
-            .run(|world| {
+            .collect(|world| {
                 let mut places = BTreeSet::new();
                 for round in 0..100u64 {
                     let mut u = world.window::<u64>(len + 1)?;
@@ -62,7 +62,7 @@ fn memory_of_windows_that_all_ranks_have_dropped_is_used_again_and_is_zeroed() {
 #[test]
 fn memory_of_worlds_that_all_ranks_have_left_is_used_again() {
     let distinct: Vec<usize> = shared(4)
-        .run(|world| {
+        .collect(|world| {
             let mut places = BTreeSet::new();
             for round in 0..60 {
                 let colour = (world.rank() + round) as u32 % 2;

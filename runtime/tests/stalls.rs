@@ -49,7 +49,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said: Vec<Vec<Stall>> = world
-            .run(|world| {
+            .collect(|world| {
                 let mut u = world.window::<u8>(1)?;
                 u.fence()?;
                 let mut said: Vec<Stall> = Vec::new();
@@ -113,7 +113,7 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
         let (ranks, said) = watched(2, transport);
         let ends: Vec<(String, [u32; 2])> = ranks
             .end_deadlocks(true)
-            .run(|world| {
+            .collect(|world| {
                 let (end, lines) = apart(world, world.rank() == 0);
                 Ok((end.expect_err("nobody can go on").to_string(), lines))
             })
@@ -145,7 +145,7 @@ fn a_cycle_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
         let (ranks, said) = watched(4, transport);
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
-            .run(|world| {
+            .collect(|world| {
                 // Rank 0 is in no cycle. The others are in two worlds of two each, their neighbours' and their own.
                 let me = world.rank();
                 let pair = |a: usize, b: usize| world.split((me == a || me == b).then_some(0), 0);
@@ -181,7 +181,7 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
         let (ranks, said) = watched(6, transport);
         let sums: Vec<u64> = ranks
             .end_deadlocks(true)
-            .run(|world| {
+            .collect(|world| {
                 let other = world.split(Some(world.rank() as u32 % 2), 0)?.ok_or_else(gone)?;
                 let mut u = world.window::<u64>(6)?;
                 let mut v = other.window::<u64>(3)?;
@@ -216,7 +216,7 @@ fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {
     let (ranks, said) = watched(4, TransportKind::MixedThreads(vec![2, 0, 1, 0]));
     let ends: Vec<String> = ranks
         .end_deadlocks(true)
-        .run(|world| {
+        .collect(|world| {
             // The same ranks, of which rank 1 is the first: the others wait for it first.
             let other = world.split(Some(0), -i64::from(world.rank() == 1))?.ok_or_else(gone)?;
             let end = if world.rank() == 3 { other.barrier() } else { world.barrier() };

@@ -14,7 +14,7 @@ pub fn ends(
     program: impl Fn(&World) -> Result<()> + Sync,
 ) -> Vec<Option<(Class, String)>> {
     let (size, returned) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let whole = world.run::<(), ()>(|world| {
+    let whole = world.run(|world| {
         size.store(world.size(), Ordering::Relaxed);
         let result = program(world);
         let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));

@@ -163,7 +163,7 @@ macro_rules! issue_any {
 /// Play `program` in one world in each of the ways, one after another; what each left.
 pub fn play(program: &Program, transport: &TransportKind, ways: &[Way]) -> fencepost::Result<Vec<Outcome>> {
     let ranks: Vec<Vec<Left>> =
-        fencepost::ranks(program.ranks).transport(transport.clone()).run(|world| {
+        fencepost::ranks(program.ranks).transport(transport.clone()).collect(|world| {
             let mut windows = windows(program, world)?;
             ways.iter().map(|way| one(program, world, &mut windows, way)).collect()
         })?;

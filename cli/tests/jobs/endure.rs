@@ -97,7 +97,7 @@ fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) ->
 /// The program of each rank: runs the epochs, and reports the resources held after a tenth of them and after all.
 pub fn rank(transport: &str, epochs: usize) -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
-    let _: Vec<()> = fencepost::ranks(size).transport(transport.parse()?).run(|world| {
+    fencepost::ranks(size).transport(transport.parse()?).run(|world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
         let mut u = world.window::<u64>(128)?;
         let mut v = world.window::<u64>(1 << 14)?;
@@ -181,7 +181,7 @@ const BYTES_A_PUT: u64 = 300;
 /// The program of each rank: rank 0 puts to the last rank, which reports by how much its peak memory has grown.
 pub fn small_puts() -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
-    let _: Vec<()> = fencepost::ranks(size).transport("tcp".parse()?).run(|world| {
+    fencepost::ranks(size).transport("tcp".parse()?).run(|world| {
         let mut u = world.window::<u64>(1000)?;
         u.set_mode(Mode::Aggressive);
         u.fence()?;

@@ -17,7 +17,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
         ["crossed"] => crossed(),
-        ["settings"] => fencepost::run(|world| world.barrier()).map(drop::<Vec<()>>),
+        ["settings"] => fencepost::run(|world| world.barrier()),
         ["overlapping"] => overlapping(),
         ["runs", count] => runs(number(count)),
         ["apart"] => apart(),
@@ -61,7 +61,7 @@ pub fn size() -> usize {
 
 /// Runs `program` in a world of the job.
 pub fn world<R: Send>(size: usize, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
-    let mut values: Vec<R> = fencepost::ranks(size).transport(TransportKind::Tcp).run(program)?;
+    let mut values: Vec<R> = fencepost::ranks(size).transport(TransportKind::Tcp).collect(program)?;
     Ok(values.remove(0))
 }
 
@@ -140,7 +140,6 @@ fn crossed() -> Result<()> {
         say("well");
         Ok(())
     })
-    .map(drop::<Vec<()>>)
 }
 
 /// A `run` inside a `run`, by the same thread and by another one, and a `run` after both.
@@ -259,7 +258,7 @@ fn flood(bytes: usize, then: &str) -> Result<()> {
 fn late() -> Result<()> {
     let report = |stall: &Stall| say(&format!("stall {stall}"));
     let ranks = fencepost::ranks(size()).transport(TransportKind::Tcp).stall(Some(Duration::ZERO));
-    let _: Vec<()> = ranks.on_stall(report).run(|world| {
+    ranks.on_stall(report).run(|world| {
         let mut u = world.window::<u64>(1)?;
         ring(world, &mut u)?;
         if world.rank() == 2 {
@@ -289,7 +288,7 @@ fn windows(count: usize) -> Result<()> {
 }
 
 fn self_launched(ranks: usize, transport: &str) -> Result<()> {
-    let values: Vec<usize> = fencepost::ranks(ranks).transport(transport.parse()?).run(|world| {
+    let values: Vec<usize> = fencepost::ranks(ranks).transport(transport.parse()?).collect(|world| {
         let mut u = world.window::<u64>(1)?;
         ring(world, &mut u)?;
         Ok(world.rank())

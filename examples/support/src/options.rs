@@ -51,7 +51,7 @@ impl Job {
     /// Compiles the same calls again, for the placement of the ranks and the transfer mode of this job. All ranks of a job
     /// of processes call it.
     pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
-        let placements: Vec<Placement> = self.world().run(|world| Ok(world.placement()))?;
+        let placements: Vec<Placement> = self.world().collect(|world| Ok(world.placement()))?;
         compiled.with(placements[0], &Machine::default(), &Options { mode: self.mode, ..Options::default() })
     }
 

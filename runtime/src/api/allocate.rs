@@ -233,7 +233,7 @@ mod tests {
     fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
         const LEN: usize = 100_000;
         for transport in [TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 0, 1])] {
-            ranks(3).transport(transport).run::<(), ()>(|world| {
+            ranks(3).transport(transport).run(|world| {
                 if world.rank() != 0 {
                     return Ok(());
                 }

@@ -1,4 +1,4 @@
-//! [`run`] and [`ranks`]: enter a world.
+//! [`run()`], [`collect`] and [`ranks`]: enter a world.
 
 use crate::api::launch::{launch, process};
 use crate::state::environment;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A world to be entered; see [`ranks`].
 #[derive(Clone, Debug)]
-#[must_use = "nothing runs until `.run(..)`"]
+#[must_use = "nothing runs until `.run(..)` or `.collect(..)`"]
 pub struct Ranks {
     size: usize,
     transport: TransportKind,
@@ -31,7 +31,7 @@ pub struct Ranks {
     before: (u32, u32),
 }
 
-/// A world of `size` ranks: `ranks(5).run(|world| ..)`.
+/// A world of `size` ranks: `ranks(5).run(|world| ..)?`, or `ranks(5).collect(|world| ..)?` for a value of each rank.
 ///
 /// It reads no environment: threads that share memory, of which there are at most 2048, mode auto, calls compared in debug
 /// builds, unless set here.
@@ -51,7 +51,19 @@ pub fn ranks(size: usize) -> Ranks {
 /// Run `program` on every rank of a world: in a job of processes, the ranks of the job; else as many ranks as
 /// `FENCEPOST_RANKS` says, or as there are cores.
 ///
-/// Gives the value of each rank of this process, collected as the caller likes: `Result<()>`, `Result<Vec<_>>`.
+/// The program returns nothing but success or an error; [`collect`] is the same for one that returns a value.
+///
+/// ```
+/// use fencepost_planner::Result;
+///
+/// fn main() -> Result<()> {
+///     fencepost_runtime::run(|world| world.barrier())?;
+///     fencepost_runtime::ranks(3).run(|world| {
+///         let mut u = world.window::<u8>(1)?;
+///         u.fence()
+///     })
+/// }
+/// ```
 ///
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
 /// [`launch`](crate::launch())),
@@ -68,7 +80,21 @@ pub fn ranks(size: usize) -> Ranks {
 ///
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
-pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<C> {
+pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
+    from_environment()?.run(program)
+}
+
+/// As [`run()`], for a program that returns a value: returns those of this process's ranks, in the order of ranks. Where ranks
+/// are threads, these are all of them; where ranks are processes, it is the one of this process.
+///
+/// # Errors
+/// As [`run()`].
+pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
+    from_environment()?.collect(program)
+}
+
+/// The world that the environment describes.
+fn from_environment() -> Result<Ranks> {
     let asked = match environment::text("FENCEPOST_RANKS")? {
         Some(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
             Error::new(Class::Arg, format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"))
@@ -93,7 +119,7 @@ pub fn run<R: Send, C: FromIterator<R>>(program: impl Fn(&World) -> Result<R> + 
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
     let ranks = Ranks { stalls, ..ranks(size) };
-    ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain).run(program)
+    Ok(ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain))
 }
 
 /// Ranks that are threads of one process, at most: each two of them have some memory together, 2 KiB or so.
@@ -137,21 +163,21 @@ impl Ranks {
     /// Whether anything is planned. Without, every operation is a message of its own: supersteps that are prepared here
     /// are compiled aggressive and nothing is joined, and in epochs that are not compiled every operation is aggressive
     /// whatever it asks for. Plans that are loaded stay what they are, and where memory is reached, epochs that are not
-    /// compiled have no messages. It is there to compare with. [`run`] asks `FENCEPOST_PLAN=on|off`.
+    /// compiled have no messages. It is there to compare with. [`run()`] asks `FENCEPOST_PLAN=on|off`.
     pub fn plan(mut self, plan: bool) -> Self {
         self.plan = plan;
         self
     }
 
     /// Whether the calls of every superstep are compared with its pattern each time, not only the first time on each
-    /// rank. On in debug builds; [`run`] asks `FENCEPOST_CHECK=off|mark`.
+    /// rank. On in debug builds; [`run()`] asks `FENCEPOST_CHECK=off|mark`.
     pub fn check(mut self, check: bool) -> Self {
         self.check = check;
         self
     }
 
     /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last).
-    /// [`run`] asks `FENCEPOST_EXPLAIN=on|off`.
+    /// [`run()`] asks `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = explain;
         self
@@ -167,7 +193,7 @@ impl Ranks {
 
     /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for `None`. 10 seconds
     /// unless set. With no time at all, it is as soon as the rank would sleep. The report says who waits for whom, in which
-    /// call, how many of what came, and where the awaited rank is, as far as is known. [`run`] asks `FENCEPOST_STALL`.
+    /// call, how many of what came, and where the awaited rank is, as far as is known. [`run()`] asks `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing, until a rank that waits would sleep; then a look at the clock each time that it wakes.
@@ -187,7 +213,7 @@ impl Ranks {
     /// that names who waits for whom and in which call. Otherwise it is reported only.
     ///
     /// Such a ring needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
-    /// once. It is recognised within some seconds, and never by mistake. [`run`] asks `FENCEPOST_DEADLOCK`.
+    /// once. It is recognised within some seconds, and never by mistake. [`run()`] asks `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         Arc::make_mut(&mut self.stalls).ends = ends;
         self
@@ -198,21 +224,33 @@ impl Ranks {
     /// transports of processes mean that of the job where there is one.
     ///
     /// # Errors
-    /// As [`run`]. Where ranks are threads, a rank that panicked is an error that says so; a rank that is a process goes on
+    /// As [`run()`]. Where ranks are threads, a rank that panicked is an error that says so; a rank that is a process goes on
     /// panicking when it has left the world, so that the process exits with code 101 unless the panic is caught. Every other
     /// rank has got an error that names it.
     ///
-    /// `ARG` where a thread of a rank's process calls this while another thread is in it: see [`run`].
-    pub fn run<R: Send, C: FromIterator<R>>(
-        &self,
-        program: impl Fn(&World) -> Result<R> + Sync,
-    ) -> Result<C> {
+    /// `ARG` where a thread of a rank's process calls this while another thread is in it: see [`run()`].
+    pub fn run(&self, program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
+        self.collect(program).map(drop)
+    }
+
+    /// As [`run`](Self::run), for a program that returns a value: returns those of this process's ranks, in the order of
+    /// ranks.
+    ///
+    /// ```
+    /// let squares = fencepost_runtime::ranks(3).collect(|world| Ok(world.rank() * world.rank()))?;
+    /// assert_eq!(squares, [0, 1, 4]);
+    /// # Ok::<(), fencepost_planner::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn collect<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
         if self.size == 0 {
             return Err(Error::new(Class::Arg, "a world has at least one rank"));
         }
         if self.transport.is_of_processes() {
             launch(self.size, &self.transport)?;
-            return self.run_as_process(program).map(|value| C::from_iter([value]));
+            return self.run_as_process(program).map(|value| vec![value]);
         }
         if self.size > THREADS {
             let message = format!(
@@ -264,7 +302,7 @@ impl Ranks {
         }
         match first {
             Some(error) => Err(error),
-            None => Ok(values.into_iter().collect()),
+            None => Ok(values),
         }
     }
 

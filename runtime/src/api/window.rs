@@ -169,7 +169,7 @@ impl<T: Element> Window<T> {
     /// let mut seen = [0];
     /// u.epoch(|epoch| epoch.get_into(&mut seen).from((world.rank() + 1) % 2, 0))?;
     /// assert_eq!(seen[0], (world.rank() as u32 + 1) % 2 + 7);
-    /// # Ok(()) }).map(|_: Vec<()>| ()).unwrap();
+    /// # Ok(()) }).unwrap();
     /// ```
     ///
     /// # Errors

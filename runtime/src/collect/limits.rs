@@ -95,7 +95,7 @@ mod tests {
                 assert_eq!(u[..], [7, 7, 7, 7, 0, 0, 0, 0]);
                 Ok(())
             });
-            let _: Vec<()> = run.unwrap();
+            run.unwrap();
         }
     }
 
@@ -116,6 +116,6 @@ mod tests {
             u.fence().unwrap_err();
             Ok(())
         });
-        let _: Vec<()> = run.unwrap();
+        run.unwrap();
     }
 }

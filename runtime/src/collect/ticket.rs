@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// let ticket = u.fetch(1 - world.rank(), 0)?;
 /// u.fence()?;
 /// assert_eq!(ticket.take()?, [8 - world.rank() as u32]);
-/// # Ok(()) }).map(|_: Vec<()>| ()).unwrap();
+/// # Ok(()) }).unwrap();
 /// ```
 #[must_use = "a ticket holds what was fetched: `take` it after the fence"]
 #[derive(Debug)]

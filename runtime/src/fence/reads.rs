@@ -270,7 +270,7 @@ mod tests {
         let over = say.clone();
         let world = ranks(2).stall(Some(Duration::ZERO)).on_stall(move |stall| say(Some(stall)));
         let said: Vec<Option<Stall>> = world
-            .run(|world| {
+            .collect(|world| {
                 let (core, call) = (world.core(), Call::fence(Location::caller()));
                 let mut u = world.window::<u8>(2)?;
                 if world.rank() == 0 {

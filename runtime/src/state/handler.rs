@@ -45,7 +45,7 @@ impl ErrorHandler {
     ///     assert_eq!(seen.get(), Some(Class::Rank));
     ///     Ok(())
     /// })
-    /// # .map(|_: Vec<()>| ()).unwrap();
+    /// # .unwrap();
     /// ```
     pub fn call(told: impl Fn(&Error) + 'static) -> Self {
         Self::Call(Rc::new(told))

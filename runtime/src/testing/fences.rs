@@ -64,7 +64,7 @@ fn on_each(
     program: impl Fn(&World) -> Result<Option<String>> + Sync,
 ) -> Result<(), String> {
     let said: Vec<Option<String>> =
-        ranks(RANKS).transport(transport).run(program).map_err(|error| error.to_string())?;
+        ranks(RANKS).transport(transport).collect(program).map_err(|error| error.to_string())?;
     said.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 

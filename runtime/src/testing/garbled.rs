@@ -58,7 +58,7 @@ fn ends(
 ) -> Vec<Option<Error>> {
     let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
     let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(tamper))), ..SimConfig::default() };
-    let whole = ranks(RANKS).transport(TransportKind::Sim(config)).run::<(), ()>(|world| {
+    let whole = ranks(RANKS).transport(TransportKind::Sim(config)).run(|world| {
         let result = program(world);
         if let Err(error) = &result {
             *ends[world.rank()].lock().unwrap() = Some(Error::new(error.class(), error.to_string()));
@@ -241,7 +241,7 @@ fn more_than_is_answered_is_refused_on_both_sides() {
     for (count, believed) in [(most / 8, 1), (most / 8 + 1, 0), (1 << 40, 0), (1 << 59, 0)] {
         assert_eq!(operations(&input(0, [(false, &request(count)[..])])), believed, "{count} elements");
     }
-    let _: Vec<()> = ranks(2)
+    ranks(2)
         .transport(TransportKind::Sim(SimConfig::default()))
         .run(|world| {
             let mut u = world.window::<u64>(LEN)?;

@@ -124,7 +124,7 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
     let done: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
     let left: Vec<(Vec<Vec<u64>>, usize)> = ranks(size)
         .transport(reach.transport(seed))
-        .run(|world| {
+        .collect(|world| {
             let (rank, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
             let mut u = world.window::<u64>(LEN)?;
             let mut ready = Vec::new();
@@ -224,7 +224,7 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
     type Told = (Option<(Class, String)>, Vec<u64>);
     let told: Vec<Told> = ranks(3)
         .transport(reach.transport(seed))
-        .run(|world| {
+        .collect(|world| {
             let mut dice = Dice::new(seed, world.rank());
             let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u64>(LEN)?);
             let ready = agree(world.core(), Ok(superstep.schedule.clone()), &call())?;
