@@ -125,6 +125,23 @@ fn a_prepared_superstep_is_explained_by_its_plan() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn more_ranks_than_cores_are_told_once() -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for (size, told_once) in [(cores + 1, true), (cores, false)] {
+        told(ranks(size), |world| {
+            let mut u = world.window::<u8>(1)?;
+            for time in 0..2 {
+                u.fence()?;
+                let said = world.explain_last().contains(&format!("cores: {size} ranks share {cores}"));
+                assert_eq!(said, told_once && time == 0);
+            }
+            Ok(String::new())
+        })?;
+    }
+    Ok(())
+}
+
 fn helper(u: &mut Window<i64>) -> Result<()> {
     u.put([1]).to(0, 0)
 }

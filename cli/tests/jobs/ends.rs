@@ -39,6 +39,13 @@ pub fn codes() {
     }
 }
 
+pub fn machines() {
+    for transport in BOTH {
+        let ended = run(&["-n", "3", "--transport", transport], &["machines"]).end();
+        assert_eq!(ended.expect(0).out.lines().filter(|line| *line == "done").count(), 3, "{ended:#?}");
+    }
+}
+
 pub fn sizes() {
     let ended = run(&["-n", "2"], &["ask", "3"]).end();
     ended.expect(1);

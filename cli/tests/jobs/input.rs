@@ -84,6 +84,8 @@ pub fn settings() {
         ("FENCEPOST_RANKS", "0", "from 1 on"),
         ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm` and `tcp`"),
         ("FENCEPOST_MODE", "fast", "aggressive"),
+        ("FENCEPOST_MACHINE", "/no/such/file", "`key = value`"),
+        ("FENCEPOST_MACHINE", "/dev/zero", "not a regular file"),
         ("FENCEPOST_PLAN", "maybe", "`on` or `off`"),
         ("FENCEPOST_CHECK", "log", "`off` or `mark`"),
         ("FENCEPOST_CHECK", "mpi", "`off` or `mark`"),
@@ -100,6 +102,19 @@ pub fn settings() {
         let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
         assert!(line.starts_with("error Arg") && names, "{name}={value}: {ended:#?}");
     }
+    // What a machine model says is read, and an error names its line.
+    let path = std::env::temp_dir().join(format!("fencepost-machine-{}", std::process::id()));
+    let model = fencepost::Machine::default().to_string();
+    for (model, code, says) in
+        [(&*model, 0, ""), (&model.replacen("= ", "= x", 2), 1, "line 1 of the machine model")]
+    {
+        std::fs::write(&path, model).expect("a writable folder");
+        let set = [("FENCEPOST_RANKS", "2"), ("FENCEPOST_MACHINE", path.to_str().expect("a text"))];
+        let ended = start(&rank_program(), &["rank", "settings"], &set).end();
+        let line = ended.expect(code).out.lines().next().unwrap_or_default();
+        assert!(code == 0 || line.starts_with("error File") && line.contains(says), "{ended:#?}");
+    }
+    std::fs::remove_file(&path).expect("it was written");
     let by_launcher: &[(&str, &str, &str)] = &[
         ("FENCEPOST_SEAL", "yes", "`on` or `off`"),
         ("FENCEPOST_GRACE", "1d", "250ms"),

@@ -39,6 +39,7 @@ const TESTS: &[Test] = &[
     ("a_program_starts_its_own_processes", ends::self_launched),
     ("the_exit_code_is_that_of_the_lowest_rank_that_fails", ends::codes),
     ("a_run_is_refused_while_another_thread_is_in_one", ends::overlapping),
+    ("ranks_with_different_machine_models_get_errors_that_name_both", ends::machines),
     ("a_job_may_have_any_number_of_consecutive_worlds", ends::many_runs),
     ("ranks_in_different_calls_get_errors_that_name_both", ends::apart),
     ("of_aborting_ranks_the_one_at_fault_is_named", ends::aborts),

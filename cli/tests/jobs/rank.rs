@@ -1,7 +1,7 @@
 //! The programs of the ranks of the tested jobs.
 
 use fencepost::prelude::*;
-use fencepost::{ErrorHandler, Stall, TransportKind, process};
+use fencepost::{ErrorHandler, Machine, Stall, TransportKind, process};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,6 +19,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["crossed"] => crossed(),
         ["settings"] => fencepost::run(|world| world.barrier()),
         ["overlapping"] => overlapping(),
+        ["machines"] => machines(),
         ["runs", count] => runs(number(count)),
         ["apart"] => apart(),
         ["aborts", rank] => aborts(number(rank)),
@@ -163,6 +164,40 @@ fn overlapping() -> Result<()> {
         }),
     );
     report("after", nested());
+    Ok(())
+}
+
+/// Runs a world whose ranks have different machine models, in which each call is refused, and then one of equal ones.
+fn machines() -> Result<()> {
+    let rank = process()?.expect("a rank").rank;
+    let of_latency = |latency: f64| {
+        let mut machine = Machine::default();
+        machine.network.latency = latency;
+        fencepost::ranks(size()).transport(TransportKind::Tcp).machine(machine)
+    };
+    of_latency(rank as f64).run(|world| {
+        let mut values = [1u64; 100];
+        let errors = [
+            world.barrier(),
+            world.window::<u8>(1).map(drop),
+            world.allreduce(&mut values, Op::Sum),
+            world.split(Some(0), 0).map(drop),
+            world.broadcast(0, &mut values),
+        ];
+        for error in errors.map(|result| result.expect_err("the models differ")) {
+            assert_eq!(error.class(), Class::RmaSync, "{error}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("this rank `network.latency = {rank}`")), "{text}");
+        }
+        Ok(())
+    })?;
+    of_latency(7.0).run(|world| {
+        let mut values = [1u64; 100];
+        world.allreduce(&mut values, Op::Sum)?;
+        assert_eq!(values, [world.size() as u64; 100]);
+        Ok(())
+    })?;
+    say("done");
     Ok(())
 }
 

@@ -70,8 +70,9 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
                 ::core::result::Result::Ok(())
             }
 
-            /// Compiles this superstep for `ranks` ranks that share memory, of which `arguments` returns each one's arguments:
-            /// needs no world. `Compiled::with` compiles it for another placement, such as that of `World::placement`.
+            /// Compiles this superstep for `ranks` ranks that share memory, of which `arguments` returns each one's arguments, on
+            /// the default machine model: needs no world. `Compiled::with` compiles it for another placement, such as that of
+            /// `World::placement`, and another machine.
             ///
             /// # Errors
             /// Those of `arguments` and of the calls, with the rank.

@@ -9,6 +9,7 @@ use crate::state::stalls::Stall;
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::Machine;
 use fencepost_planner::{Class, Error, Result};
 use fencepost_transport::{Endpoint, Leave};
 use std::any::Any;
@@ -23,6 +24,7 @@ pub struct Ranks {
     size: usize,
     transport: TransportKind,
     mode: Mode,
+    machine: Machine,
     check: bool,
     plan: bool,
     explain: bool,
@@ -33,13 +35,14 @@ pub struct Ranks {
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)?`, or `ranks(5).collect(|world| ..)?` for a value of each rank.
 ///
-/// It reads no environment: threads that share memory, of which there are at most 2048, mode auto, calls compared in debug
-/// builds, unless set here.
+/// It reads no environment: threads that share memory, of which there are at most 2048, mode auto, the machine model of
+/// [`Machine`]'s default, calls compared in debug builds, unless set here.
 pub fn ranks(size: usize) -> Ranks {
     Ranks {
         size,
         transport: TransportKind::Local,
         mode: Mode::Auto,
+        machine: Machine::default(),
         check: cfg!(debug_assertions),
         plan: true,
         explain: false,
@@ -67,7 +70,8 @@ pub fn ranks(size: usize) -> Ranks {
 ///
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
 /// [`launch`](crate::launch())),
-/// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_PLAN=on|off`
+/// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
+/// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]).
@@ -79,7 +83,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// rank may be 16,384 of them ahead of another one, and is refused with `IO` when it would be further ahead.
 ///
 /// # Errors
-/// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed.
+/// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed,
+/// and for a machine model that cannot be read; `FILE` for a file that is not a machine model, naming its line.
 pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     from_environment()?.run(program)
 }
@@ -113,12 +118,14 @@ fn from_environment() -> Result<Ranks> {
         }
     };
     let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
+    let machine = environment::machine("FENCEPOST_MACHINE")?;
     let checks = [("off", false), ("mark", true)];
     let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
     let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
-    let ranks = Ranks { stalls, ..ranks(size) };
+    let default = ranks(size);
+    let ranks = Ranks { stalls, machine: machine.unwrap_or(default.machine), ..default };
     Ok(ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain))
 }
 
@@ -157,6 +164,15 @@ impl Ranks {
     /// The mode that operations without one of their own prefer.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// What communication costs: every prediction and every choice of this world and its parts follows this model. The
+    /// default is that of [`Machine`], a two-core server. [`run`] reads `FENCEPOST_MACHINE`.
+    ///
+    /// All ranks must give the same one: where they differ, the first call that all ranks make is `RMA_SYNC` on all.
+    pub fn machine(mut self, machine: Machine) -> Self {
+        self.machine = machine;
         self
     }
 
@@ -315,7 +331,7 @@ impl Ranks {
         let rank = member.job().rank as usize;
         // Entered first: worlds are counted in the order in which threads enter them.
         let entered = member.enter();
-        let registry = || Arc::new(Registry::of_job(&member.job().secret));
+        let registry = || Arc::new(Registry::of_job(&member.job().secret, &self.machine));
         let one = |endpoint, program: &(dyn Fn(&World) -> Result<R> + Sync)| {
             self.one((new_world(), 1), endpoint, registry(), member.job().host_names(), &program)
         };
@@ -365,7 +381,7 @@ impl Ranks {
         hosts: Vec<Arc<str>>,
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
-        let world = World::new(id, endpoint, registry, self.transport.clone(), self.mode);
+        let world = World::new(id, endpoint, registry, self.transport.clone(), self.machine, self.mode);
         world.core().begin_at(self.before.0, self.before.1);
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);

@@ -103,7 +103,8 @@ impl World {
                 ((id, members.len()), end)
             }
         };
-        let world = World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.mode.get());
+        let world =
+            World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.machine, core.mode.get());
         world.core().supersteps.check(core.supersteps.checks());
         world.core().plans.set(core.plans.get());
         world.core().explains.set(core.explains.get());

@@ -101,7 +101,7 @@ impl World {
 
     /// What the last epoch that ended well on this rank did and why, in lines of text: dynamic, replayed or prepared; how
     /// many messages and bytes this rank sent, in how many rounds; what `auto` went by; and of each line what it put, got
-    /// or accumulated. The words may change.
+    /// or accumulated. The first time it also says where ranks that are threads are more than cores. The words may change.
     ///
     /// It is kept where `FENCEPOST_EXPLAIN=on` ([`run`](crate::run())) or [`Ranks::explain`](crate::Ranks::explain) say so,
     /// and costs nothing else; then a small operation costs as much as a large one.

@@ -18,25 +18,25 @@ pub(crate) struct Operands<'a> {
     pub(crate) wide: &'a [Wide],
     /// The elements of datatype operations,
     pub(crate) bytes: &'a [u8],
-    /// or, of lent sections, where they are.
-    pub(crate) lent: Lent<'a>,
+    /// or, of exposed sections, where they are.
+    pub(crate) exposed: Exposed<'a>,
 }
 
 impl Operands<'_> {
     /// Of records that hold all of their operation.
     pub(crate) fn none() -> Self {
-        Self { wide: &[], bytes: &[], lent: Lent::Nothing }
+        Self { wide: &[], bytes: &[], exposed: Exposed::Nothing }
     }
 }
 
-/// Where the elements of lent sections are.
-pub(crate) enum Lent<'a> {
-    /// Nothing is lent.
+/// Where the elements of exposed sections are.
+pub(crate) enum Exposed<'a> {
+    /// No section is exposed.
     Nothing,
     /// Where they belong: in the origin's part of this window.
     InPlace(&'a dyn Fn(WindowKey) -> *const u8),
-    /// One after another in the order that they are applied in, from here on.
-    Borrowed(&'a Cell<*const u8>),
+    /// Copied, one after another in the order that they are applied in, from here on.
+    Copied(&'a Cell<*const u8>),
 }
 
 /// Applies operations to a window of one element type.

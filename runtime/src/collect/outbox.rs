@@ -92,7 +92,7 @@ pub(crate) struct Wide {
 pub(crate) enum WideSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
-    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is lent,
+    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is exposed,
     /// and the target reads it in place.
     Section(WindowKey, Datatype, &'static Location<'static>),
 }
@@ -105,7 +105,7 @@ pub(crate) struct Outbox {
     pub(crate) records: Log<Record>,
     /// Those that are more than a record.
     pub(crate) wide: Vec<Wide>,
-    /// How many wide operations still wait for a section to be read; in the fence, how many are lent.
+    /// How many wide operations still wait for a section to be read; in the fence, how many are exposed.
     pub(crate) sections: usize,
     /// The elements of wide operations.
     pub(crate) bytes: Vec<u8>,

@@ -1,10 +1,10 @@
 //! Applying puts and accumulates to this rank's own memory, origins ascending.
 
+use crate::collect::operands::Exposed;
 use crate::collect::operands::Items;
-use crate::collect::operands::Lent;
 use crate::collect::operands::Operands;
 use crate::collect::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
-use crate::fence::reads::lender;
+use crate::fence::reads::exposed_by;
 use crate::fence::remote;
 use crate::fence::{Fence, INLINE, Notifications};
 use crate::kernel;
@@ -17,10 +17,10 @@ use fencepost_transport::{Notify, Record, Topology};
 use std::cell::Cell;
 
 impl Fence<'_> {
-    /// Apply puts and accumulates, origins ascending. What was lent is read in place, or was `borrowed` before.
-    pub(super) fn apply(&mut self, all: &Notifications, borrowed: Option<&[u8]>) {
+    /// Apply puts and accumulates, origins ascending. Exposed sections are read in place, or were `copied` before.
+    pub(super) fn apply(&mut self, all: &Notifications, copied: Option<&[u8]>) {
         let me = self.world.rank;
-        let staged = Cell::new(borrowed.map_or(std::ptr::null(), <[u8]>::as_ptr));
+        let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
         for window in self.windows {
             let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in 0..self.world.size {
@@ -42,7 +42,7 @@ impl Fence<'_> {
                             }
                         }
                     }
-                    let staged = borrowed.map(|_| &staged);
+                    let staged = copied.map(|_| &staged);
                     self.apply_from(window, origin, staged);
                 } else {
                     remote::apply(window, origin, base, len);
@@ -54,7 +54,7 @@ impl Fence<'_> {
             .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
     }
 
-    /// Apply what is in the outbox of `origin`, whose values are shared. What was lent is read in place, or from where it
+    /// Apply what is in the outbox of `origin`, whose values are shared. Exposed sections are read in place, or from where they
     /// was staged.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
@@ -69,9 +69,9 @@ impl Fence<'_> {
         // which waits for this rank's next notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
-            let in_place = |key| lender(self.windows, key, origin);
-            let lent = staged.map_or(Lent::InPlace(&in_place), Lent::Borrowed);
-            let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, lent };
+            let in_place = |key| exposed_by(self.windows, key, origin);
+            let exposed = staged.map_or(Exposed::InPlace(&in_place), Exposed::Copied);
+            let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
             // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
             // against this length.
             unsafe { (window.apply)(base, len, Items::Records(&outbox.records), &operands) };
@@ -85,8 +85,8 @@ const AHEAD: usize = 32;
 /// Apply `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement is within it; what is
-/// lent is where [`Lent`] says, and nobody writes it.
+/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement is within it; exposed
+/// sections are where [`Exposed`] says, and nobody writes them.
 pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'_>, operands: &Operands<'_>) {
     let one = |head: Head, value: u64| {
         let code = head.code();
@@ -169,11 +169,11 @@ unsafe fn apply_wide(
 ) {
     let size = element.size as usize;
     let len = wide.remote.size() * size;
-    let from = match (&wide.source, &operands.lent) {
+    let from = match (&wide.source, &operands.exposed) {
         (WideSource::Bytes(at), _) => operands.bytes[*at..at + len].as_ptr(),
-        (WideSource::Section(..), Lent::Borrowed(next)) => next.replace(next.get().wrapping_add(len)),
-        (WideSource::Section(key, section, _), Lent::InPlace(lender)) => {
-            let from = lender(*key);
+        (WideSource::Section(..), Exposed::Copied(next)) => next.replace(next.get().wrapping_add(len)),
+        (WideSource::Section(key, section, _), Exposed::InPlace(base_of)) => {
+            let from = base_of(*key);
             return match op_of(wide.code) {
                 // SAFETY: the section was checked by its owner, which does not write it before this rank has settled; the
                 // datatype is within this rank's window.
@@ -182,8 +182,8 @@ unsafe fn apply_wide(
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, section, base, &wide.remote) },
             };
         }
-        (WideSource::Section(..), Lent::Nothing) => {
-            debug_assert!(false, "nothing is lent to a rank that is not reached");
+        (WideSource::Section(..), Exposed::Nothing) => {
+            debug_assert!(false, "nothing is exposed to a rank that is not reached");
             return;
         }
     };

@@ -20,7 +20,9 @@ impl Fence<'_> {
             Some(error) => format!("{own} failed with: {error}"),
             None => own.clone(),
         };
-        let mut others = Vec::new();
+        let machine = self.world.machine.to_string();
+        let said = [&(machine.len() as u32).to_le_bytes(), machine.as_bytes(), mine.as_bytes()].concat();
+        let (mut others, mut other_machine) = (Vec::new(), None);
         let speaks = |flags: u32| words || flags & FAILED != 0;
         let exchange = (|| {
             if words || failed.is_some() {
@@ -29,7 +31,7 @@ impl Fence<'_> {
                         self.endpoint,
                         to,
                         self.world.stamped(kind::EXPLAIN),
-                        mine.clone().into_bytes(),
+                        said.clone(),
                     )?;
                 }
             }
@@ -37,15 +39,12 @@ impl Fence<'_> {
                 let flags = self.endpoint.read(from)?.map_or(0, |notification| notification.flags);
                 self.drop_frames(from)?;
                 if speaks(flags) {
-                    let text = String::from_utf8_lossy(&take_bytes(
-                        self.world,
-                        self.endpoint,
-                        from,
-                        kind::EXPLAIN,
-                        self.call,
-                    )?)
-                    .into_owned();
+                    let said = take_bytes(self.world, self.endpoint, from, kind::EXPLAIN, self.call)?;
+                    let (theirs, text) = machine_and_text(&said);
                     others.push((from, flags & FAILED != 0, text));
+                    if theirs != machine {
+                        other_machine.get_or_insert((from, theirs));
+                    }
                 }
                 if !words && !self.endpoint.reaches(from) {
                     // What left early for these windows has come before the notification: look, and drop it.
@@ -68,6 +67,14 @@ impl Fence<'_> {
             let what = format!("rank {rank} did not complete this epoch: {text}; nothing was applied");
             return self.call.error(self.world, Class::RmaSync, what).secondary();
         }
+        if let Some((rank, theirs)) = other_machine {
+            let differs = theirs.lines().zip(machine.lines()).find(|(theirs, mine)| theirs != mine);
+            let (theirs, mine) = differs.unwrap_or_default();
+            let message = format!(
+                "rank {rank} has the machine model `{theirs}`, and this rank `{mine}`: give all ranks one model, by `FENCEPOST_MACHINE` or `Ranks::machine`; nothing was applied"
+            );
+            return self.call.error(self.world, Class::RmaSync, message);
+        }
         let (rank, _, mut text) =
             others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
         if text == own {
@@ -79,4 +86,12 @@ impl Fence<'_> {
             format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments and assertions; nothing was applied"),
         )
     }
+}
+
+/// What a rank sent to explain itself: its machine model, and which call it is in.
+fn machine_and_text(said: &[u8]) -> (String, String) {
+    let (len, rest) =
+        said.split_first_chunk().map_or((0, said), |(len, rest)| (u32::from_le_bytes(*len), rest));
+    let (machine, text) = rest.split_at(rest.len().min(len as usize));
+    (String::from_utf8_lossy(machine).into_owned(), String::from_utf8_lossy(text).into_owned())
 }

@@ -5,7 +5,7 @@
 //! they travelled in frames before the notification, so a notification settles the count. Then, on each rank:
 //!
 //! 1. sections that are sources were read before the notification was sent, so they hold M whatever happens later (W2); or they
-//!    are *lent*, and read in place by their target;
+//!    are *exposed* for a rendezvous, and read in place by their target;
 //! 2. when all notifications are in and agree, gets read M: directly where memory is reached, else the target answers;
 //! 3. where others read what is written here, all that this rank reads of others is staged, and it waits until those who
 //!    read its memory have finished (W2, W3);
@@ -62,8 +62,8 @@ const FAILED: u32 = 1;
 const READS: u32 = 2;
 /// This rank's operations are not those of last time.
 const CHANGED: u32 = 4;
-/// Sections for the receiver are lent: the receiver reads memory of this rank.
-const LENDS: u32 = 8;
+/// Sections for the receiver are exposed: the receiver reads memory of this rank.
+const EXPOSES: u32 = 8;
 /// All that this rank reads of the receiver's memory is listed in the outbox.
 const LISTED: u32 = 16;
 /// Above this bit, a notification's flags have a digest, of eight bits, of the prepared supersteps that were run since the
@@ -203,8 +203,8 @@ struct Fence<'a> {
     listed: bool,
     /// Whether this rank's gets read memory of others.
     asks: bool,
-    /// Whether this rank lends sections.
-    lends: bool,
+    /// Whether this rank exposes sections.
+    exposes: bool,
 }
 
 impl<'a> Fence<'a> {
@@ -214,7 +214,7 @@ impl<'a> Fence<'a> {
         call: &'a Call,
         endpoint: &'a mut Endpoint,
     ) -> Self {
-        Self { world, windows, call, endpoint, gives: None, listed: false, asks: false, lends: false }
+        Self { world, windows, call, endpoint, gives: None, listed: false, asks: false, exposes: false }
     }
 }
 
@@ -243,9 +243,9 @@ impl Fence<'_> {
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
         let reads = self.reads(&all);
         let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
-        let borrowed = self.touch(reads).and_then(|()| self.take_in(word, &all, staged, reads));
-        let borrowed = match borrowed {
-            Ok(borrowed) => borrowed,
+        let copied = self.touch(reads).and_then(|()| self.take_in(word, &all, staged, reads));
+        let copied = match copied {
+            Ok(copied) => copied,
             Err(error) => {
                 // Others may still read this rank's memory.
                 let _: Result<()> = self.settle(reads);
@@ -258,7 +258,7 @@ impl Fence<'_> {
         if gets {
             self.land(staged);
         }
-        self.apply(&all, borrowed.as_deref());
+        self.apply(&all, copied.as_deref());
         if !reads.first {
             self.settle(reads)?;
         }
@@ -278,8 +278,8 @@ impl Fence<'_> {
         Ok((word, self.read_notifications(notifications, flags)?))
     }
 
-    /// Take what others sent, and read what has to be read before anything is written. Returns what was lent, where that is
-    /// some of it.
+    /// Take what others sent, and read what has to be read before anything is written. Returns a copy of what was exposed,
+    /// where some of it has to be read first.
     fn take_in(
         &mut self,
         word: u64,
@@ -293,7 +293,7 @@ impl Fence<'_> {
         if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
             self.stage(word)?;
         }
-        if reads.first { self.borrow().map(Some) } else { Ok(None) }
+        if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }
 
     /// This rank can't go on, because of `lost`, before all notifications are in: others may have them all, and touch its
@@ -351,9 +351,9 @@ impl Fence<'_> {
                 own |= READS | if self.listed { LISTED } else { 0 };
                 self.asks = true;
             }
-            if !failed && reaches && self.lent_to(to) {
-                own |= LENDS;
-                self.lends = true;
+            if !failed && reaches && self.exposes_to(to) {
+                own |= EXPOSES;
+                self.exposes = true;
             }
             let here = self.endpoint.shares(to) || self.in_notification(to);
             let notification = self.endpoint.draft(to);

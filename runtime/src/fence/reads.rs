@@ -1,7 +1,7 @@
 //! Which ranks read whose memory in a fence, and what has to wait for these reads.
 //!
-//! A rank reads another's windows for its own gets, and for the sections that others lent it instead of copying them.
-//! Each says so in its notification to the one it reads, or lends to; and a rank that is read waits until those who
+//! A rank reads another's windows for its own gets, and for the sections that others exposed to it instead of copying them.
+//! Each says so in its notification to the one it reads, or exposes a section to; and a rank that is read waits until those who
 //! read it have settled (W3). Whether it also has to wait before it writes its own memory (W2) it finds out by itself,
 //! since it alone writes it: it looks whether anything that lands there, or that others put, touches what is read.
 //! Mostly nothing does, and each element is copied once, from where it is to where it belongs. Else it first stages
@@ -12,7 +12,7 @@ use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{Head, WIDE, Wide, WideSource};
 use crate::collect::pending::{Into as Landing, ONE};
 use crate::fence::remote;
-use crate::fence::{Fence, LENDS, Notifications, READS};
+use crate::fence::{EXPOSES, Fence, Notifications, READS};
 use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::{untouched_by, wait};
@@ -38,7 +38,7 @@ pub(super) struct Reads {
 }
 
 /// The memory of `origin` that holds a section of it.
-pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
+pub(super) fn exposed_by(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
     let window = crate::fence::sources::find(windows, key)
         .expect("a section's window is in its fence, as all notifications say");
     window.peers[origin].base
@@ -47,8 +47,8 @@ pub(super) fn lender(windows: &[&WindowCore], key: WindowKey, origin: usize) -> 
 impl Fence<'_> {
     /// What this rank reads, and who reads it, once all notifications are in.
     pub(super) fn reads(&self, all: &Notifications) -> Reads {
-        let reads = self.asks || all.flags & LENDS != 0;
-        let read = self.lends || all.flags & READS != 0;
+        let reads = self.asks || all.flags & EXPOSES != 0;
+        let read = self.exposes || all.flags & READS != 0;
         Reads { reads, read, first: read && self.meets(all) }
     }
 
@@ -73,7 +73,7 @@ impl Fence<'_> {
             (0..self.world.size).any(|other| {
                 // SAFETY: this rank's own set, filled before its notification.
                 let own = unsafe { &*window.region.outbox(set, other) };
-                let mut lent = own.wide.iter().filter_map(|wide| match &wide.source {
+                let mut exposed = own.wide.iter().filter_map(|wide| match &wide.source {
                     WideSource::Section(key, section, _) if own.sections > 0 => {
                         Some((crate::fence::sources::find(self.windows, *key)?, section))
                     }
@@ -84,7 +84,7 @@ impl Fence<'_> {
                 // before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };
                 let mut looks = theirs.looks.iter().map(|look| (*window, look));
-                lent.any(|(window, read)| self.written(window, read, &left))
+                exposed.any(|(window, read)| self.written(window, read, &left))
                     || looks.any(|(window, read)| self.written(window, read, &left))
             })
         })
@@ -126,13 +126,13 @@ impl Fence<'_> {
             })
     }
 
-    /// Read what others lent this rank, in the order that it will be applied in.
+    /// Copies what others exposed to this rank, in the order that it will be applied in.
     ///
     /// # Errors
     /// There is no memory for it: the world ends, since others may be done with this fence already.
-    pub(super) fn borrow(&mut self) -> Result<Vec<u8>> {
+    pub(super) fn copy_exposed(&mut self) -> Result<Vec<u8>> {
         let (mut staged, mut bytes) = (Vec::new(), 0usize);
-        self.each_lent(|_, _, section, size| {
+        self.each_exposed(|_, _, section, size| {
             bytes = bytes.saturating_add(section.size().saturating_mul(size));
         });
         if staged.try_reserve_exact(bytes).is_err() {
@@ -147,21 +147,21 @@ impl Fence<'_> {
             let error = self.call.error(self.world, Class::NoMem, what);
             return Err(error.ending_world().leaving(State::Mixed));
         }
-        self.each_lent(|key, origin, section, size| {
+        self.each_exposed(|key, origin, section, size| {
             let at = staged.len();
             staged.resize(at + section.size() * size, 0);
             // SAFETY: the origin has checked the section, and writes its memory only when this rank has settled; there is
             // room for as many elements.
             unsafe {
-                kernel::pack(lender(self.windows, key, origin), section, size, staged[at..].as_mut_ptr())
+                kernel::pack(exposed_by(self.windows, key, origin), section, size, staged[at..].as_mut_ptr())
             };
         });
         Ok(staged)
     }
 
-    /// Every section that is lent to this rank, in the order that it will be applied in: of which window, by whom, and the
+    /// Every section that is exposed to this rank, in the order that it will be applied in: of which window, by whom, and the
     /// size of its elements.
-    fn each_lent(&self, mut act: impl FnMut(WindowKey, usize, &Datatype, usize)) {
+    fn each_exposed(&self, mut act: impl FnMut(WindowKey, usize, &Datatype, usize)) {
         let me = self.world.rank;
         for window in self.windows {
             let size = window.element.size as usize;
@@ -213,7 +213,7 @@ impl Fence<'_> {
                 .ok()
                 .flatten()
                 .is_some_and(|notification| notification.flags & READS != 0);
-            if !asks && !self.lent_to(other) {
+            if !asks && !self.exposes_to(other) {
                 continue;
             }
             let awaited = Awaited::One("notes that it has read this rank's memory");
@@ -238,8 +238,8 @@ impl Fence<'_> {
         }
     }
 
-    /// Whether this rank lends something to `other`.
-    pub(super) fn lent_to(&self, other: usize) -> bool {
+    /// Whether this rank exposes a section to `other`.
+    pub(super) fn exposes_to(&self, other: usize) -> bool {
         self.windows.iter().any(|window| {
             // SAFETY: this rank's own set, filled before its notification.
             unsafe { &*window.region.outbox(window.set.get(), other) }.sections > 0

@@ -1,5 +1,5 @@
-//! What a rank does by itself before its notification: it sees what is wrong, reads the sections that are sources or decides to
-//! lend them, and lists what it will read in place.
+//! What a rank does by itself before its notification: it checks what it alone can see, reads the sections that are sources or
+//! exposes them, and lists what it will read in place.
 
 use crate::collect::limits::most_operations;
 use crate::collect::operation::WindowKey;
@@ -10,17 +10,12 @@ use crate::kernel;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::machine::Machine;
-use fencepost_planner::units::Nanos;
+use fencepost_planner::adaptive::{LISTED, Rendezvous, Section, lands_in_place};
 use fencepost_planner::{Class, Error, Result};
 use fencepost_transport::{Endpoint, Topology};
 
-/// More gets than this an epoch are not listed one by one.
-const LISTED: usize = 64;
-
-/// What one rank can see is wrong; sections that are sources are read, or lent. Gives whether all that this rank gets is
-/// listed for those it is got from, so that it may land where it is read.
+/// Checks what one rank can see, and reads or exposes sections that are sources. Returns whether all that this rank gets is
+/// listed for the ranks it is got from, so that it may land where it belongs at once.
 pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
         if windows[..i].iter().any(|other| other.key == window.key) {
@@ -28,20 +23,23 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         }
     }
     let endpoint = &*world.endpoint.borrow();
-    let mut lend = None;
+    let mut decided = None;
     for window in windows {
         let set = window.set.get();
         for target in 0..world.size {
+            let outbox = window.region.outbox(set, target);
             // SAFETY: the set being filled is touched by its owner only.
-            let outbox = unsafe { &mut *window.region.outbox(set, target) };
-            if outbox.records.len() > most_operations() {
-                return Err(too_many(window, call, outbox.records.len(), "puts and accumulates"));
+            let Outbox { records, sections, .. } = unsafe { &*outbox };
+            let (records, sections) = (records.len(), *sections);
+            if records > most_operations() {
+                return Err(too_many(window, call, records, "puts and accumulates"));
             }
-            if outbox.sections > 0 {
+            if sections > 0 {
                 let shared = target != world.rank && endpoint.shares(target);
-                let lend =
-                    shared.then(|| *lend.get_or_insert_with(|| lending_pays(world, windows, endpoint)));
-                read_sections(outbox, windows, call, world, lend)?;
+                let decided =
+                    shared.then(|| *decided.get_or_insert_with(|| rendezvous(world, windows, endpoint)));
+                // SAFETY: as above, and no other reference to it is alive.
+                read_sections(unsafe { &mut *outbox }, windows, call, world, decided)?;
             }
         }
         let pending = &mut *window.pending.borrow_mut();
@@ -110,73 +108,68 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// Whether lending the sections that ask for no mode saves more than waiting for their readers costs.
-fn lending_pays(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
-    let machine = Machine::default();
-    let mut saved = None;
-    for window in windows {
-        for target in (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.shares(to)) {
+/// The decision about all sections that other ranks can read in place.
+fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
+    let sections = windows.iter().flat_map(|window| {
+        let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.shares(to));
+        targets.flat_map(|target| {
             // SAFETY: the set being filled is touched by its owner only.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
-            for wide in &outbox.wide {
-                if let Some(gain) = gain(wide, window, &machine) {
-                    *saved.get_or_insert(Nanos(0.0)) += Nanos(gain.0.max(0.0));
-                }
-            }
-        }
-    }
-    world.note_saved(saved);
-    saved.is_some_and(|saved| saved.0 > machine.entry_and_done().0)
+            outbox.wide.iter().filter_map(|wide| section(wide, window))
+        })
+    });
+    let decided = Rendezvous::of(sections, &world.machine);
+    world.note_rendezvous(decided);
+    decided
 }
 
-/// What lending this operation's section saves, where `auto` may.
-fn gain(wide: &Wide, window: &WindowCore, machine: &Machine) -> Option<Nanos> {
-    let WideSource::Section(_, section, _) = &wide.source else { return None };
-    let saved = machine.saved_by_copying(section, &wide.remote, window.element.size);
-    (wide.mode == Mode::Auto).then_some(saved)
+/// The section that this operation on `window` has for a source, if it has one.
+fn section<'a>(wide: &'a Wide, window: &WindowCore) -> Option<Section<'a>> {
+    let WideSource::Section(_, source, _) = &wide.source else { return None };
+    Some(Section { mode: wide.mode, source, target: &wide.remote, size: window.element.size })
 }
 
-/// Read the sections that are to go into the outbox's arena; the others are left, and lent. `lend` is whether those that
-/// ask for no mode are lent where that saves anything; `None` where nothing can be. To one target as much is lent as may be
-/// got from one, since it may have to stage all of it.
+/// Copies sections into the outbox's arena, or leaves and exposes them, as it was `decided`; `None` where the target cannot
+/// read them. To one target as much is exposed as may be got from one rank, since it may have to stage all of it.
 fn read_sections(
     outbox: &mut Outbox,
     windows: &[&WindowCore],
     call: &Call,
     world: &WorldCore,
-    lend: Option<bool>,
+    decided: Option<Rendezvous>,
 ) -> Result<()> {
-    let machine = Machine::default();
-    let (mut lent, mut lent_bytes) = (0, 0usize);
+    let (mut exposed, mut exposed_bytes) = (0, 0usize);
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
-        let WideSource::Section(key, section, site) = wide.source.clone() else { continue };
+        let WideSource::Section(key, elements, site) = wide.source.clone() else { continue };
         let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, site)) };
         // What names elements again and again may be more than there is memory for where it has to be staged.
         let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
-        let bytes = section.size().saturating_mul(size);
+        let bytes = elements.size().saturating_mul(size);
         let small =
-            section.size() <= len && lent_bytes.saturating_add(bytes) <= remote::most_answered(len, size);
-        let wanted = |pays: bool| wide.mode == Mode::Direct || pays && gain(wide, source, &machine).is_some();
-        if small && lend.is_some_and(wanted) {
-            lent += 1;
-            lent_bytes += bytes;
+            elements.size() <= len && exposed_bytes.saturating_add(bytes) <= remote::most_answered(len, size);
+        let exposes = |decided: Rendezvous| {
+            section(wide, source).is_some_and(|section| decided.exposes(&section, &world.machine))
+        };
+        if small && decided.is_some_and(exposes) {
+            exposed += 1;
+            exposed_bytes += bytes;
             continue;
         }
         if outbox.bytes.try_reserve(bytes.saturating_add(8)).is_err() {
             let message = format!(
                 "this epoch puts {} elements of {size} bytes, and there is no memory for a copy of them",
-                section.size()
+                elements.size()
             );
             return Err(call.error(world, Class::NoMem, message));
         }
         let at = outbox.room(bytes);
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
         // else writes it before this rank's notification is out.
-        unsafe { kernel::pack(source.region.base(), &section, size, outbox.bytes[at..].as_mut_ptr()) };
+        unsafe { kernel::pack(source.region.base(), &elements, size, outbox.bytes[at..].as_mut_ptr()) };
         outbox.wide[index].source = WideSource::Bytes(at);
     }
-    outbox.sections = lent;
+    outbox.sections = exposed;
     Ok(())
 }
 
@@ -191,7 +184,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
         pending.gets.iter().all(|get| {
             let target = get.target as usize;
             get.wide != ONE
-                && matches!(pending.wide[get.wide as usize].mode, Mode::Auto | Mode::Direct)
+                && lands_in_place(pending.wide[get.wide as usize].mode)
                 && target != world.rank
                 && endpoint.shares(target)
         })

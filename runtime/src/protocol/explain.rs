@@ -10,12 +10,11 @@ use crate::state::explained::Note;
 use crate::state::history::History;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use fencepost_planner::adaptive::{Departure, Rendezvous};
 use fencepost_planner::explain::explain_rank;
 use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_planner::ir::schedule::Schedule;
-use fencepost_planner::machine::Machine;
-use fencepost_planner::units::Nanos;
 use fencepost_planner::verify::Verified;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -72,10 +71,10 @@ impl WindowCore {
 }
 
 impl WorldCore {
-    /// What lending sections saves in the epoch that is being ended.
-    pub(crate) fn note_saved(&self, saved: Option<Nanos>) {
+    /// What was decided about the sections of the epoch that is being ended.
+    pub(crate) fn note_rendezvous(&self, decided: Rendezvous) {
         if self.explains.get() {
-            self.explained.borrow_mut().saved = saved;
+            self.explained.borrow_mut().rendezvous = decided;
         }
     }
 
@@ -88,7 +87,7 @@ impl WorldCore {
         let text = dynamic(self, windows, call, went, explained);
         explained.last = Some(Last::Told(text));
         explained.before = self.traffic.get();
-        explained.saved = None;
+        explained.rendezvous = Rendezvous::default();
         windows.iter().for_each(|window| window.notes.borrow_mut().clear());
     }
 
@@ -107,14 +106,28 @@ impl WorldCore {
             return "nothing is kept to explain: set FENCEPOST_EXPLAIN=on, or call `Ranks::explain(true)`\n"
                 .into();
         }
-        match &self.explained.borrow().last {
-            None => "no epoch has ended yet\n".into(),
+        let explained = &mut *self.explained.borrow_mut();
+        let mut text = match &explained.last {
+            None => return "no epoch has ended yet\n".into(),
             Some(Last::Told(text)) => text.clone(),
             Some(Last::Prepared(what, schedule)) => {
-                let rank = explain_rank(schedule, Rank(self.rank as u32), &Machine::default());
+                let rank = explain_rank(schedule, Rank(self.rank as u32), &self.machine);
                 format!("{what} on rank {}: prepared\n{rank}", self.rank)
             }
+        };
+        if !std::mem::replace(&mut explained.cores, true) {
+            text.push_str(&self.cores());
         }
+        text
+    }
+
+    /// That there are more ranks than cores, which is normal. The cores of ranks that are processes are not known here.
+    fn cores(&self) -> String {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.kind.is_of_processes() || self.size <= cores {
+            return String::new();
+        }
+        format!("  cores: {} ranks share {cores}; a rank that waits lets others run (said once)\n", self.size)
     }
 }
 
@@ -153,24 +166,23 @@ fn dynamic(
     if early > 0 {
         let _ = writeln!(text, "  early: {early} messages had left before the fence");
     }
-    let (mut lent, mut bytes) = (0u64, 0u64);
+    let (mut exposed, mut bytes) = (0u64, 0u64);
     for window in windows {
         for target in 0..world.size {
             // SAFETY: the set that was filled is touched by its owner only, and read by others.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
             for wide in &outbox.wide {
                 if let WideSource::Section(_, section, _) = &wide.source {
-                    lent += 1;
+                    exposed += 1;
                     bytes += section.size() as u64 * u64::from(window.element.size);
                 }
             }
         }
     }
-    let price = Machine::default().entry_and_done();
-    if lent > 0 {
-        let _ = writeln!(text, "  direct: {lent} sections of {bytes} bytes together were read in place");
+    if exposed > 0 {
+        let _ = writeln!(text, "  direct: {exposed} sections of {bytes} bytes together were read in place");
     }
-    if let Some(saved) = explained.saved {
+    if let Rendezvous { saved: Some(saved), price } = explained.rendezvous {
         let _ = writeln!(
             text,
             "  auto: reading sections in place saves {:.0} ns, and waiting for the readers costs {:.0} ns",
@@ -205,11 +217,11 @@ fn dynamic(
 }
 
 fn history(history: &History) -> String {
-    match history.chunk() {
-        Some(chunk) => {
+    match history.predicted() {
+        Departure::Eager { chunk } => {
             format!("is pipelined in pieces of {chunk} bytes, by what followed its last line before")
         }
-        None => {
+        Departure::Held | Departure::Growing => {
             "is aggregated: little followed its last line before, or the same each time, or nothing is known"
                 .into()
         }

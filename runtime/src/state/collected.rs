@@ -26,7 +26,7 @@ impl WindowCore {
 
     /// The epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
-        self.history.borrow_mut().begins(std::ptr::from_ref(site).addr());
+        self.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
         self.allow(self.short.get()); // what may leave early now, and what not
     }
 

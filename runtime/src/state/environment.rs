@@ -1,7 +1,10 @@
 //! Environment variables: each is understood, or refused with the values that are allowed.
 
+use fencepost_planner::machine::Machine;
 use fencepost_planner::{Class, Error, Result};
 use std::env::{VarError, var};
+use std::fs::File;
+use std::io::{self, Read};
 
 /// The text of a variable, if it is set.
 ///
@@ -42,4 +45,34 @@ pub(crate) fn one_of<V: Copy>(name: &str, words: &[(&str, V)], unset: V) -> Resu
 pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<V>> {
     let named = |error: Error| Error::new(error.class(), format!("{name}: {}", error.message()));
     text(name)?.map(|text| text.parse().map_err(named)).transpose()
+}
+
+/// The most bytes that the text of a machine model has.
+const MACHINE: u64 = 1 << 16;
+
+/// The machine model in the file whose path a variable has; `None` where it is not set.
+///
+/// # Errors
+/// `ARG` for a file that cannot be read; `FILE` for one that is not a machine model, with the line.
+pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
+    let Some(path) = text(name)? else { return Ok(None) };
+    let refused = |class, why: String| Error::new(class, format!("{name} is `{path}`: {why}"));
+    let read = || {
+        // A named pipe would be waited for.
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut model = String::new();
+        File::open(&path)?.take(MACHINE + 1).read_to_string(&mut model).map(|_| model)
+    };
+    let model = read().map_err(|error| {
+        refused(
+            Class::Arg,
+            format!("{error}; give the path of a text of `key = value` lines, a machine model"),
+        )
+    })?;
+    if model.len() as u64 > MACHINE {
+        return Err(refused(Class::File, format!("a machine model has {MACHINE} bytes at most")));
+    }
+    model.parse().map(Some).map_err(|error: Error| refused(Class::File, error.message().into()))
 }

@@ -1,9 +1,9 @@
 //! What is kept of an epoch to explain it.
 
 use crate::state::traffic::Traffic;
+use fencepost_planner::adaptive::Rendezvous;
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_planner::ir::schedule::Schedule;
-use fencepost_planner::units::Nanos;
 use fencepost_planner::verify::Verified;
 use std::collections::BTreeSet;
 use std::panic::Location;
@@ -26,8 +26,10 @@ pub(crate) struct Explained {
     pub(crate) last: Option<Last>,
     /// What had been sent when the last epoch ended.
     pub(crate) before: Traffic,
-    /// By the machine model, what lending sections saves in the epoch that is being ended, where `auto` had to decide it.
-    pub(crate) saved: Option<Nanos>,
+    /// What was decided about the sections of the epoch that is being ended.
+    pub(crate) rendezvous: Rendezvous,
+    /// Whether it was said how many ranks share a core.
+    pub(crate) cores: bool,
 }
 
 pub(crate) enum Last {

@@ -3,7 +3,8 @@
 //! The word of an epoch or a prepared superstep stands for its call, its schedule and its windows. That two ranks have
 //! the same windows is what makes it sound to touch another rank's memory, so a program must not be able to choose two
 //! lists of windows with one word. The word is therefore a polynomial whose coefficients are what it stands for, modulo
-//! the prime `2^61 - 1`, at a place that is drawn for each `run`, or follows from the job's secret: `1 k^n + c1 k^(n-1) +
+//! the prime `2^61 - 1`, at a place that is drawn for each `run`, or follows from the job's secret and the rank's machine
+//! model, by which ranks plan alone what they do together (ranks with different models have different words): `1 k^n + c1 k^(n-1) +
 //! .. + cn`. Two different lists of `n` coefficients have the same word at `n` places of all `2^61` at most.
 //!
 //! What a program can do: choose the coefficients, as many as it likes, and learn from the result of a call whether the
@@ -16,6 +17,7 @@
 //! ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A program that searches can find two values that pass for equal.
 //! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
 
+use fencepost_planner::machine::Machine;
 use fencepost_transport::auth::Secret;
 use std::hash::{BuildHasher, RandomState};
 
@@ -42,9 +44,10 @@ impl Key {
         Self::of(RandomState::new().hash_one(P))
     }
 
-    /// That of all ranks which hold this secret.
-    pub(crate) fn of_job(secret: &Secret) -> Self {
-        let derived = blake3::derive_key("fencepost 1 words of epochs and windows", secret.as_bytes());
+    /// That of all ranks which hold this secret and plan for this machine.
+    pub(crate) fn of_job(secret: &Secret, machine: &Machine) -> Self {
+        let material = [secret.as_bytes(), machine.to_string().as_bytes()].concat();
+        let derived = blake3::derive_key("fencepost 1 words of epochs and windows", &material);
         Self::of(derived.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte)))
     }
 
@@ -105,6 +108,7 @@ fn folded(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost_planner::machine::Link;
 
     fn word(key: Key, coefficients: &[u64]) -> u64 {
         let (first, rest) = coefficients.split_first().expect("there is a call");
@@ -172,10 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_one_job_have_one_key_and_those_of_others_have_others() {
-        let key = |byte| Key::of_job(&Secret::from_bytes([byte; 32])).0[0];
-        assert_eq!(key(1), key(1));
-        assert_ne!(key(1), key(2));
+    fn ranks_of_one_job_and_machine_have_one_key_and_those_of_others_have_others() {
+        let machine = Machine::default();
+        let slower = Machine { network: Link { latency: 1e6, ..machine.network }, ..machine };
+        let key = |byte, machine| Key::of_job(&Secret::from_bytes([byte; 32]), machine).0[0];
+        assert_eq!(key(1, &machine), key(1, &machine));
+        assert_ne!(key(1, &machine), key(2, &machine));
+        assert_ne!(key(1, &machine), key(1, &slower));
         assert_ne!(Key::drawn().0[0], Key::drawn().0[0]);
     }
 }

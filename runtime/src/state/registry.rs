@@ -4,6 +4,7 @@ use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
 use crate::state::key::Key;
 use crate::state::schedule_cache::ScheduleCache;
+use fencepost_planner::machine::Machine;
 use fencepost_transport::Endpoint;
 use fencepost_transport::deadlock::Waits;
 use std::collections::BTreeMap;
@@ -48,9 +49,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// That of a rank that is a process, with the key of its job.
-    pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret) -> Self {
-        Self { key: Key::of_job(secret), ..Self::default() }
+    /// That of a rank that is a process, with the key of its job's worlds of this machine model.
+    pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret, machine: &Machine) -> Self {
+        Self { key: Key::of_job(secret, machine), ..Self::default() }
     }
 
     /// Give this rank's region of window `key`.

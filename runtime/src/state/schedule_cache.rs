@@ -5,7 +5,7 @@
 
 use fencepost_planner::collective::{Algorithm, Collective, Slots};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
-use fencepost_planner::{Options, Result, Verified};
+use fencepost_planner::{Machine, Options, Result, Verified};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What determines the schedules.
@@ -14,6 +14,7 @@ pub(crate) struct Key {
     pub(crate) what: Collective,
     pub(crate) algorithm: Algorithm,
     pub(crate) placement: Placement,
+    pub(crate) machine: Machine,
     pub(crate) options: Options,
 }
 

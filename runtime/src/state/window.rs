@@ -14,6 +14,7 @@ use crate::state::history::History;
 use crate::state::remembered::Remembered;
 use crate::state::supersteps::Planned;
 use crate::state::world::WorldCore;
+use fencepost_planner::adaptive::Departure;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::Mode;
@@ -150,11 +151,12 @@ impl WindowCore {
 
     /// Whether operations that ask for no mode of their own stay here until the fence.
     pub(crate) fn holds_until_fence(&self) -> bool {
-        match self.asked(Mode::Auto) {
-            Mode::Aggressive | Mode::Pipelined => false,
-            Mode::Auto => self.history.borrow().chunk().is_none(),
-            Mode::Aggregated | Mode::Direct => true,
-        }
+        self.departure(Mode::Auto) == Departure::Held
+    }
+
+    /// When an operation that asks for `mode` leaves for a rank whose memory is not reached.
+    pub(crate) fn departure(&self, mode: Mode) -> Departure {
+        Departure::of(self.asked(mode), self.history.borrow().predicted())
     }
 
     /// The mode that an operation which asks for `mode` is to have.

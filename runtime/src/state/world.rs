@@ -18,6 +18,7 @@ use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::machine::Machine;
 use fencepost_planner::{Class, Error, Result, grid};
 use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Topology};
 use std::any::Any;
@@ -51,6 +52,8 @@ pub(crate) struct WorldCore {
     pub(crate) key: Key,
     pub(crate) call_sites: Arc<CallSites>,
     pub(crate) kind: TransportKind,
+    /// What communication costs, for all decisions of this world: the same on all ranks, since it is in the [`Key`].
+    pub(crate) machine: Machine,
     /// Supersteps so far: the high half of every word.
     pub(crate) number: Cell<u32>,
     /// Which collective call this rank is in.
@@ -109,6 +112,7 @@ impl World {
         endpoint: Endpoint,
         registry: Arc<Registry>,
         kind: TransportKind,
+        machine: Machine,
         mode: Mode,
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
@@ -130,6 +134,7 @@ impl World {
             key: registry.key,
             registry,
             kind,
+            machine,
             number: Cell::new(0),
             calls: Calls::default(),
             ran: Cell::new(0),

@@ -83,6 +83,9 @@ pub struct Compiled {
     name: &'static str,
     patterns: Vec<Patterns>,
     schedules: Vec<Verified<Schedule>>,
+    placement: Placement,
+    machine: Machine,
+    options: Options,
 }
 
 impl Compiled {
@@ -95,7 +98,7 @@ impl Compiled {
     ) -> Result<Self> {
         let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
         let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
-        Ok(Self { name, patterns, schedules })
+        Ok(Self { name, patterns, schedules, placement, machine: *machine, options: *options })
     }
 
     /// Compile the same calls for another placement of the ranks ([`World::placement`](crate::World::placement)), machine,
@@ -107,42 +110,40 @@ impl Compiled {
         Self::new(self.name, self.patterns.clone(), placement, machine, options)
     }
 
-    /// Compile the same calls with every operation in `mode`, where that can be had.
+    /// Compile the same calls with every operation in `mode`, where that can be had; placement, machine and all other
+    /// options stay as they are.
     ///
     /// # Errors
     /// As the superstep's `compile`.
     pub fn in_mode(&self, mode: Mode) -> Result<Self> {
-        let options = Options { mode, ..Options::default() };
-        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
-        self.with(placement, &Machine::default(), &options)
+        self.with(self.placement, &self.machine, &Options { mode, ..self.options })
     }
 
-    /// Compile the same calls for epochs that keep order or do not; see [`World::set_order`](crate::World::set_order).
+    /// Compile the same calls for epochs that keep order or do not; placement, machine and options stay as they are.
+    /// See [`World::set_order`](crate::World::set_order).
     ///
     /// # Errors
     /// As the superstep's `compile`.
     pub fn in_order(&self, order: Order) -> Result<Self> {
-        let placement = self.schedules.first().map_or(Placement::Together, |schedule| schedule.placement);
         let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
-        let (machine, options) = (Machine::default(), Options::default());
-        Self::new(self.name, patterns.collect(), placement, &machine, &options)
+        Self::new(self.name, patterns.collect(), self.placement, &self.machine, &self.options)
     }
 
-    /// What the schedules are predicted to take on the built-in machine, one after another.
+    /// What the schedules are predicted to take on the machine that they were compiled for, one after another.
     pub fn predicted(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).predicted).sum()
+        self.schedules.iter().map(|schedule| cost(schedule, &self.machine).predicted).sum()
     }
 
-    /// What no schedule of these messages can do without, on the built-in machine.
+    /// What no schedule of these messages can do without, on the machine that they were compiled for.
     pub fn bound(&self) -> Nanos {
-        self.schedules.iter().map(|schedule| cost(schedule, &Machine::default()).bound).sum()
+        self.schedules.iter().map(|schedule| cost(schedule, &self.machine).bound).sum()
     }
 
     /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call; and which
     /// operations [conflict](Self::conflicts).
     pub fn explain(&self) -> String {
         let epochs = self.schedules.iter().zip(&self.patterns);
-        epochs.map(|(schedule, patterns)| explained(schedule, patterns)).collect()
+        epochs.map(|(schedule, patterns)| explained(schedule, patterns, &self.machine)).collect()
     }
 
     /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
@@ -179,8 +180,8 @@ impl Compiled {
 }
 
 /// A schedule, explained; and the conflicts in what it is for.
-pub(crate) fn explained(schedule: &Schedule, patterns: &Patterns) -> String {
-    let mut text = explain(schedule, &Machine::default());
+pub(crate) fn explained(schedule: &Schedule, patterns: &Patterns, machine: &Machine) -> String {
+    let mut text = explain(schedule, machine);
     for conflict in conflicts(patterns) {
         text.push_str(&format!("conflict: {conflict}\n"));
     }
@@ -197,7 +198,8 @@ pub(crate) fn schedule(
     fencepost_planner::compile(patterns, placement, machine, options)
 }
 
-/// What `name::compile` does.
+/// What `name::compile` does. There is no world here that has a machine model, so the schedules are for ranks that share
+/// memory, on the default [`Machine`]; [`Compiled::with`] compiles for another placement and machine.
 ///
 /// # Errors
 /// Those of `arguments` and `record`, with the rank.

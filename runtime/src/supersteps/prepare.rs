@@ -16,7 +16,6 @@ use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{ClassId, WindowId};
 use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
-use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::{Class, Error, Result, Verified};
@@ -103,7 +102,8 @@ impl Prepared {
 
     /// As [`Compiled::explain`](crate::Compiled::explain).
     pub fn explain(&self) -> String {
-        self.schedules(|schedule| explained(schedule, &prepared::patterns_of(schedule))).concat()
+        let machine = &self.world.machine;
+        self.schedules(|schedule| explained(schedule, &prepared::patterns_of(schedule), machine)).concat()
     }
 
     /// The schedules, one for each epoch.
@@ -199,12 +199,11 @@ fn agree_on(
         let theirs = theirs.map_err(|text| call.error(world, Class::Plan, text))?;
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
     }
-    let (machine, placement) = (Machine::default(), world.placement);
-    let options = prepared::options(world);
+    let (placement, options) = (world.placement, prepared::options(world));
     let epochs = patterns.into_iter().map(|interned| {
         let mut patterns = interned.into_patterns(superstep.name, table.clone());
         patterns.order = world.order.get();
-        let schedule = schedule(&patterns, placement, &machine, &options);
+        let schedule = schedule(&patterns, placement, &world.machine, &options);
         prepared::agree(world, schedule.map(Arc::new), call)
     });
     Prepared::of(superstep, world, own.into_iter().map(|epoch| epoch.windows).zip(epochs))

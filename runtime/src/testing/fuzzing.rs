@@ -8,6 +8,7 @@ use crate::state::transport_kind::TransportKind;
 use crate::state::window::Window;
 use crate::state::world::World;
 use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::machine::Machine;
 use fencepost_transport::SimConfig;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -33,7 +34,14 @@ impl Target {
     fn new() -> Option<Self> {
         let kind = TransportKind::Sim(SimConfig { max_delay: 0, ..SimConfig::default() });
         let end = kind.ends(1).ok()?.pop()?;
-        let world = World::new((new_world(), 1), end, Arc::new(Registry::default()), kind, Mode::Auto);
+        let world = World::new(
+            (new_world(), 1),
+            end,
+            Arc::new(Registry::default()),
+            kind,
+            Machine::default(),
+            Mode::Auto,
+        );
         let (words, bytes, wide) =
             (world.window(LEN).ok()?, world.window(LEN).ok()?, world.window(LEN).ok()?);
         Some(Self { words, bytes, wide, _world: world })

@@ -13,7 +13,6 @@ use crate::supersteps::prepared::{Ready, options};
 use fencepost_planner::Result;
 use fencepost_planner::collective::{Algorithm, Collective, Slots, Step};
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::machine::Machine;
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -136,14 +135,13 @@ impl Bound {
 
 fn bind(core: &Rc<WorldCore>, what: &Collective, algorithm: Algorithm) -> Result<Bound> {
     let (placement, options) = (core.placement, options(core));
-    let key = Key { what: *what, algorithm, placement, options };
+    let key = Key { what: *what, algorithm, placement, machine: core.machine, options };
     let made = core.registry.schedule_cache().get(key, || {
         let plan = what.plan(algorithm);
         let steps = plan.steps.into_iter().map(|step| match step {
             Step::Combine(slots) => Ok(Made::Combine(slots)),
             Step::Epoch(patterns) => {
-                let machine = Machine::default();
-                fencepost_planner::compile(&patterns, placement, &machine, &options)
+                fencepost_planner::compile(&patterns, placement, &core.machine, &options)
                     .map(Arc::new)
                     .map(Made::Epoch)
             }

@@ -9,7 +9,6 @@ use crate::state::window::Window;
 use crate::state::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::collective::{Algorithm, Collective, Operation};
-use fencepost_planner::machine::Machine;
 use std::rc::Rc;
 
 /// Between the caller's elements and the window.
@@ -55,9 +54,9 @@ pub(super) fn run<T: Element, R>(
 ) -> Result<R> {
     let core = world.core();
     core.alive()?;
-    let machine = Machine::default();
-    let algorithm = what.algorithm(&machine, core.reaches_all);
-    if what.rides(algorithm, &machine, core.reaches_all) {
+    let machine = &core.machine;
+    let algorithm = what.algorithm(machine, core.reaches_all);
+    if what.rides(algorithm, machine, core.reaches_all) {
         return ride(world, call, what, carry);
     }
     let plan = agreed(world, call, what, algorithm)?;
@@ -74,7 +73,7 @@ pub(super) fn run_agreed<T: Element, R>(
     carry: impl Carry<T, R>,
 ) -> Result<R> {
     let core = world.core();
-    let algorithm = what.algorithm(&Machine::default(), core.reaches_all);
+    let algorithm = what.algorithm(&core.machine, core.reaches_all);
     let plan = if all_have_it {
         world.collectives().plan(core, what, algorithm)?
     } else {

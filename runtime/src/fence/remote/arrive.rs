@@ -1,7 +1,7 @@
 //! Frames that come: checked before they are believed, kept until they are applied.
 
 use crate::collect::description::{Description, FAR, Parts, parts, read_description};
-use crate::collect::operands::{Items, Lent, Operands};
+use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{Head, PUT, WIDE, WideSource, op_of};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
@@ -164,7 +164,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
     let Remembered { got, arrived, spare, early, .. } = remembered;
     let split = |description: &Description, records: usize, values: &[u8]| {
         let (values, bytes) = values.split_at(records * 8);
-        let operands = Operands { wide: &description.wide, bytes, lent: Lent::Nothing };
+        let operands = Operands { wide: &description.wide, bytes, exposed: Exposed::Nothing };
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
         unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &operands) };
     };

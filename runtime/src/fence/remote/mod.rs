@@ -22,8 +22,8 @@ use crate::state::call::Call;
 use crate::state::remembered::{Left, SLOTS, Sendings};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use fencepost_planner::adaptive::Departure;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::machine::Machine;
 use fencepost_planner::{Class, Error, Result};
 use fencepost_transport::{Channels, Endpoint, Topology};
 
@@ -159,30 +159,21 @@ impl WindowCore {
         if !self.apart || target == world.rank {
             return;
         }
-        let (mode, watched) = (self.asked(mode), self.history.borrow().chunk());
-        let leaves = match mode {
-            Mode::Aggressive | Mode::Pipelined => true,
-            Mode::Auto => watched.is_some(),
-            Mode::Aggregated | Mode::Direct => false,
-        };
-        if !leaves {
-            return;
+        let departure = self.departure(mode);
+        if departure != Departure::Held {
+            self.outbox(target, |outbox| self.send_all_eagerly(target, departure, outbox));
         }
-        let chunk = watched.filter(|_| mode == Mode::Auto);
-        self.outbox(target, |outbox| self.send_all_eagerly(target, mode, chunk, outbox));
     }
 
-    fn send_all_eagerly(&self, target: usize, mode: Mode, chunk: Option<u64>, outbox: &mut Outbox) {
+    fn send_all_eagerly(&self, target: usize, departure: Departure, outbox: &mut Outbox) {
         let world = &self.world;
         if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
             return;
         }
-        if mode != Mode::Aggressive {
-            let bytes = outbox.bytes();
-            let all = self.remembered.borrow().left[target].bytes + bytes;
-            if bytes < chunk.unwrap_or_else(|| Machine::default().chunk(false, all)) {
-                return;
-            }
+        let bytes = outbox.bytes();
+        let all = self.remembered.borrow().left[target].bytes + bytes;
+        if !departure.is_due(bytes, all, &world.machine) {
+            return;
         }
         let endpoint = &mut *world.endpoint.borrow_mut();
         if !endpoint.reaches(target) && send_early(world, endpoint, self, target, outbox).is_ok() {

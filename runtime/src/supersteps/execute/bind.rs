@@ -76,7 +76,7 @@ pub(super) enum Step {
         bytes: usize,
     },
     /// The same, without a copy: bytes of this rank's part of a window.
-    Lend {
+    SendInPlace {
         window: usize,
         first: usize,
         buffer: usize,
@@ -279,7 +279,7 @@ impl Executable {
 fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
-        let lent = match (all.last(), &step) {
+        let in_place = match (all.last(), &step) {
             (
                 Some(Step::Pack {
                     from: Where::Window(_, window, datatype),
@@ -291,7 +291,7 @@ fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
                 Step::Send { buffer: sent, at, bytes },
             ) if buffer == sent && packed == at && count * size == *bytes && copied(*buffer) => {
                 let run = datatype.as_run().and_then(|run| usize::try_from(run.start).ok());
-                run.map(|first| Step::Lend {
+                run.map(|first| Step::SendInPlace {
                     window: *window,
                     first: first * size,
                     buffer: *buffer,
@@ -300,8 +300,8 @@ fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
             }
             _ => None,
         };
-        match lent {
-            Some(lent) => *all.last_mut().expect("a step that packs") = lent,
+        match in_place {
+            Some(step) => *all.last_mut().expect("a step that packs") = step,
             None => all.push(step),
         }
     }

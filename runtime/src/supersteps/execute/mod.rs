@@ -170,7 +170,7 @@ impl Executable {
                     bound.last[copy] = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
-                Step::Lend { window, first, buffer, bytes } => {
+                Step::SendInPlace { window, first, buffer, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     // SAFETY: as for packing; and the payload is copied as it is posted.
                     let payload = unsafe { windows[*window].region.base().add(*first) };

@@ -95,8 +95,8 @@ fn touches(rank: usize, step: &Step, window: usize, bytes: &Range<usize>) -> boo
     match step {
         Step::Pack { from, size, .. } => meets(from, *size),
         Step::Combine { from, element, .. } => meets(from, element.size as usize),
-        Step::Lend { window: other, first, bytes: lent, .. } => {
-            *other == window && *first < bytes.end && bytes.start < first + lent
+        Step::SendInPlace { window: other, first, bytes: sent, .. } => {
+            *other == window && *first < bytes.end && bytes.start < first + sent
         }
         Step::Copy { from, to, element, .. } => {
             meets(from, element.size as usize) || meets(to, element.size as usize)
@@ -133,8 +133,8 @@ mod tests {
         Step::Unpack { peer, at, to, op, element: DOUBLE }
     }
 
-    fn lend(first: usize) -> Step {
-        Step::Lend { window: 0, first, buffer: 0, bytes: SHORTEST }
+    fn sends(first: usize) -> Step {
+        Step::SendInPlace { window: 0, first, buffer: 0, bytes: SHORTEST }
     }
 
     /// Peers from 3 on share memory.
@@ -146,12 +146,12 @@ mod tests {
     #[test]
     fn a_place_is_offered_before_all_that_does_not_touch_it() {
         let frame = |first: usize| {
-            [lend(first), awaits(1), unpack(1, 0, part(LONG..2 * LONG), None), Step::Release(1)]
+            [sends(first), awaits(1), unpack(1, 0, part(LONG..2 * LONG), None), Step::Release(1)]
         };
         assert_eq!(found(&frame(0)), [(0, 1, 0)]);
         assert_eq!(found(&frame(2 * SHORTEST)), [(0, 1, 0)]);
         for overlapping in [1, SHORTEST, 2 * SHORTEST - 1] {
-            assert_eq!(found(&frame(overlapping)), [(1, 1, 0)], "what is lent is read first");
+            assert_eq!(found(&frame(overlapping)), [(1, 1, 0)], "what is sent in place is read first");
         }
         let offer = &offers(0, &frame(0), |_| true)[0];
         assert_eq!((offer.window, offer.bytes.clone()), (0, SHORTEST..2 * SHORTEST));
@@ -202,10 +202,10 @@ mod tests {
         assert_eq!(found(&steps), [(0, 1, 0), (0, 1, 1), (0, 1, 2)]);
         // The last one's place is read by what is sent after the first frame was unpacked, and before its release.
         let mut steps = steps;
-        steps.insert(2, lend(2 * SHORTEST));
+        steps.insert(2, sends(2 * SHORTEST));
         assert_eq!(found(&steps), [(0, 1, 0), (0, 1, 1), (3, 1, 2)]);
         let mut steps: Vec<Step> = (0..2).flat_map(piece).collect();
-        steps.insert(3, lend(SHORTEST));
+        steps.insert(3, sends(SHORTEST));
         assert_eq!(found(&steps), [(0, 1, 0), (4, 1, 0)]);
     }
 }
