@@ -105,8 +105,9 @@ unsafe fn leave_seen(scope: Address, panicked: bool) {
     leave(scope, panicked);
 }
 
-/// Who drops the last `Arc` of a value acquires, by a fence, what the others released. Fences are not modelled: so whoever
-/// gives a count back acquires at once. No source of ours counts down to release anything.
+/// The thread that drops the last `Arc` of a value acquires, by a fence, what the others released. Fences are not
+/// modelled: so every thread that drops an `Arc` acquires at once. No source of this repository counts down to release
+/// anything.
 #[unsafe(export_name = "__wrap___tsan_atomic64_fetch_sub")]
 unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64 {
     const RELEASE: i32 = 3;
@@ -114,8 +115,8 @@ unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64
     fetch_sub(count, by, if order == RELEASE { BOTH } else { order })
 }
 
-/// Where the sanitizer has its own memory it takes an address for a wish, and maps elsewhere. Whoever wants that address or
-/// none is told what the kernel says: that something is there.
+/// Where the sanitizer has its own memory it takes an address for a wish, and maps elsewhere. A caller that accepts only that
+/// address gets the error of the kernel: that something is there.
 #[unsafe(export_name = "__wrap_mmap64")]
 unsafe extern "C" fn map_there(
     address: Address,

@@ -21,23 +21,24 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::play::{Way, play};
+use support::play::{Variant, play};
 use support::program::{Epoch, Program, RawProgram, raw_program};
 
-/// The ways to play `program` on one transport: dynamic and prepared in every mode, and some epochs of each kind.
-fn ways(
+/// The variants in which to play `program` on one transport: dynamic and prepared in every mode, and some epochs of each kind.
+fn variants(
     program: &Program,
     placements: [Placement; 2],
     seed: u64,
     sim: bool,
-) -> Result<Vec<Way>, TestCaseError> {
-    let mut ways = vec![Way { name: "dynamic".into(), replays: sim && program.ranks > 1, ..Way::default() }];
-    ways.extend(Mode::ALL.map(|mode| Way {
+) -> Result<Vec<Variant>, TestCaseError> {
+    let mut variants =
+        vec![Variant { name: "dynamic".into(), replays: sim && program.ranks > 1, ..Variant::default() }];
+    variants.extend(Mode::ALL.map(|mode| Variant {
         name: format!("dynamic, {mode}"),
         asks: Some(mode),
-        ..Way::default()
+        ..Variant::default()
     }));
-    ways.push(Way { name: "dynamic, scoped".into(), scoped: true, ..Way::default() });
+    variants.push(Variant { name: "dynamic, scoped".into(), scoped: true, ..Variant::default() });
     let options = Mode::ALL.map(|mode| (placements[0], Options { mode, ..Options::default() }));
     // Many small frames, and what the passes may leave out.
     let odd = Options {
@@ -71,9 +72,9 @@ fn ways(
             let schedule = Arc::new(schedule);
             prepared.extend([Some(schedule.clone()), Some(schedule)]);
         }
-        ways.push(Way { name, prepared, ..Way::default() });
+        variants.push(Variant { name, prepared, ..Variant::default() });
     }
-    Ok(ways)
+    Ok(variants)
 }
 
 /// The transports by their names.
@@ -166,14 +167,14 @@ fn agrees(
             }
             _ => false,
         };
-        let ways = ways(&program, placements, seed, replays)?;
-        let found = play(&program, &transport, &ways)
+        let variants = variants(&program, placements, seed, replays)?;
+        let found = play(&program, &transport, &variants)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{program}")))?;
-        for (way, found) in ways.iter().zip(&found) {
+        for (variant, found) in variants.iter().zip(&found) {
             prop_assert!(
                 *found == expected,
                 "{transport:?}, {}: {}\n{program}",
-                way.name,
+                variant.name,
                 support::program::first_difference(&expected, found)
             );
         }
@@ -215,7 +216,7 @@ fn every_program_does_what_the_reference_does() {
     assert!(cases() < 2_600 || epochs.get() >= 10_000, "{} epochs", epochs.get());
 }
 
-/// What the seed deals out is of every kind, and the planner is told of no more sharing than there is.
+/// Seeds draw every kind of placement, and the planner assumes no more sharing than there is.
 #[test]
 fn hosts_are_even_uneven_and_mixed_up() {
     let (mut even, mut uneven, mut mixed_up) = (0, 0, 0);
@@ -282,17 +283,17 @@ fn programs_of_long_runs_do_over_sockets_what_the_reference_does() {
                         .map_err(|error| TestCaseError::fail(format!("{error}\n{small}")))
                 };
                 let prepared = program.epochs.iter().map(compiled).collect::<Result<_, _>>()?;
-                Ok::<_, TestCaseError>(Way { name: name.into(), prepared, ..Way::default() })
+                Ok::<_, TestCaseError>(Variant { name: name.into(), prepared, ..Variant::default() })
             };
-            let ways = [
-                Way { name: "dynamic".into(), ..Way::default() },
+            let variants = [
+                Variant { name: "dynamic".into(), ..Variant::default() },
                 prepared("prepared", &Options::default())?,
                 prepared("prepared in an odd way", &odd)?,
             ];
-            let found = play(&program, &transport, &ways)
+            let found = play(&program, &transport, &variants)
                 .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{small}")))?;
-            for (way, found) in ways.iter().zip(&found) {
-                prop_assert!(*found == expected, "{transport:?}, {}, {odd:?}\n{small}", way.name);
+            for (variant, found) in variants.iter().zip(&found) {
+                prop_assert!(*found == expected, "{transport:?}, {}, {odd:?}\n{small}", variant.name);
             }
         }
         Ok(())

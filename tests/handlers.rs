@@ -86,7 +86,8 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 }
                 told.said(&["world: RmaSync"]);
 
-                // What a body's own call found, it alone is told of; the others learn it at their superstep.
+                // What a body's own call found, the handler of that rank alone gets; the others learn it at their
+                // superstep.
                 let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
                 assert_eq!(error.class() == Class::Disp, world.rank() == 1, "{error}");
                 told.said(if world.rank() == 1 { &["u: Disp"] } else { &["u: RmaSync"] });

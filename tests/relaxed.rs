@@ -12,7 +12,7 @@ use fencepost_planner::ids::OperationId;
 use fencepost_planner::reference;
 use proptest::prelude::*;
 use std::sync::Arc;
-use support::play::{Way, play};
+use support::play::{Variant, play};
 use support::program::{Outcome, Program, RawProgram, raw_program};
 use transports::transports;
 
@@ -46,22 +46,25 @@ fn agrees(raw: &RawProgram, seed: u64) -> std::result::Result<(), TestCaseError>
             order: Order::Relaxed,
             ..program.epochs[0].patterns(&program.windows)
         };
-        let relaxed = |name: String| Way { name, order: Order::Relaxed, ..Way::default() };
-        let mut ways = vec![
+        let relaxed = |name: String| Variant { name, order: Order::Relaxed, ..Variant::default() };
+        let mut variants = vec![
             relaxed("dynamic".into()),
-            Way { asks: Some(Mode::ALL[seed as usize % 5]), ..relaxed("dynamic in a mode".into()) },
+            Variant { asks: Some(Mode::ALL[seed as usize % 5]), ..relaxed("dynamic in a mode".into()) },
         ];
         for mode in Mode::ALL {
             let options = Options { mode, coalesce: seed >> 3 & 1 == 0, ..Options::default() };
             let schedule = fencepost_planner::compile(&patterns, placement, &Machine::default(), &options)
                 .map_err(|error| TestCaseError::fail(format!("{mode}: {error}\n{program}")))?;
-            ways.push(Way { prepared: vec![Some(Arc::new(schedule))], ..relaxed(mode.to_string()) });
+            variants.push(Variant { prepared: vec![Some(Arc::new(schedule))], ..relaxed(mode.to_string()) });
         }
-        let found = play(&program, &transport, &ways)
+        let found = play(&program, &transport, &variants)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}: {error:?}\n{program}")))?;
-        for (way, found) in ways.iter().zip(&found) {
+        for (variant, found) in variants.iter().zip(&found) {
             if let Err(why) = allowed(&program, found) {
-                return Err(TestCaseError::fail(format!("{transport:?}, {}: {why}\n{program}", way.name)));
+                return Err(TestCaseError::fail(format!(
+                    "{transport:?}, {}: {why}\n{program}",
+                    variant.name
+                )));
             }
         }
     }

@@ -293,7 +293,7 @@ fn conflicts(flow: &[Flow], stable: &Stable) -> Result<()> {
                     epoch.clear();
                 }
             }
-            // What follows a jump in straight line is another way through.
+            // Statements after a jump in straight-line code are on another path.
             Flow::Jump { .. } => epoch.clear(),
             Flow::Data => {}
         }

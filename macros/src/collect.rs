@@ -21,7 +21,7 @@ pub struct Body {
     pub flow: Vec<Flow>,
     /// The first use of a window that cannot be followed.
     pub hidden: Option<Reason>,
-    /// What is to be refused, found on the way.
+    /// Errors that were found during the walk.
     pub odd: Vec<Oddity>,
 }
 

@@ -10,8 +10,9 @@
 //!
 //! The derive is one file, `element`, apart from this pipeline.
 //!
-//! Everything here is syntax: the crate sees names, never types or values, and depends on none of ours; what it emits
-//! are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a schedule.
+//! Everything here is syntax: the crate sees names, never types or values, and depends on no other crate of Fencepost;
+//! what it emits are calls to the facade's hidden `__private`. What is deliberately absent: any decision about a
+//! schedule.
 
 mod chain;
 mod check;

@@ -13,7 +13,7 @@ use syn::{
 pub struct Superstep {
     /// Where the facade is.
     pub facade: Path,
-    /// What the user calls the prepared superstep's type, if they want to name it.
+    /// The name of the prepared superstep's type, if the user gives one.
     pub prepared: Option<Ident>,
     /// The mode that its operations prefer, as `Mode` names it.
     pub mode: Option<Ident>,

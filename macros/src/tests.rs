@@ -79,7 +79,7 @@ fn assert_dynamic(body: &str, line: usize, text: &str, why: &str) {
 fn assert_slice(body: &str, expected: &str) {
     let slice = pattern(&with_body(body));
     let expected: Vec<&str> = expected.trim().lines().map(str::trim).collect();
-    // That loops are counted has a test of its own.
+    // Another test checks that loops are counted.
     let lines: Vec<&str> = slice.lines().map(str::trim).filter(|line| *line != "u.turn()?;").collect();
     assert_eq!(lines, expected, "\n{slice}");
 }
@@ -644,7 +644,7 @@ fn what_changes_without_being_assigned_makes_it_dynamic() {
         "is or has a static",
     );
     assert_dynamic(
-        "impl Place for Outer {}\nu.put(0..1).to(n, 0)?;\nOk(())",
+        "impl Located for Outer {}\nu.put(0..1).to(n, 0)?;\nOk(())",
         2,
         "Outer",
         "from outside of the body",

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// ranks apart, or the three differ, then for each rank. Equal patterns are kept once, compared by content.
 ///
 /// # Errors
-/// Those of `arguments` and `record`, with the rank; RANK when there are no ranks or more than 2³².
+/// The errors of `arguments` and `record`, with the rank; RANK when there are no ranks or more than 2³².
 ///
 /// # Cost
 /// `arguments` and a lookup a rank, `record` up to three times a class.

@@ -149,7 +149,7 @@ fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_>> {
         .collect()
 }
 
-/// What the operations of the one at `origin` do to this rank.
+/// What the operations of the rank at `origin` do to this rank.
 fn from(patterns: &Patterns, pattern: ClassId, origin: Delta) -> impl Iterator<Item = Access<'_>> {
     let here =
         moving(patterns, pattern).filter(move |(_, operation)| operation.target == Some(origin.back()));

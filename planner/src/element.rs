@@ -1,4 +1,4 @@
-//! What a window's elements are, as far as moving and combining them needs to know.
+//! The types of windows' elements, and the operators that combine elements.
 
 /// An arithmetic type that accumulates act on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -56,7 +56,7 @@ pub enum ElementKind {
 pub struct ElementType {
     /// Bytes of one element; at least 1.
     pub size: u32,
-    /// What combining it means.
+    /// Whether and how operators combine it.
     pub kind: ElementKind,
 }
 

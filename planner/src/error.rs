@@ -46,7 +46,7 @@ pub enum Class {
     Other,
 }
 
-/// What state an error leaves.
+/// The state of windows after an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum State {
     /// Nothing was applied; windows are as they were.

@@ -35,7 +35,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// What `schedule` is predicted to take on `machine`.
+/// The predicted cost of `schedule` on `machine`.
 ///
 /// # Cost
 /// Follows the classes; with hosts of several ranks, each class is taken at the first rank that has it.

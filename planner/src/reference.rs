@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct World {
     /// The element type of each window.
     pub element: Table<WindowId, ElementType>,
-    /// What each window holds, in bytes: `[rank][window]`. Lengths may differ by rank.
+    /// The contents of each window, in bytes: `[rank][window]`. Lengths may differ by rank.
     pub memory: Vec<Table<WindowId, Vec<u8>>>,
 }
 
-/// What all ranks ask for between two fences.
+/// The operations of all ranks between two fences.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Epoch {
     /// Each rank's operations, by rank.
@@ -42,20 +42,20 @@ pub enum Difference {
     Element {
         /// The rank that owns the window.
         rank: Rank,
-        /// Which window.
+        /// The window.
         window: WindowId,
-        /// Which element of it.
+        /// The element of the window.
         element: usize,
-        /// What was found there.
+        /// The bytes that were found there.
         found: Vec<u8>,
-        /// What the canonical order leaves there.
+        /// The bytes that the canonical order leaves there.
         canonical: Vec<u8>,
     },
     /// In the buffer of a get.
     Buffer {
         /// The rank that called the get.
         rank: Rank,
-        /// Which get.
+        /// The get.
         operation: OperationId,
     },
 }

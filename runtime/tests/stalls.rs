@@ -89,8 +89,8 @@ fn gone() -> Error {
     Error::new(fencepost_planner::Class::Other, "nobody says anything any more")
 }
 
-/// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others for ever. Returns
-/// the lines of the two fences.
+/// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others forever.
+/// Returns the lines of the two fences.
 fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
     let lines = [line!() + 5, line!() + 8];
     let go = || {

@@ -41,7 +41,7 @@ fn generic<T: Into<usize>>(n: T) -> usize {
     n.into() + 1
 }
 
-trait Place {
+trait Located {
     fn place(&self) -> usize;
     fn next_place(&mut self) -> usize;
     fn checked(&self) -> Result<usize> {
@@ -53,7 +53,7 @@ struct Spot {
     at: usize,
     by: usize,
 }
-impl Place for Spot {
+impl Located for Spot {
     fn place(&self) -> usize {
         self.at
     }
@@ -75,16 +75,16 @@ impl Hidden {
         self.0.get()
     }
 }
-enum Way {
+enum Heading {
     Left(usize),
     Right { at: usize },
     Nowhere,
 }
-fn way(n: usize) -> Way {
+fn heading(n: usize) -> Heading {
     match n % 3 {
-        0 => Way::Left(n),
-        1 => Way::Right { at: n },
-        _ => Way::Nowhere,
+        0 => Heading::Left(n),
+        1 => Heading::Right { at: n },
+        _ => Heading::Nowhere,
     }
 }
 
@@ -532,11 +532,11 @@ programs! {
         Ok(())
     }
     sliced a_match_on_a_way(u, n, k, list) {
-        match way(n) {
-            Way::Left(at) => u.put([1]).to(at % u.size(), 1)?,
-            Way::Right { at } if at > 3 => u.put([2]).to(at % u.size(), 2)?,
-            Way::Right { .. } => {}
-            Way::Nowhere => return Ok(()),
+        match heading(n) {
+            Heading::Left(at) => u.put([1]).to(at % u.size(), 1)?,
+            Heading::Right { at } if at > 3 => u.put([2]).to(at % u.size(), 2)?,
+            Heading::Right { .. } => {}
+            Heading::Nowhere => return Ok(()),
         }
         u.put([9]).to(0, 9)
     }
@@ -1155,7 +1155,7 @@ programs! {
         u.put([1]).to(spot.place() % u.size(), 1)
     }
     sliced a_trait_object(u, n, k, list) {
-        let spot: &dyn Place = &Spot { at: n, by: k };
+        let spot: &dyn Located = &Spot { at: n, by: k };
         u.put([1]).to(spot.place() % u.size(), 1)
     }
     sliced a_generic_function(u, n, k, list) { u.put([1]).to(generic(n) % u.size(), generic::<usize>(k)) }
@@ -1169,7 +1169,7 @@ programs! {
     }
     sliced a_qualified_call(u, n, k, list) {
         let spot = Spot { at: n, by: 1 };
-        u.put([1]).to(<Spot as Place>::place(&spot) % u.size(), 1)
+        u.put([1]).to(<Spot as Located>::place(&spot) % u.size(), 1)
     }
 
     // Macros.
@@ -1199,7 +1199,7 @@ programs! {
         Ok(())
     }
     sliced matches_as_a_condition(u, n, k, list) {
-        if matches!(way(n), Way::Left(at) if at > 2) { u.put([1]).to(n % u.size(), 1)?; }
+        if matches!(heading(n), Heading::Left(at) if at > 2) { u.put([1]).to(n % u.size(), 1)?; }
         Ok(())
     }
     dynamic a_macro_over_the_window(u, n, k, list) {

@@ -14,9 +14,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How to play a program.
+/// One variant of playing a program.
 #[derive(Default)]
-pub struct Way {
+pub struct Variant {
     /// Its name in failures.
     pub name: String,
     /// The schedule of each epoch that is prepared; no list at all where none is.
@@ -160,16 +160,20 @@ macro_rules! issue_any {
     }};
 }
 
-/// Play `program` in one world in each of the ways, one after another; what each left.
-pub fn play(program: &Program, transport: &TransportKind, ways: &[Way]) -> fencepost::Result<Vec<Outcome>> {
+/// Play `program` in one world in each variant, one after another; returns what each left.
+pub fn play(
+    program: &Program,
+    transport: &TransportKind,
+    variants: &[Variant],
+) -> fencepost::Result<Vec<Outcome>> {
     let ranks: Vec<Vec<Left>> =
         fencepost::ranks(program.ranks).transport(transport.clone()).collect(|world| {
             let mut windows = windows(program, world)?;
-            ways.iter().map(|way| one(program, world, &mut windows, way)).collect()
+            variants.iter().map(|variant| one(program, world, &mut windows, variant)).collect()
         })?;
     let mut outcomes: Vec<Outcome> = Vec::new();
     for left in ranks {
-        outcomes.resize_with(ways.len(), Outcome::default);
+        outcomes.resize_with(variants.len(), Outcome::default);
         for (outcome, (memory, tickets)) in outcomes.iter_mut().zip(left) {
             outcome.memory.push(memory);
             outcome.tickets.push(tickets);
@@ -197,21 +201,21 @@ static SUPERSTEP: Superstep = Superstep {
     dynamic: None,
 };
 
-fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fencepost::Result<Left> {
+fn one(program: &Program, world: &World, windows: &mut [Any], variant: &Variant) -> fencepost::Result<Left> {
     let me = world.rank();
     for (w, window) in windows.iter_mut().enumerate() {
         let first = first_bytes(me, w, program.windows[w], program.lens[me][w]);
         each!(window, w => bytemuck::cast_slice_mut(w).copy_from_slice(&first));
-        each!(window, w => w.set_mode(way.asks.unwrap_or_default()));
+        each!(window, w => w.set_mode(variant.asks.unwrap_or_default()));
     }
-    world.set_order(way.order);
+    world.set_order(variant.order);
     let mut brought = BTreeMap::new();
     let mut called = BTreeSet::new();
     let mut prepared: Vec<Option<Prepared>> = Vec::new();
     for e in 0..program.epochs.len() {
         // Equal schedules in a row are one prepared superstep, run again.
-        let schedule = way.prepared.get(e).and_then(Option::as_ref);
-        let before = e.checked_sub(1).and_then(|before| way.prepared.get(before)?.as_ref());
+        let schedule = variant.prepared.get(e).and_then(Option::as_ref);
+        let before = e.checked_sub(1).and_then(|before| variant.prepared.get(before)?.as_ref());
         match (schedule, before) {
             (None, _) => prepared.push(None),
             (Some(schedule), Some(before)) if Arc::ptr_eq(schedule, before) => {
@@ -229,8 +233,8 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
             }
             None => None,
         };
-        let calls = calls(program, e, me, windows.len(), way, &mut called);
-        if let ([w], true) = (&epoch.fenced[..], way.scoped) {
+        let calls = calls(program, e, me, windows.len(), variant, &mut called);
+        if let ([w], true) = (&epoch.fenced[..], variant.scoped) {
             let landed = each!(&mut windows[*w], w => scoped(w, &calls))?;
             brought.extend(landed.into_iter().map(|(i, bytes)| ((e, i), bytes)));
             continue;
@@ -244,7 +248,7 @@ fn one(program: &Program, world: &World, windows: &mut [Any], way: &Way) -> fenc
             }
             None => {
                 world.fence(fenced(windows, epoch))?;
-                if way.replays && e % 2 == 1 {
+                if variant.replays && e % 2 == 1 {
                     assert_eq!(world.last_epoch(), EpochKind::Replayed, "epoch {e} is as the one before");
                 }
             }
@@ -286,11 +290,11 @@ fn calls<'p>(
     e: usize,
     me: usize,
     windows: usize,
-    way: &Way,
+    variant: &Variant,
     called: &mut BTreeSet<(usize, usize)>,
 ) -> Vec<Call<'p>> {
     let mut all: Vec<(usize, usize)> = (0..program.epochs[e].operations[me].len()).map(|i| (e, i)).collect();
-    if way.asks.is_some() {
+    if variant.asks.is_some() {
         for w in 0..windows {
             let open = program.epochs[e..].iter().take_while(|epoch| !epoch.fenced.contains(&w)).count();
             // Gets stay where they are: they land in program order whatever windows they are from.
@@ -304,7 +308,7 @@ fn calls<'p>(
     let called = all.into_iter().filter(|call| called.insert(*call));
     let call = |(e, i): (usize, usize)| {
         let drawn = &program.epochs[e].operations[me][i];
-        let operation = match way.asks {
+        let operation = match variant.asks {
             Some(_) => Cow::Borrowed(drawn),
             None => Cow::Owned(Operation { mode: Mode::Auto, ..drawn.clone() }),
         };

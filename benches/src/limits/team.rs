@@ -13,7 +13,7 @@ struct Line(AtomicU64);
 
 /// One thread's part in the barrier of its team.
 pub struct Beat<'a> {
-    /// Which thread this is.
+    /// The number of this thread.
     pub me: usize,
     lines: &'a [Line],
     beats: u64,

@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether any of it.
+    /// Whether the expression has any of these.
     pub fn any(self) -> bool {
         self.operation || self.jump || self.changes
     }

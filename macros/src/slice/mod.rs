@@ -32,12 +32,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::Type;
 use syn::visit::{self, Visit};
 
-/// What became of the body.
+/// The result of slicing a body.
 #[derive(Debug)]
 pub enum Outcome {
     /// Its pattern can be had without running it.
     Described(Slice),
-    /// It cannot, and why.
+    /// Its pattern cannot be had, and why.
     Dynamic(Reason),
 }
 

@@ -23,7 +23,7 @@ use syn::{BinOp, Block, Expr, Local, Macro, Pat, Stmt};
 
 type Sliced = Result<TokenStream, Reason>;
 
-/// What one round comes to.
+/// The result of one round.
 pub struct Round {
     /// The statements that stay.
     pub statements: TokenStream,
@@ -159,7 +159,7 @@ impl Slicer<'_> {
         })
     }
 
-    /// The statements that an expression comes to; `passes` where its `Result` is passed on.
+    /// The statements that an expression becomes; `passes` where its `Result` is passed on.
     fn expr(&mut self, expr: &Expr, passes: bool) -> Sliced {
         if let Some(chain) = self.known.scope.chain(expr) {
             return if passes {
@@ -368,7 +368,7 @@ impl Slicer<'_> {
         }
     }
 
-    /// An error of ours in the place of the user's, which says something that the slice does not know.
+    /// A generated error in the place of the user's, which says something that the slice does not know.
     fn left(&self, span: Span) -> TokenStream {
         let (facade, line) = (&self.superstep.facade, span.start().line as u32);
         quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)

@@ -1,4 +1,5 @@
-//! What a pattern may not rely on, though it is neither an element nor the world: what may be another value the next time.
+//! State that a pattern may not rely on, though it is neither an element nor the world: values that may differ the next
+//! time.
 //!
 //! A pattern is evaluated when a superstep is entered or prepared, its body runs later, and a replay later still. So what
 //! decides where operations go is made of arguments, locals and constants. Statics, clocks, cells and the order of a hash

@@ -66,7 +66,7 @@ impl Piece {
     }
 }
 
-/// Which elements, in which order. Cheap to clone; equal exactly when the typemaps are.
+/// A list of elements in order. Cheap to clone; equal exactly when the typemaps are.
 ///
 /// The empty typemap is one value, wherever its description pointed.
 #[derive(Clone, PartialEq, Eq, Hash)]

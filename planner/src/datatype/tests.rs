@@ -1,4 +1,4 @@
-//! What all of a datatype's files promise together, against plain lists of elements.
+//! Tests of all files of datatypes together, against plain lists of elements.
 
 use super::canonical::{REACH, is_canonical};
 use super::*;

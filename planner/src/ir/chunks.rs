@@ -37,14 +37,14 @@ pub struct Cut {
     pub frames: Vec<Chunk>,
 }
 
-/// What one frame carries: a message, or a piece of one.
+/// The contents of one frame: a message, or a piece of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chunk {
-    /// Which message of the link, of those that are packed.
+    /// The index of the message, among the packed messages of the link.
     pub message: usize,
     /// The message's mode.
     pub mode: Mode,
-    /// What it carries, in order.
+    /// The transfers that it carries, in order.
     pub transfers: Vec<Transfer>,
     /// At which byte of the frame each begins.
     pub at: Vec<u64>,

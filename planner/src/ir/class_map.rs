@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub struct Run {
     /// How many times; at least 1.
     pub count: u32,
-    /// Which.
+    /// The class, or the line of the level below.
     pub of: u32,
 }
 

@@ -5,7 +5,7 @@ use crate::element::{ElementType, Op};
 use crate::ids::{ClassId, Delta, OperationId, WindowId};
 use crate::table::Table;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// Elements of the origin replace elements of the target.
@@ -24,9 +24,9 @@ pub enum Local {
     Buffer,
     /// Elements of one of the origin's windows: a source for puts and accumulates, a destination for gets.
     Section {
-        /// Which window.
+        /// The window.
         window: WindowId,
-        /// Which elements of it; as many as the remote datatype has.
+        /// The elements of the window; as many as the remote datatype has.
         datatype: Datatype,
     },
 }
@@ -73,7 +73,7 @@ impl std::fmt::Display for Site {
 /// One call as written.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
-    /// What it does.
+    /// Put, get or accumulate.
     pub kind: Kind,
     /// The window on the target.
     pub window: WindowId,
@@ -118,7 +118,7 @@ pub struct Patterns {
     pub shape: Vec<u32>,
     /// Each distinct pattern.
     pub classes: Table<ClassId, Pattern>,
-    /// Which rank has which, by rank.
+    /// The class of each rank, by rank.
     pub class_of: Vec<ClassId>,
     /// Whether order is kept.
     pub order: Order,

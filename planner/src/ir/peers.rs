@@ -11,7 +11,7 @@ use crate::table::Table;
 pub struct Peers {
     /// Each distinct neighbourhood.
     pub classes: Table<ClassId, RankClass>,
-    /// Which rank has which, by rank.
+    /// The class of each rank, by rank.
     pub class_of: Vec<ClassId>,
 }
 
@@ -51,7 +51,7 @@ impl RankClass {
         self.others().filter_map(|peer| Some((peer.delta, peer.receives?)))
     }
 
-    /// What this rank sends itself.
+    /// The link from this rank to itself.
     pub fn own(&self) -> Option<LinkId> {
         self.place(Delta::SELF).and_then(|place| self.peers[place].sends)
     }

@@ -34,7 +34,7 @@ pub struct Route {
 pub struct Message {
     /// Aggressive, aggregated or pipelined.
     pub mode: Mode,
-    /// What it carries, in order; answers first.
+    /// The transfers that it carries, in order; answers first.
     pub transfers: Vec<Transfer>,
 }
 

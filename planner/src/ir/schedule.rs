@@ -29,7 +29,7 @@ pub struct Schedule {
     pub shape: Vec<u32>,
     /// Each distinct program.
     pub classes: Table<ClassId, Program>,
-    /// Which rank runs which, by rank.
+    /// The class of each rank, by rank.
     pub class_of: Vec<ClassId>,
     /// Whether order is kept.
     pub order: Order,
@@ -119,15 +119,15 @@ pub enum Part {
     Window {
         /// The rank that owns the window: [`Delta::SELF`] except in [`Instruction::Copy`].
         owner: Delta,
-        /// Which window.
+        /// The window.
         window: WindowId,
-        /// Which elements, in which order.
+        /// The elements, in order.
         datatype: Datatype,
     },
     /// Elements `first..first + count` of the buffer of one of this rank's own operations: a slice that was given as
     /// the source, or where the elements of a get are to land.
     Operation {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
         /// From which element of it.
         first: usize,

@@ -26,7 +26,7 @@ pub struct Transfers<'p> {
 /// A movement of elements from a source to a target, in step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// What it is to its origin; for [`Kind::Get`] the origin is the rank that the elements go to.
+    /// The kind of the operation at its origin; for [`Kind::Get`] the origin is the rank that the elements go to.
     pub kind: Kind,
     /// Where the elements come from, on the rank that sends.
     pub source: Side,
@@ -38,7 +38,7 @@ pub struct Transfer {
     pub operations: Vec<OperationId>,
     /// The mode asked for.
     pub asked: Mode,
-    /// What is combined into its elements, by the operator of its kind, before they travel.
+    /// Further elements, combined into its own by the operator of its kind before they travel.
     pub folds: Vec<Fold>,
 }
 
@@ -56,14 +56,14 @@ pub struct Fold {
 pub enum Side {
     /// Elements of a window.
     Window {
-        /// Which.
+        /// The window.
         window: WindowId,
-        /// Which elements.
+        /// The elements.
         datatype: Datatype,
     },
     /// Elements `first..first + count` of the buffer of one of the rank's own operations.
     Operation {
-        /// Which operation.
+        /// The operation.
         operation: OperationId,
         /// From which element.
         first: usize,

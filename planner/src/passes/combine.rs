@@ -25,7 +25,7 @@ use crate::ir::transfers::{Fold, Side, Transfer};
 use crate::options::Options;
 use std::collections::BTreeMap;
 
-/// What each instruction more must save, in bytes.
+/// The bytes that each additional instruction must save.
 const SAVED: usize = 16;
 
 /// See the [module](self).

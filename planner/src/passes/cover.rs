@@ -156,7 +156,8 @@ pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
 /// A buffer is named by ranges only, so what is left of one may be many transfers: each must save this many bytes.
 const SAVED: usize = 64;
 
-/// What of `transfer` is not in `cover`, which takes in its target if it `replaces` what is there.
+/// The part of `transfer` whose target is not in `cover`; adds the target to `cover` if the transfer `replaces` the
+/// elements.
 pub(crate) fn survivors(transfer: Transfer, cover: &mut Cover, replaces: bool) -> Vec<Transfer> {
     let Some((window, target)) = transfer.target.window() else { return vec![transfer] };
     let source = match &transfer.source {

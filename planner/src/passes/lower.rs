@@ -85,7 +85,7 @@ struct Lowering<'a> {
     buffers: &'a [Option<Staging>],
 }
 
-/// What a frame of a link is sent as.
+/// How a frame of a link is sent.
 struct Sending<'a> {
     peer: usize,
     buffer: BufferId,

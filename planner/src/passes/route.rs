@@ -61,7 +61,7 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
 /// A link of a class: the peer, and whether the peer is the sender.
 type LinkEnd = (Delta, bool);
 
-/// Which transfers of a link are to be direct where memory is shared, if it is safe.
+/// Which transfers of a link should be direct where memory is shared, if that is safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
     let gain = |transfer: &Transfer| {
         let (remote, local) = if transfer.is_answer() {
@@ -112,7 +112,7 @@ struct Access<'a> {
     transfer: (LinkEnd, usize),
 }
 
-/// What the safety of direct copies is judged by.
+/// Decides which direct copies are safe.
 struct Judge<'a> {
     links: &'a Table<LinkId, Vec<Transfer>>,
     wishes: Table<LinkId, Vec<bool>>,
@@ -123,7 +123,7 @@ impl Judge<'_> {
         peer.delta == Delta::SELF || peer.shared && self.wishes[link][transfer]
     }
 
-    /// Whether something between this class and another rank is wished to be direct.
+    /// Whether a transfer between this class and another rank should be direct.
     fn any_direct(&self, class: &RankClass) -> bool {
         class.peers.iter().filter(|peer| peer.shared && peer.delta != Delta::SELF).any(|peer| {
             [peer.sends, peer.receives].into_iter().flatten().any(|link| self.wishes[link].contains(&true))

@@ -45,7 +45,7 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     Transfers { patterns, placement, peers, links: variants.links }
 }
 
-/// What of all that reaches a rank of this class is seen, peer by peer; nothing where all of it is.
+/// The transfers to a rank of this class that can be seen, peer by peer; `None` where all of them can.
 fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Vec<Vec<Transfer>>> {
     let incoming = |place: usize| class.peers[place].receives.map_or(&[][..], |link| &links[link]);
     let mut written: BTreeMap<WindowId, (bool, Vec<&Datatype>)> = BTreeMap::new();

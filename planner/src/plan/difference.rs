@@ -9,9 +9,9 @@ use std::fmt;
 pub struct Difference {
     /// Its place in program order.
     pub operation: OperationId,
-    /// What is called here; `None` when there are no more calls.
+    /// The call of this rank; `None` when it makes no more calls.
     pub mine: Option<Operation>,
-    /// What the plan has; `None` when it has no more.
+    /// The call in the plan; `None` when the plan has no more.
     pub planned: Option<Operation>,
 }
 
@@ -22,7 +22,7 @@ pub fn difference(mine: &Pattern, planned: &Pattern) -> Option<Difference> {
     (0..count).map(OperationId::new).find_map(|operation| {
         let (mine, planned) = (mine.operations.get(operation), planned.operations.get(operation));
         let same = match (mine, planned) {
-            (Some(mine), Some(planned)) => unlike(mine, planned).is_none(),
+            (Some(mine), Some(planned)) => first_difference(mine, planned).is_none(),
             (mine, planned) => mine.is_none() && planned.is_none(),
         };
         (!same).then(|| Difference { operation, mine: mine.cloned(), planned: planned.cloned() })
@@ -30,7 +30,7 @@ pub fn difference(mine: &Pattern, planned: &Pattern) -> Option<Difference> {
 }
 
 /// The first part of two calls that is not the same: its name, and both.
-fn unlike(mine: &Operation, planned: &Operation) -> Option<(&'static str, String, String)> {
+fn first_difference(mine: &Operation, planned: &Operation) -> Option<(&'static str, String, String)> {
     // No `..`: a new field must say here whether it counts.
     let Operation { kind, window, target, remote, local, mode, site: _ } = mine;
     let target_text =
@@ -67,7 +67,7 @@ impl fmt::Display for Difference {
         match (&self.mine, &self.planned) {
             (Some(mine), Some(planned)) => {
                 write!(f, "operation {operation} at {} is not as planned at {}", mine.site, planned.site)?;
-                match unlike(mine, planned) {
+                match first_difference(mine, planned) {
                     Some((what, mine, planned)) => {
                         write!(f, ": its {what} is {mine}, in the plan it is {planned}")
                     }

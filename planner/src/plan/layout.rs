@@ -12,7 +12,7 @@
 use super::Digest;
 use crate::error::{Class, Error, Result};
 
-/// What a plan file begins with: no text file does, and one that was transferred as text no longer does.
+/// The first bytes of a plan file: no text file has them, and a plan that was transferred as text no longer has them.
 const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
 /// The version of the format, of which there is one.
 const VERSION: u32 = 1;

@@ -39,7 +39,7 @@ pub const LENGTH_MAX: u64 = 1 << 30;
 /// A grid of more dimensions is not read.
 const DIMENSIONS_MAX: usize = 16;
 
-/// What makes a schedule this one and no other: equal schedules have equal digests, on every rank and in every release.
+/// The identity of a schedule: equal schedules have equal digests, on every rank and in every release.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
@@ -69,15 +69,15 @@ pub struct Plan {
     pub schedule: Schedule,
     /// Its digest.
     pub digest: Digest,
-    /// What wrote the file: `fencepost` and a version. Not part of the digest.
+    /// The program that wrote the file: `fencepost` and a version. Not part of the digest.
     pub made_by: String,
 }
 
 impl Schedule {
-    /// What makes this schedule this one and no other: the digest of its plan file.
+    /// The identity of this schedule: the digest of its plan file.
     ///
     /// # Cost
-    /// That of writing it: linear in ranks and instructions. Keep it rather than asking twice.
+    /// The cost of writing the plan: linear in ranks and instructions. Keep it rather than asking twice.
     pub fn digest(&self) -> Digest {
         layout::digest(&sections(self))
     }

@@ -62,7 +62,7 @@ impl Writer {
     }
 }
 
-/// What the words of a section may refer to.
+/// The tables that the words of a section may refer to.
 #[derive(Default)]
 pub(super) struct Known {
     pub ranks: u32,
@@ -77,7 +77,7 @@ pub(super) struct Reader<'a> {
     whole: usize,
     bytes: &'a [u8],
     pub known: &'a Known,
-    /// What the instruction that is being read refers to in its program.
+    /// The operations and buffers of its program that the instruction being read refers to.
     pub uses: Uses,
 }
 

@@ -9,7 +9,7 @@ use crate::ir::pattern::Site;
 pub struct Finding {
     /// The lowest rank that it is true of.
     pub rank: Rank,
-    /// That rank's class of program.
+    /// The class of that rank.
     pub class: ClassId,
     /// The instruction of that rank's program.
     pub instruction: Option<usize>,

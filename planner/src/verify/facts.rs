@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 /// The unused bytes that are allowed next to each item that is packed or sent.
 const PADDING: u64 = 64;
 
-/// What one program does, seen from its own rank.
+/// The facts of one program, seen from its own rank.
 pub(super) struct Facts<'s> {
     pub class: ClassId,
     /// The lowest rank of that class.
     pub rank: Rank,
     pub program: &'s Program,
-    /// What goes into each buffer.
+    /// The use of each buffer.
     pub packed: Table<BufferId, Packed>,
     /// Every rank that the program or the pattern has to do with, itself included where it has.
     pub peers: BTreeMap<Delta, Peer>,
@@ -23,7 +23,7 @@ pub(super) struct Facts<'s> {
     pub own: Vec<usize>,
 }
 
-/// What goes into a buffer in one run.
+/// The use of a buffer in one run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packed {
     /// Bytes in all.

@@ -124,7 +124,7 @@ fn unpacked(
     Ok(())
 }
 
-/// What the sender copies from and to the receiver's windows is inside them.
+/// Checks that the sender copies from and to elements inside the receiver's windows only.
 fn bounds(
     sender: &Facts<'_>,
     rank: Rank,

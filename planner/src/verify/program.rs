@@ -73,7 +73,7 @@ impl<'s> Walk<'_, 's> {
         self.facts.peers.entry(peer).or_default()
     }
 
-    /// What a program is besides its instructions.
+    /// Checks a program apart from its instructions.
     fn heads(&mut self) -> Check {
         let program = self.facts.program;
         let whole = |what: String| VerifyError::Malformed(self.facts.finding(self.rank, None, what));
@@ -478,7 +478,7 @@ fn size(operation: &Operation) -> usize {
     operation.remote.size()
 }
 
-/// Whose elements.
+/// The owner of elements.
 pub(super) fn owner(part: &Part) -> Delta {
     match part {
         Part::Window { owner, .. } => *owner,

@@ -210,7 +210,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
     Ok(())
 }
 
-/// What this instruction of the rank moves has no short form in parts.
+/// An error: the elements that this instruction of the rank moves have no short form in parts.
 fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyError {
     VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }

@@ -208,8 +208,8 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         VerifyError::TooMuch(self.here.finding(Delta::SELF, None, None, what))
     }
 
-    /// Whether it can be seen without looking at elements that all is well: each demand has one write that is the same
-    /// movement, no element is written twice, and none is read that is written, unless before.
+    /// Whether the rank's memory is correct for a reason that needs no look at elements: each demand has one write that
+    /// is the same movement, no element is written twice, and none is read that is written, unless before.
     fn plain(&mut self) -> bool {
         const FEW: usize = 64;
         let all = |what: What| -> Vec<usize> {

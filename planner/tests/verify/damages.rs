@@ -1,4 +1,4 @@
-//! Ways to damage a schedule, one at a time.
+//! Damages to schedules, one at a time.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op};

@@ -22,8 +22,9 @@ impl World {
     /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
     ///
     /// # Errors
-    /// `TYPE` where ranks ask for different element types, also of one size, `SIZE` where there is no such memory on some rank; no rank has the window then.
-    /// `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world has made 2^32 - 1 windows and splits before.
+    /// `TYPE` where ranks ask for different element types, also of one size, `SIZE` where some rank cannot allocate its
+    /// part; no rank has the window then. `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world
+    /// has made 2^32 - 1 windows and splits before.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -109,7 +110,7 @@ impl World {
                 return error(
                     Class::Size,
                     format!(
-                        "rank {rank} asked for {} elements of {} bytes, and there is no such memory: {}",
+                        "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
                         description.len,
                         element.size,
                         String::from_utf8_lossy(refusal)
@@ -173,7 +174,7 @@ impl Drop for Unmade<'_> {
     }
 }
 
-/// What ranks tell each other of a new window.
+/// The description of its part of a new window that each rank sends the others.
 struct Description {
     len: u64,
     element: ElementType,

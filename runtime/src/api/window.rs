@@ -173,7 +173,7 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// What the closure returns (nothing is applied on any rank), or as [`fence`](Self::fence).
+    /// The error that the closure returns (nothing is applied on any rank), or as [`fence`](Self::fence).
     #[track_caller]
     pub fn epoch<'env, R>(
         &'env mut self,

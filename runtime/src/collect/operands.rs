@@ -13,7 +13,7 @@ pub(crate) enum Items<'a> {
     Split(&'a [u64], &'a [u8]),
 }
 
-/// What records refer to that do not hold all of their operation.
+/// The data of operations that do not fit in their records.
 pub(crate) struct Operands<'a> {
     pub(crate) wide: &'a [Wide],
     /// The elements of datatype operations,
@@ -23,7 +23,7 @@ pub(crate) struct Operands<'a> {
 }
 
 impl Operands<'_> {
-    /// Of records that hold all of their operation.
+    /// No data: every operation fits in its record.
     pub(crate) fn none() -> Self {
         Self { wide: &[], bytes: &[], exposed: Exposed::Nothing }
     }

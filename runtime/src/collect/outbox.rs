@@ -79,7 +79,7 @@ pub(crate) fn op_of(code: u64) -> Option<Op> {
 pub(crate) struct Wide {
     /// `PUT` or an operator's code.
     pub(crate) code: u64,
-    /// Which elements of the target.
+    /// The elements of the target.
     pub(crate) remote: Datatype,
     /// Where its elements come from.
     pub(crate) source: WideSource,
@@ -97,13 +97,13 @@ pub(crate) enum WideSource {
     Section(WindowKey, Datatype, &'static Location<'static>),
 }
 
-/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is filled.
-/// What each fence looks at comes first.
+/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is
+/// filled. The fields that each fence reads come first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
     /// The operations, in program order; while a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) records: Log<Record>,
-    /// Those that are more than a record.
+    /// The operations that need more than a record.
     pub(crate) wide: Vec<Wide>,
     /// How many wide operations still wait for a section to be read; in the fence, how many are exposed.
     pub(crate) sections: usize,

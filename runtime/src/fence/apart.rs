@@ -60,7 +60,8 @@ impl Fence<'_> {
         }
     }
 
-    /// What this rank has behind it, as its notifications have it: the number of its call, and a digest of what it has run.
+    /// The calls that this rank has made, as its notifications carry them: the number of its call, and a digest of what
+    /// it has run.
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
         let runs = (self.world.ran.get() & 0xff) as u32;

@@ -57,7 +57,7 @@ impl Fence<'_> {
         })();
         if let Err(lost) = exchange {
             let lost = self.world.lost(&lost, self.call);
-            // What this rank did itself says more; but the world has ended all the same.
+            // This rank's own error says more; but the world has ended nevertheless.
             return failed.map_or(lost, Error::ending_world);
         }
         if let Some(error) = failed {

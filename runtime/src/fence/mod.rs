@@ -228,7 +228,8 @@ impl Fence<'_> {
     }
 
     fn exchange(&mut self, failed: Option<Error>) -> Result<Reads> {
-        // What was run since all ranks agreed is compared, too: frames of runs that do not fit are left in the channels.
+        // The prepared runs since all ranks agreed are compared, too: frames of runs that do not fit are left in the
+        // channels.
         let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
         let (mut word, mut all) = self.exchange_notifications(hash, failed.is_some())?;
         if all.disagreement != Disagreement::No {
@@ -453,7 +454,7 @@ impl Fence<'_> {
     }
 }
 
-/// What all notifications say together.
+/// The contents of all notifications together.
 #[derive(Default)]
 struct Notifications {
     flags: u32,
@@ -464,7 +465,7 @@ struct Notifications {
     disagreement: Disagreement,
 }
 
-/// What is wrong where ranks have other calls or prepared runs behind them.
+/// The disagreement of ranks that have made other calls or prepared runs before.
 #[cold]
 fn differing(theirs: u32, mine: u32) -> Disagreement {
     if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }

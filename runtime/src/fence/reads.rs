@@ -26,7 +26,7 @@ use std::cell::Cell;
 /// Above this number of comparisons the rank waits instead.
 const COMPARISONS: usize = 4096;
 
-/// What a rank has to do with the memory of others in a fence.
+/// How a rank and the memory of others are related in a fence.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reads {
     /// This rank reads that of others.
@@ -45,7 +45,7 @@ pub(super) fn exposed_by(windows: &[&WindowCore], key: WindowKey, origin: usize)
 }
 
 impl Fence<'_> {
-    /// What this rank reads, and who reads it, once all notifications are in.
+    /// What this rank reads, and which ranks read it, once all notifications are in.
     pub(super) fn reads(&self, all: &Notifications) -> Reads {
         let reads = self.asks || all.flags & EXPOSES != 0;
         let read = self.exposes || all.flags & READS != 0;
@@ -222,7 +222,8 @@ impl Fence<'_> {
                 wait(self.endpoint, watch, |endpoint| Ok(endpoint.settled(other)?.then_some(())))
             {
                 if let Loss::Ended(what) = &gone.how {
-                    // That rank may be there and read on: it has seen that the world was ended, or is seen to touch.
+                    // The lost rank may still exist and go on reading: it has seen that the world was ended, or is seen
+                    // to touch.
                     self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
                     untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 }
@@ -336,7 +337,7 @@ mod tests {
                         assert!(endpoint.touching(true));
                         endpoint.publish(0).expect("the world goes on");
                         let told = told.lock().expect("no panic");
-                        // That it waits for rank 1 to leave its memory alone; or that it has returned.
+                        // The report that it waits for rank 1 to leave its memory alone; or that it has returned.
                         let leaves = |stall: &Option<Stall>| {
                             stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
                         };

@@ -20,8 +20,8 @@ pub(crate) fn header(number: u32, window: u32) -> Header {
 }
 
 impl WorldCore {
-    /// The oldest frame from `from` that was not released and is due now, as [`Channels::poll`] has it: what left
-    /// early is staged on the way, or dropped where its window is no more.
+    /// The oldest frame from `from` that was not released and is due now, as [`Channels::poll`] has it: what left early
+    /// is staged on the way, or dropped where its window was dropped.
     ///
     /// # Errors
     /// As [`Channels::poll`].

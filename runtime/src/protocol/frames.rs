@@ -1,8 +1,8 @@
-//! What frames of this runtime are: their kinds and heads.
+//! The kinds and headers of this runtime's frames.
 
 use fencepost_transport::Header;
 
-/// What a frame is.
+/// The kind of a frame.
 pub(crate) mod kind {
     /// Operations for one window; `extra` is the window.
     pub(crate) const DATA: u32 = 1;

@@ -1,4 +1,4 @@
-//! What every protocol of ranks is made of: calls and their numbers, frames, waiting, losses, stalls.
+//! The parts of every protocol: calls and their numbers, frames, waiting, losses, stalls.
 
 pub(crate) mod call;
 pub(crate) mod early;

@@ -1,4 +1,4 @@
-//! What unwinds, and where: nothing that a user hands in unwinds through a protocol.
+//! Panics: no panic of a user's function unwinds through a protocol.
 //!
 //! While a rank is in a fence or a run, others may touch its memory, so it must not leave by unwinding. What a user
 //! hands in is called before, or after, or through [`contained`]. What unwinds all the same is a defect of this library,

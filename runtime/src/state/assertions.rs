@@ -36,7 +36,7 @@ impl Assertions {
         self.0 & other.0 == other.0
     }
 
-    /// What all ranks must assert together.
+    /// The assertions that all ranks must make together.
     pub(crate) fn collective(self) -> Self {
         Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
     }

@@ -41,7 +41,7 @@ pub(crate) fn one_of<V: Copy>(name: &str, words: &[(&str, V)], unset: V) -> Resu
 /// The value of a variable, parsed as its type is; `None` where it is not set.
 ///
 /// # Errors
-/// That of reading it, with the variable's name.
+/// The error of parsing it, with the variable's name.
 pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<V>> {
     let named = |error: Error| Error::new(error.class(), format!("{name}: {}", error.message()));
     text(name)?.map(|text| text.parse().map_err(named)).transpose()

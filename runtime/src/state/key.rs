@@ -44,7 +44,7 @@ impl Key {
         Self::of(RandomState::new().hash_one(P))
     }
 
-    /// That of all ranks which hold this secret and plan for this machine.
+    /// The key of all ranks that hold this secret and plan for this machine.
     pub(crate) fn of_job(secret: &Secret, machine: &Machine) -> Self {
         let material = [secret.as_bytes(), machine.to_string().as_bytes()].concat();
         let derived = blake3::derive_key("fencepost 1 words of epochs and windows", &material);

@@ -1,4 +1,4 @@
-//! [`Registry`]: what ranks of one process hand each other by reference: regions of windows, and ends of new worlds.
+//! [`Registry`]: what ranks of one process share by reference: regions of windows, and ends of new worlds.
 
 use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
@@ -49,7 +49,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// That of a rank that is a process, with the key of its job's worlds of this machine model.
+    /// The registry of a rank that is a process, with the key of its job's worlds of this machine model.
     pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret, machine: &Machine) -> Self {
         Self { key: Key::of_job(secret, machine), ..Self::default() }
     }

@@ -44,7 +44,7 @@ pub struct Stall {
     pub missing: Vec<usize>,
     /// Where the awaited rank is, as far as is known here.
     pub peer: String,
-    /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait never ends.
+    /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait cannot end.
     pub deadlock: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Stall {
     }
 }
 
-/// What a world's ranks know of waits.
+/// How a world treats waits, and the table of waits.
 #[derive(Clone)]
 pub(crate) struct Stalls {
     pub(crate) settings: Arc<Settings>,

@@ -92,7 +92,7 @@ pub struct Superstep {
 #[derive(Default)]
 pub(crate) struct Supersteps {
     pub(crate) running: RefCell<Vec<Running>>,
-    /// Those whose claim has been compared.
+    /// The supersteps whose claim has been compared.
     pub(crate) compared: RefCell<Vec<*const Superstep>>,
     /// The plan of the next superstep that is entered, where it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
@@ -107,7 +107,7 @@ pub(crate) struct Running {
     pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
     /// Its plans, where it is prepared.
     pub(crate) matched: Option<Rc<dyn Plans>>,
-    /// Which epoch of the claim comes next.
+    /// The next epoch of the claim.
     pub(crate) next: usize,
     /// Whether the last exchange failed that was made in it: every rank knows then.
     pub(crate) failed: bool,

@@ -65,7 +65,7 @@ impl TransportKind {
         })
     }
 
-    /// What `FENCEPOST_TRANSPORT` says, if it says anything.
+    /// The value of `FENCEPOST_TRANSPORT`, if it is set.
     ///
     /// # Errors
     /// `ARG` for a value that does not name a transport.

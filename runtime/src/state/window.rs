@@ -42,7 +42,7 @@ pub struct Window<T: Element> {
     element: PhantomData<T>,
 }
 
-/// What a window is besides its memory.
+/// The state of a window apart from its memory.
 pub struct WindowCore {
     pub(crate) key: WindowKey,
     pub(crate) element: ElementType,
@@ -77,7 +77,7 @@ pub struct WindowCore {
     pub(crate) history: RefCell<History>,
     /// What was asked for since the last fence, where that is to be explained.
     pub(crate) notes: RefCell<Vec<Note>>,
-    /// What is done with errors.
+    /// The handler of errors.
     pub(crate) handler: Handler,
 }
 
@@ -258,7 +258,7 @@ impl Drop for WindowCore {
             unsafe { let_go(peer.base) };
         }
         let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
-        // Those whose memory is reached here, this rank too, are those who reach its own.
+        // Reach is mutual: the ranks whose memory this rank reaches, itself included, are those that reach its own.
         let reaching = reached().count();
         if let Some((memory, done)) = Arc::into_inner(region).and_then(|region| region.into_memory(reaching))
         {

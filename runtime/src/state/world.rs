@@ -42,7 +42,7 @@ pub(crate) struct WorldCore {
     pub(crate) reaches_all: bool,
     /// Whether some ranks reach each other's memory.
     pub(crate) reaches_some: bool,
-    /// Who reaches whose memory, for the planner.
+    /// Which ranks reach whose memory, for the planner.
     pub(crate) placement: Placement,
     /// Whether all ranks are threads of this process that read one another's values.
     pub(crate) shares_all: bool,
@@ -64,7 +64,7 @@ pub(crate) struct WorldCore {
     pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
     pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
-    /// Those of them that operations are collected for.
+    /// The windows that operations are collected for.
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
@@ -87,8 +87,8 @@ pub(crate) struct WorldCore {
     /// Whether anything is planned; else every operation is a message of its own.
     pub(crate) plans: Cell<bool>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether, in the last epoch that was not prepared, some rank's operations were not those of last time, or may not
-    /// have been.
+    /// Whether the operations of some rank in the last dynamic epoch were not, or may not have been, those of the epoch
+    /// before.
     pub(crate) changed: Cell<bool>,
     /// Whether some rank described operations then, to a rank that it exchanges messages with.
     pub(crate) described: Cell<bool>,
@@ -97,11 +97,11 @@ pub(crate) struct WorldCore {
     /// Whether what epochs do is kept to be explained.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
-    /// What is done about waits that last.
+    /// How waits that last are treated.
     pub(crate) stalls: RefCell<Stalls>,
     /// The name of each rank's host, for messages; none, where all are on one.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
-    /// What is done with errors.
+    /// The handler of errors.
     pub(crate) handler: Handler,
 }
 

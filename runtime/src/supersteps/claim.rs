@@ -94,9 +94,9 @@ impl Supersteps {
 /// Evaluate a pattern. The code is the user's, and ranks that wait for this one must hear of it, so a panic is an error.
 ///
 /// # Errors
-/// Those of the pattern; `PLAN` where it panics.
+/// The errors of the pattern; `PLAN` where it panics.
 pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()>) -> Result<()> {
-    // What a panic leaves half done is the recording, which nobody reads after an error.
+    // A panic leaves only the recording half done, which is not read after an error.
     catch_unwind(AssertUnwindSafe(record)).unwrap_or_else(|payload| {
         let said = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
             (Some(said), _) => (*said).to_owned(),

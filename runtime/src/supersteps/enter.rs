@@ -147,7 +147,7 @@ pub struct Scope {
     superstep: &'static Superstep,
     call: Call,
     world: Rc<WorldCore>,
-    /// Those it was entered with.
+    /// The windows that it was entered with.
     windows: Held,
     /// The modes that they preferred before, where the superstep has one of its own.
     modes: Option<[Mode; 6]>,
@@ -169,7 +169,7 @@ impl Scope {
     /// what it collected, and takes part in the fence so that every rank learns of it.
     ///
     /// # Errors
-    /// That of the body, or of the fence.
+    /// The error of the body, or of the fence.
     pub fn leave<'w, R, E>(mut self, windows: impl Windows<'w>, result: Result<R, E>) -> Result<R, E>
     where
         E: From<Error> + Display,
@@ -265,7 +265,7 @@ pub fn orders_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A superstep's error as one of ours.
+/// A superstep's error as an [`Error`] of Fencepost.
 pub fn error_of<E: Display + 'static>(error: E) -> Error {
     let mut error = Some(error);
     if let Some(ours) = (&mut error as &mut dyn Any).downcast_mut::<Option<Error>>()

@@ -63,7 +63,7 @@ impl Prepared {
     /// Replay a superstep that is nothing but operations between sections.
     ///
     /// # Errors
-    /// Those of windows that do not suit the plan, and those of a fence.
+    /// An error for windows that do not suit the plan; else as a fence.
     #[track_caller]
     pub fn run<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
@@ -145,10 +145,10 @@ fn own(
     }
 }
 
-/// What `name::prepare` does.
+/// The implementation of `name::prepare`.
 ///
 /// # Errors
-/// Those of any rank's calls; `PLAN` where ranks do not agree.
+/// The errors of any rank's calls; `PLAN` where ranks do not agree.
 #[track_caller]
 pub fn prepare(
     superstep: &'static Superstep,
@@ -228,11 +228,11 @@ pub fn adopt(
     Prepared::of(superstep, world, epochs)
 }
 
-/// What `name::load` does.
+/// The implementation of `name::load`.
 ///
 /// # Errors
-/// Those of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is not a plan, or is the plan of another
-/// superstep.
+/// The errors of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is not a plan, or is the plan of
+/// another superstep.
 #[track_caller]
 pub fn load(
     superstep: &'static Superstep,

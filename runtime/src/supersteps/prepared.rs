@@ -127,7 +127,7 @@ pub(crate) fn agree(
     Ok(Ready::of(world, executable))
 }
 
-/// What is left to the world when it plans.
+/// The options that the world decides when it plans.
 pub(crate) fn options(world: &WorldCore) -> Options {
     if world.plans.get() {
         Options { mode: world.mode.get(), ..Options::default() }

@@ -29,7 +29,8 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Shared {
-    /// What its sections name in the place of a world: a section of a world, or of another recording, is no section of this one.
+    /// The number that its sections have in the place of a world's: a section of a world, or of another recording, is
+    /// not a section of this one.
     id: u64,
     rank: u32,
     ranks: u32,
@@ -78,7 +79,7 @@ impl Recording {
         Recorder { shared: self.shared.clone(), window: WindowId::new(index), element: PhantomData }
     }
 
-    /// What was asked tells ranks apart, or may.
+    /// Notes that something was asked that tells ranks apart, or may.
     pub fn observe(&self) {
         self.shared.observed.set(true);
     }

@@ -76,7 +76,8 @@ fn epochs(transport: TransportKind, wait: Option<Wait>, seed: u64) -> Result<(),
         let mut wrong = None;
         for number in 0..EPOCHS {
             take_away(wait.filter(|_| number >= WHOLE));
-            // What is wrong once is not looked at again: ranks go on together, so that nobody reads of one who has left.
+            // After the first mismatch elements are not compared again: ranks go on together, so that no rank reads the
+            // memory of one that has left.
             wrong = wrong.or(epoch(&mut u, number, &mut dice)?);
         }
         take_away(None);
@@ -100,7 +101,8 @@ fn fences_do_what_they_should() {
     }
 }
 
-/// Three ranks fence two windows, one of them the other way round; all are told of both, and nothing is applied.
+/// Three ranks fence two windows, one of them the other way round; the errors of all ranks name both, and nothing is
+/// applied.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach.transport(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
@@ -201,7 +203,7 @@ fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
             sim(RANKS, config).into_iter().map(|end| scope.spawn(move || rank(end))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // What was read wrongly says more than that its reader left.
+    // A wrong value says more than the error that its reader left.
     let read = results.iter().find(|result| result.as_ref().is_err_and(|text| text.contains("is read in")));
     read.cloned().unwrap_or_else(|| results.into_iter().collect())
 }

@@ -1,5 +1,5 @@
 //! Frames of real dynamic epochs, recorded, and changed in every small way: they are applied only where they are valid.
-//! Never a panic, never a byte outside the windows, never memory without bound, and no rank waits for ever: every rank
+//! Never a panic, never a byte outside the windows, never memory without bound, and no rank waits forever: every rank
 //! gets an error that names the one whose frame it was.
 
 use crate::api::run::ranks;
@@ -52,7 +52,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// What each rank ends with when this happens to its frames.
+/// The result of each rank when this happens to its frames.
 fn ends(
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> Vec<Option<Error>> {
@@ -83,7 +83,8 @@ fn recorded() -> Vec<(Header, Vec<u8>)> {
     std::mem::take(&mut all.lock().unwrap())
 }
 
-/// The `nth` frame on the way is changed: all ranks go through, or all are told of the one that sent it. Returns the latter.
+/// The `nth` frame on the way is changed: all ranks succeed, or all get an error that names the rank that sent it.
+/// Returns the latter.
 fn told(nth: usize, what: &str, change: impl Fn(&mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> bool {
     let seen = Mutex::new(0);
     let ends = ends(move |way, header, payload| {

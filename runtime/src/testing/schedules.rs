@@ -216,7 +216,7 @@ fn w1_memory_is_not_touched_before_its_rank_entered() {
     caught(&good, &good.without("BeforeEntry", silent), Reach::Memory);
 }
 
-/// What each of three ranks has and is told when one of them has swapped its windows.
+/// The elements and the error of each of three ranks when one of them has swapped its windows.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
@@ -447,7 +447,7 @@ fn whole_schedules_do_what_the_reference_does() {
     }
 }
 
-/// What the tests above take out is there: direct copies where memory is reached, packed ones where not.
+/// The schedules have what the tests above take out: direct copies where memory is reached, packed ones where not.
 #[test]
 fn the_schedules_are_of_the_kind_that_is_said() {
     let copies = |superstep: &Superstep| {

@@ -27,7 +27,7 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Error, Result};
 use fencepost_transport::{Channels, Endpoint, Topology};
 
-/// What [`send`] did.
+/// The result of [`send`].
 pub(crate) struct Sent {
     /// A frame went out.
     pub(crate) frames: bool,

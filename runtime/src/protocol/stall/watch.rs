@@ -20,7 +20,7 @@ pub(crate) enum Awaited<'a> {
     One(&'static str),
     /// Frames of a program: how many have come, of how many.
     Frames(&'a dyn Fn() -> (usize, usize)),
-    /// That nobody touches this rank's windows any more, when the world has ended.
+    /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
 }
 

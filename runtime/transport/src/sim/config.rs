@@ -21,7 +21,7 @@ pub struct SimConfig {
     pub lose: Option<Lose>,
     /// A fault of one item in flight.
     pub fault: Option<Fault>,
-    /// What tests change.
+    /// Settings for tests.
     #[cfg(feature = "testing")]
     pub altered: Altered,
     /// What tests do to frames in flight.

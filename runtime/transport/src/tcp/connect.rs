@@ -182,8 +182,8 @@ impl Core {
         let me = self.me();
         let half = &mut self.incoming[i];
         let peer = &mut self.peers[from];
-        let unlike = half.taker.mismatch().map(str::to_owned);
-        let verdict = if unlike.is_some() {
+        let mismatch = half.taker.mismatch().map(str::to_owned);
+        let verdict = if mismatch.is_some() {
             Verdict::Mismatch
         } else if peer.died.is_some() {
             Verdict::GivenUp
@@ -198,7 +198,7 @@ impl Core {
         if verdict == Verdict::Welcome {
             (peer.attempt, peer.welcomed) = (None, true);
         }
-        if let Some(how) = unlike {
+        if let Some(how) = mismatch {
             self.mark_failed(from, format!("it is incompatible with this rank: {how}"));
         }
     }

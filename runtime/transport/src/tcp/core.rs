@@ -46,7 +46,7 @@ pub(super) struct Core {
     pub(super) calls: u64,
     /// The rank sleeps on its sockets, and reads them itself when it wakes.
     pub(super) asleep: bool,
-    /// Event count when the rank went to sleep on its futex; whoever advances the count must wake it.
+    /// Event count when the rank went to sleep on its futex; the thread that advances the count must wake it.
     pub(super) slept_at_event: Option<u64>,
     /// Wakes the rank that sleeps on its futex.
     waker: Option<Box<dyn Fn() + Send>>,

@@ -48,7 +48,7 @@ pub(super) struct Peer {
     /// It is suspected to have died, for this reason; it is marked failed at this time, unless its launcher reports
     /// another.
     pub(super) suspected: Option<(Instant, String)>,
-    /// It has sent a goodbye; it ended well, unless its launcher reports otherwise before this time.
+    /// It has sent a goodbye; it has succeeded, unless its launcher reports otherwise before this time.
     pub(super) closing: Option<Instant>,
     /// A poll of this rank found nothing from it.
     pub(super) awaited_by_us: bool,

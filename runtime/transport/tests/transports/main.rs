@@ -73,7 +73,7 @@ fn a_frame_stays_the_oldest_until_it_is_released_and_releases_are_counted_one_by
 }
 
 #[test]
-fn where_values_are_not_shared_a_payload_is_copied_at_once_and_lies_on_a_multiple_of_16() {
+fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multiple_of_16() {
     for (name, ends) in transports(2) {
         run(ends, |end| {
             let peer = 1 - end.rank();
@@ -107,9 +107,9 @@ static LONG: [u8; 300_000] = {
 };
 
 /// Memory of this rank, which other code may write to only between pre-posting and cancelling.
-struct Shelf(Vec<u8>);
+struct Posted(Vec<u8>);
 
-impl Shelf {
+impl Posted {
     const UNTOUCHED: u8 = 250; // a byte that LONG does not contain
 
     fn new() -> Self {
@@ -154,11 +154,11 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
                 }
                 return;
             }
-            let mut shelves: Vec<Shelf> = (0..4).map(|_| Shelf::new()).collect();
+            let mut buffers: Vec<Posted> = (0..4).map(|_| Posted::new()).collect();
             let mut places = [std::ptr::null(); 4];
             // In any order; the buffer of the third frame expects another header, that of the fourth another length.
             for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
-                places[n] = shelves[n].prepost(end, peer, 1 + n as u64, header(word), less);
+                places[n] = buffers[n].prepost(end, peer, 1 + n as u64, header(word), less);
             }
             exchange(end, 0).unwrap();
             take(end, peer).unwrap();
@@ -169,7 +169,7 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
                 let there = frame.payload == places[n];
                 assert_eq!(there, far && n < 2, "{name}, frame {n}: where it came to");
                 end.release(peer);
-                assert!(shelves[n].is_kept(there), "{name}, frame {n}");
+                assert!(buffers[n].is_kept(there), "{name}, frame {n}");
             }
             end.cancel(peer);
         });
@@ -188,18 +188,18 @@ fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewh
                 }
                 return;
             }
-            let mut shelves: Vec<Shelf> = (0..3).map(|_| Shelf::new()).collect();
-            for (n, shelf) in shelves.iter_mut().enumerate() {
-                shelf.prepost(end, peer, n as u64, header(n as u64), 0);
+            let mut buffers: Vec<Posted> = (0..3).map(|_| Posted::new()).collect();
+            for (n, buffer) in buffers.iter_mut().enumerate() {
+                buffer.prepost(end, peer, n as u64, header(n as u64), 0);
             }
             exchange(end, 0).unwrap();
             poll(end, peer).unwrap();
             end.cancel(peer); // when the first has arrived, and an unknown part of the others
-            for mut shelf in shelves {
-                shelf.0.fill(Shelf::UNTOUCHED);
+            for mut buffer in buffers {
+                buffer.0.fill(Posted::UNTOUCHED);
                 let frame = poll(end, peer).unwrap();
                 assert!(bytes(&frame) == LONG, "{name}");
-                assert!(shelf.is_kept(false), "{name}");
+                assert!(buffer.is_kept(false), "{name}");
                 end.release(peer);
             }
         });
@@ -219,13 +219,13 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
                 return;
             }
             exchange(end, 0).unwrap(); // everything has arrived
-            let mut shelf = Shelf::new();
+            let mut buffer = Posted::new();
             for _ in 0..3 {
-                shelf.prepost(end, peer, 0, header(0), 0);
-                shelf.prepost(end, peer, 0, header(0), 0);
+                buffer.prepost(end, peer, 0, header(0), 0);
+                buffer.prepost(end, peer, 0, header(0), 0);
                 assert!(take(end, peer).unwrap().1 == LONG, "{name}");
             }
-            assert!(shelf.is_kept(false), "{name}");
+            assert!(buffer.is_kept(false), "{name}");
         });
     }
 }
@@ -234,8 +234,8 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
 fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
     for (_, ends) in transports(2) {
         let mut ends = ends;
-        let mut shelf = Shelf::new();
-        shelf.prepost(&mut ends[1], 0, 0, header(0), 0);
+        let mut buffer = Posted::new();
+        buffer.prepost(&mut ends[1], 0, 0, header(0), 0);
         drop(ends.pop());
         let end = &mut ends[0];
         let ended = wait(end, |end| {
@@ -243,7 +243,7 @@ fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
             end.poll(1)
         });
         assert!(ended.is_err_and(|lost| lost.rank == 1));
-        assert!(shelf.is_kept(false));
+        assert!(buffer.is_kept(false));
     }
 }
 
