@@ -240,8 +240,8 @@ fn an_impossible_block_is_an_error_that_says_why_and_what_to_do() {
             assert!(error.message().contains(word), "{error}");
         }
     };
-    refused(Block::at(4, 4, [8, 8]), Class::Rank, &["4 of 4"]);
-    refused(Block::at(0, 0, [8, 8]), Class::Rank, &["0 of 0"]);
+    refused(Block::at(4, 4, [8, 8]), Class::Rank, &["rank 4 among 4"]);
+    refused(Block::at(0, 0, [8, 8]), Class::Rank, &["rank 0 among 0"]);
     refused(Block::at(0, 7, [6, 6]), Class::Dims, &["[6, 6]", "7", "fewer ranks"]);
     refused(Block::at(0, 1, [0, 6]), Class::Dims, &["[0, 6]"]);
     let block = || Block::at(0, 6, [9, 9]).unwrap();
