@@ -44,7 +44,7 @@ fn plane2(n: usize, grid: [usize; 2], iterations: u64) -> Duration {
         let block = Block::new(world, [n, n])?.grid(grid)?.halo(1)?;
         Ok((world.window::<f64>(block.len())?, faces2::prepare(world, &block)?))
     };
-    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.run(u))
+    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
 }
 
 fn plane3(n: usize, grid: [usize; 3], iterations: u64) -> Duration {
@@ -52,7 +52,7 @@ fn plane3(n: usize, grid: [usize; 3], iterations: u64) -> Duration {
         let block = Block::new(world, [n, n, n])?.grid(grid)?.halo(1)?;
         Ok((world.window::<f64>(block.len())?, faces3::prepare(world, &block)?))
     };
-    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.run(u))
+    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
 }
 
 fn column_of_puts(n: usize, iterations: u64) -> Duration {
@@ -62,7 +62,7 @@ fn column_of_puts(n: usize, iterations: u64) -> Duration {
         let exchange = cells::prepare(world, n, stride, from, to, 1 - world.rank())?;
         Ok((world.window::<f64>((n + 2) * stride)?, exchange))
     };
-    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.run(u))
+    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
 }
 
 fn main() {

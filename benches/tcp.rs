@@ -62,7 +62,7 @@ fn swaps(words: usize, iterations: u64) -> Duration {
         let swap = swap::prepare(world, words, 1 - world.rank())?;
         Ok((world.window::<u64>(2 * words)?, swap))
     };
-    over(iterations, make, |_, (u, swap), _| swap.run(u))
+    over(iterations, make, |_, (u, swap), _| swap.replay(u))
 }
 
 fn section(words: usize, iterations: u64) -> Duration {

@@ -83,7 +83,7 @@ fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
         }
         match plan {
             None => exchange(&mut u, &block)?,
-            Some(plan) => exchange::load(world, plan, &block)?.run(&mut u)?,
+            Some(plan) => exchange::load(world, plan, &block)?.replay(&mut u)?,
         }
         world.gather(0, &u)
     })?;

@@ -119,18 +119,18 @@ impl Workload {
                     let block = self.halo(world.rank(), ranks, size)?;
                     let mut u = world.window::<f64>(block.len())?;
                     let mut faces = faces::prepare(world, &block)?;
-                    time(world, epochs, || faces.run(&mut u))
+                    time(world, epochs, || faces.replay(&mut u))
                 }
                 Workload::Scattered => {
                     let places = Self::places(size);
                     let mut u = world.window::<f64>(2 * places.len())?;
                     let mut scatter = scatter::prepare(world, next, &places)?;
-                    time(world, epochs, || scatter.run(&mut u))
+                    time(world, epochs, || scatter.replay(&mut u))
                 }
                 Workload::Block => {
                     let mut u = world.window::<f64>(2 * half)?;
                     let mut block = block::prepare(world, next, half)?;
-                    time(world, epochs, || block.run(&mut u))
+                    time(world, epochs, || block.replay(&mut u))
                 }
             };
             let mut slowest = [time?.as_nanos() as u64];

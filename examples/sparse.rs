@@ -111,7 +111,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
         world.barrier()?;
         let clock = Instant::now();
         for _ in 0..options.iterations {
-            fetch.run(&mut x)?;
+            fetch.replay(&mut x)?;
             for (row, value) in entries.iter().zip(&mut y) {
                 *value = row.iter().map(|&at| x[at]).sum::<f64>() / row.len() as f64;
             }

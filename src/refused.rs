@@ -63,7 +63,7 @@
 //!     });
 //! }
 //! ```
-//! Replaying with arguments that a plan has in it already: nothing but windows is given.
+//! Replaying with arguments, which the plan has in it already: a replay takes the windows alone.
 //! ```compile_fail,E0061
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -74,7 +74,18 @@
 //!     Ok(())
 //! }
 //! fn again(world: &World, u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
-//!     exchange::prepare(world, block)?.run(u, block)
+//!     exchange::prepare(world, block)?.replay(u, block)
+//! }
+//! ```
+//! Running what was prepared without an argument of the function: a run takes what the function takes.
+//! ```compile_fail,E0061
+//! use fencepost::prelude::*;
+//! #[superstep]
+//! fn shift(u: &mut Window<f64>, by: usize) -> Result<()> {
+//!     u.put(0..1).to((u.rank() + by) % u.size(), 0)
+//! }
+//! fn again(world: &World, u: &mut Window<f64>) -> Result<()> {
+//!     shift::prepare(world, 1)?.run(u)
 //! }
 //! ```
 //! An argument of another type than the superstep's, when compiling ahead.

@@ -114,7 +114,7 @@ fn a_prepared_superstep_is_explained_by_its_plan() -> Result<()> {
         let texts = told(ranks, |world| {
             let mut u = world.window::<i64>(8)?;
             let mut shift = shift::prepare(world, 1 - world.rank())?;
-            shift.run(&mut u)?;
+            shift.replay(&mut u)?;
             Ok(world.explain_last())
         })?;
         says(

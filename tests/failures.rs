@@ -466,16 +466,16 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             let mut fenced = fence_and_shift::prepare(world)?;
             // A replay is operations and a fence.
             u.fence_with(Assertions::NOSUCCEED)?;
-            let refused = shifts.run(&mut u).expect_err("NOSUCCEED was asserted");
+            let refused = shifts.replay(&mut u).expect_err("NOSUCCEED was asserted");
             assert_eq!(refused.class(), Class::Assert, "{refused}");
             assert!(u.put([1]).to(0, 0).is_err());
             u.fence()?;
-            shifts.run(&mut u)?;
+            shifts.replay(&mut u)?;
             // A fence at the beginning of a superstep ends it, also where it is left out.
             for prepared in [false, true] {
                 u.fence_with(Assertions::NOSUCCEED)?;
                 if prepared {
-                    fenced.run(&mut u)?
+                    fenced.replay(&mut u)?
                 } else {
                     fence_and_shift(&mut u)?
                 }
@@ -495,7 +495,7 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             u.fence_with(Assertions::NOSUCCEED)?;
             let fenced = if world.rank() == 0 { world.fence((&mut u, &mut other)) } else { u.fence() };
             fenced.expect_err("rank 0 fences a window of another world");
-            shifts.run(&mut u)?;
+            shifts.replay(&mut u)?;
             Ok(())
         })?;
     }
@@ -531,12 +531,12 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
             if world.rank() == 1 {
                 u.put([1]).to(0, 0)?; // it waits for a fence
             }
-            prepared.run(u)
+            prepared.replay(u)
         },
         |world, u| {
             let mut short = world.window::<u32>(1 + usize::from(world.rank() == 0))?;
             let _ = u;
-            shift::prepare(world)?.run(&mut short)
+            shift::prepare(world)?.replay(&mut short)
         },
         |world, u| {
             let mut prepared = valued::prepare(world, &[1], false)?;

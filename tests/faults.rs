@@ -100,7 +100,7 @@ fn program(world: &World) -> Result<()> {
         result?;
         let old = model.clone();
         model.turn();
-        let result = prepared.run(&mut u, &mut v);
+        let result = prepared.replay(&mut u, &mut v);
         judge(&u, &v, &old, &model, rank, &result);
         result?;
     }

@@ -144,8 +144,8 @@ fn prepared_runs_against_everything_else_are_errors_on_all() {
                         let mut a = shift::prepare(world, 1)?;
                         let mut b = pull::prepare(world, 1)?;
                         let mut go = |which: usize| match which {
-                            0 => a.run(&mut u),
-                            1 => b.run(&mut u),
+                            0 => a.replay(&mut u),
+                            1 => b.replay(&mut u),
                             _ => unreachable!(),
                         };
                         if world.rank() == 0 {

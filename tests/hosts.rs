@@ -85,7 +85,7 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
         if round == 0 {
             around(&mut u, &mut v)?
         } else {
-            prepared.run(&mut u, &mut v)?
+            prepared.replay(&mut u, &mut v)?
         }
         assert_eq!(u[2..6], [base + before, base, base + before, base], "round {round}");
         assert_eq!(v[0], if me == 0 { sum } else { 0 }, "round {round}");

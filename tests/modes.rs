@@ -282,7 +282,7 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
                 let mut prepared = abutting::prepare(world)?;
                 for _ in 0..3 {
                     let before = frames(world);
-                    prepared.run(&mut u)?;
+                    prepared.replay(&mut u)?;
                     assert_eq!(frames(world) - before, expected, "{mode}, plan {plan}");
                     let (left, right) = (10 * ((me + 2) % 3), 10 * ((me + 1) % 3));
                     assert_eq!(u[..], [10 * me, 10 * me + 1, left, left + 1, right, right + 1]);
@@ -358,7 +358,7 @@ fn in_an_environment() {
         // And a prepared superstep.
         let mut v = world.window::<u32>(6)?;
         let dynamic = frames(world);
-        abutting::prepare(world)?.run(&mut v)?;
+        abutting::prepare(world)?.replay(&mut v)?;
         Ok(dynamic * 100 + frames(world) - dynamic)
     });
     match result {

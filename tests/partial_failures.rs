@@ -475,7 +475,7 @@ fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call
                 let mut u = world.window::<u64>(4)?;
                 let mut own = to_oneself::prepare(world)?;
                 let mut first = to_the_first::prepare(world)?;
-                let ran = if world.rank() == 0 { own.run(&mut u) } else { first.run(&mut u) };
+                let ran = if world.rank() == 0 { own.replay(&mut u) } else { first.replay(&mut u) };
                 ran?; // neither needs the other
                 let len = 1 + 4000 * world.rank();
                 let window = world.window::<u64>(len);

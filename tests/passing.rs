@@ -53,7 +53,7 @@ fn pass(world: &World, times: usize) -> Result<()> {
         let part = world.split(Some(colour), -(world.rank() as i64))?.expect("all are members");
         let mut u = part.window::<u64>(8)?;
         shift(&mut u)?;
-        shift::prepare(&part)?.run(&mut u)?;
+        shift::prepare(&part)?.replay(&mut u)?;
         part.barrier()?;
     }
     Ok(())

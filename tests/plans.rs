@@ -92,7 +92,7 @@ mod wraps {
                     }
                     at[world.rank()].store(time, Ordering::Release);
                     planned
-                        .run(&mut u)
+                        .replay(&mut u)
                         .inspect_err(|_| at[world.rank()].store(u64::MAX, Ordering::Release))?;
                     assert_eq!(u[2..], [10 * time + left; 2], "run {time}");
                 }

@@ -158,10 +158,10 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             poured(&mut u, pour)?;
             world.set_order(Order::Relaxed);
             let mut loaded = pour::load(world, &path)?;
-            poured(&mut u, |u| loaded.run(u))?;
+            poured(&mut u, |u| loaded.replay(u))?;
             // A prepared superstep keeps the order that it was prepared for, whatever the world does afterwards.
             world.set_order(Order::Canonical);
-            poured(&mut u, |u| loaded.run(u))?;
+            poured(&mut u, |u| loaded.replay(u))?;
             world.barrier()
         })?;
         // The other way round nothing speaks against it: canonical order is one of those allowed.
@@ -170,7 +170,7 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             world.set_order(Order::Relaxed);
             let mut u = world.window::<f64>(2)?;
             let mut loaded = pour::load(world, &path)?;
-            poured(&mut u, |u| loaded.run(u))
+            poured(&mut u, |u| loaded.replay(u))
         })?;
     }
     std::fs::remove_file(&path)?;
@@ -184,7 +184,7 @@ fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
             world.set_order(order);
             let mut u = world.window::<f64>(2)?;
             let mut prepared = pour::prepare(world)?;
-            poured(&mut u, |u| prepared.run(u))
+            poured(&mut u, |u| prepared.replay(u))
         })?;
     }
     // Ranks that differ get an error.

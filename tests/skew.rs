@@ -101,7 +101,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
                         if rank == 0 {
                             u[..LAST / 2].copy_from_slice(&sent(step));
                         }
-                        shift.run(&mut u)?;
+                        shift.replay(&mut u)?;
                         let here = rank as u64;
                         if rank > 0 {
                             let expected = (step + 1).checked_sub(here).map(sent).unwrap_or_default();
@@ -204,11 +204,11 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
                 for (number, step) in script.iter().enumerate() {
                     work(world.rank(), number as u64 * 50);
                     match step {
-                        Step::Right { prepared: true } => right.run(&mut u)?,
+                        Step::Right { prepared: true } => right.replay(&mut u)?,
                         Step::Right { prepared: false } => shift(&mut u)?,
-                        Step::Left { prepared: true } => left.run(&mut u)?,
+                        Step::Left { prepared: true } => left.replay(&mut u)?,
                         Step::Left { prepared: false } => shift_left(&mut u)?,
-                        Step::Look { prepared: true } => looking.run(&mut u, &mut v)?,
+                        Step::Look { prepared: true } => looking.replay(&mut u, &mut v)?,
                         Step::Look { prepared: false } => look(&mut u, &mut v)?,
                         // Every rank, so the programs are run on the other window.
                         Step::Swap => std::mem::swap(&mut u, &mut v),
@@ -256,8 +256,8 @@ type Differing =
 const DIFFERENT: [Differing; 6] = [
     (
         "swapped windows, prepared",
-        |all| all.around.run(&mut all.v, &mut all.u),
-        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.around.replay(&mut all.v, &mut all.u),
+        |all| all.around.replay(&mut all.u, &mut all.v),
         ["of window 0, 1", "of window 1, 0"],
     ),
     (
@@ -268,25 +268,25 @@ const DIFFERENT: [Differing; 6] = [
     ),
     (
         "two prepared supersteps",
-        |all| all.right.run(&mut all.v),
-        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.right.replay(&mut all.v),
+        |all| all.around.replay(&mut all.u, &mut all.v),
         ["of window 0, 1", "of window 1"],
     ),
     (
         "prepared and not",
-        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.around.replay(&mut all.u, &mut all.v),
         |all| around(&mut all.u, &mut all.v),
         ["superstep around", "the call at"],
     ),
     (
         "a fence and a prepared superstep",
         |all| all.u.fence(),
-        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.around.replay(&mut all.u, &mut all.v),
         ["of window 0, 1", "of window 0"],
     ),
     (
         "a prepared superstep and a barrier",
-        |all| all.around.run(&mut all.u, &mut all.v),
+        |all| all.around.replay(&mut all.u, &mut all.v),
         |all| all.world.barrier(),
         ["superstep around", "tests/skew.rs"],
     ),
@@ -312,7 +312,7 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
                 all.u.fill((10 * world.rank()) as u64 + step);
                 all.v.fill((10 * world.rank()) as u64 + step);
                 work(world.rank(), step * 50);
-                all.around.run(&mut all.u, &mut all.v)?;
+                all.around.replay(&mut all.u, &mut all.v)?;
             }
             let rank = world.rank() as u64;
             all.u.fill(100 + rank);
@@ -354,7 +354,7 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
                     work(rank, step * 7 + seed);
                     u[..LAST / 2].fill(rank as u64 * 1000 + step);
                     let (swaps, before) = (rank == swapper && step == SWAP, u[LAST / 2..].to_vec());
-                    result = shift.run(if swaps { &mut v } else { &mut u });
+                    result = shift.replay(if swaps { &mut v } else { &mut u });
                     let arrived = [rank.saturating_sub(1) as u64 * 1000 + step; LAST / 2];
                     let is = if rank == 0 { [0; LAST / 2] } else { arrived };
                     let fine = u[LAST / 2..] == is || (result.is_err() || swaps) && u[LAST / 2..] == before;
@@ -414,7 +414,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
                         std::thread::yield_now();
                     }
                     u[..LAST / 2].fill(rank as u64 + 1000);
-                    shift.run(&mut u)?;
+                    shift.replay(&mut u)?;
                     let seen = u[LAST - 1];
                     let_go(u, shift);
                     gone.fetch_add(1, Ordering::SeqCst);
@@ -439,24 +439,24 @@ fn forgetting_what_was_prepared_leaves_the_world_usable() {
                 u.fill(world.rank() as f64 + 1.0);
                 for _ in 0..5 {
                     let mut halo = exchange::prepare(world, &block)?;
-                    halo.run(&mut u)?;
+                    halo.replay(&mut u)?;
                     std::mem::forget(halo);
                     std::mem::forget(exchange::compile(3, |rank| Block::at(rank, 3, [8, 6])?.halo(1))?);
                 }
                 let (mut v, mut w) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
                 let mut looking = look::prepare(world)?;
-                looking.run(&mut v, &mut w)?;
+                looking.replay(&mut v, &mut w)?;
                 // A window that plans have run on; the next has another number, and the plan takes it.
                 std::mem::forget(w);
                 let mut w = world.window::<u64>(LAST)?;
                 w.fill(world.rank() as u64 + 7);
-                looking.run(&mut v, &mut w)?;
+                looking.replay(&mut v, &mut w)?;
                 assert_eq!(w[1], ((world.rank() + 2) % 3) as u64 + 7);
                 assert_eq!(v[LAST - 1], ((world.rank() + 2) % 3) as u64 + 7);
                 let part = world.split(Some((world.rank() % 2) as u32), 0)?;
                 if let Some(part) = part {
                     let mut x = part.window::<u64>(LAST)?;
-                    shift::prepare(&part)?.run(&mut x)?;
+                    shift::prepare(&part)?.replay(&mut x)?;
                     std::mem::forget(x);
                     std::mem::forget(part);
                 }

@@ -75,7 +75,7 @@ macro_rules! programs {
         programs!(@some $name, prepared, (u, n, k, list) => prepared.run(u, n, k, list))
     };
     (@ahead replay $name:ident) => {
-        programs!(@some $name, prepared, (u, _n, _k, _list) => prepared.run(u))
+        programs!(@some $name, prepared, (u, _n, _k, _list) => prepared.replay(u))
     };
     (@some $name:ident, $prepared:ident, ($u:ident, $n:ident, $k:ident, $list:ident) => $run:expr) => {
         Some(Ahead {

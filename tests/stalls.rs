@@ -47,7 +47,7 @@ fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
                     told.iter().find(waits)
                 });
                 let line = line!() + 1;
-                prepared.run(&mut u)?;
+                prepared.replay(&mut u)?;
                 Ok(told.flatten().map(|stall| (stall, line)))
             })
             .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -71,12 +71,12 @@ fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() 
                 let other = world.split(Some(0), 0)?.expect("it has a colour");
                 let (mut u, mut v) = (world.window::<u64>(4)?, other.window::<u64>(4)?);
                 let (mut first, mut second) = (shift::prepare(world)?, shift::prepare(&other)?);
-                first.run(&mut u)?;
-                second.run(&mut v)?;
+                first.replay(&mut u)?;
+                second.replay(&mut v)?;
                 let end = if world.rank() == 0 {
-                    first.run(&mut u).and_then(|()| second.run(&mut v))
+                    first.replay(&mut u).and_then(|()| second.replay(&mut v))
                 } else {
-                    second.run(&mut v).and_then(|()| first.run(&mut u))
+                    second.replay(&mut v).and_then(|()| first.replay(&mut u))
                 };
                 Ok(end.expect_err("nobody can go on").to_string())
             })
@@ -121,7 +121,7 @@ fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
                         while told.recv().expect("rank 0 is told") != 0 {}
                     }
                     if prepared {
-                        shift.run(&mut u)?;
+                        shift.replay(&mut u)?;
                     } else {
                         u.put([u[0]]).to(1 - me, 2)?;
                         u.fence()?;

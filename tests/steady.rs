@@ -310,7 +310,7 @@ fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
                 assert!(planned[1].frames > 0 || planned[0].frames > 0, "it moves something");
                 let start = world.meter();
                 for round in 1..=5 {
-                    halo.run(&mut u)?;
+                    halo.replay(&mut u)?;
                     let now = world.meter();
                     for (kind, planned) in [ENTRY, PAYLOAD, DONE].into_iter().zip(planned) {
                         let expected = Count { frames: round * planned.frames, bytes: round * planned.bytes };
@@ -334,7 +334,7 @@ fn prepared_halo(world: &World, runs: u64) -> Result<u64> {
     let block = Block::new(world, [12, 9])?.halo(1)?;
     let mut u = world.window::<f64>(block.len())?;
     let mut halo = exchange::prepare(world, &block)?;
-    let mut some = |runs| (0..runs).try_for_each(|_| halo.run(&mut u));
+    let mut some = |runs| (0..runs).try_for_each(|_| halo.replay(&mut u));
     some(runs)?;
     allocations(|| some(runs))
 }

@@ -4,7 +4,7 @@
 mod transports;
 
 use fencepost::prelude::*;
-use fencepost::{__private::Recorder, Machine, Options, Placement, World, ranks};
+use fencepost::{__private::Recorder, Machine, Options, Placement, State, World, ranks};
 use transports::transports;
 
 /// Fill this block's halo from the blocks around it.
@@ -70,7 +70,7 @@ fn a_prepared_superstep_leaves_what_the_plain_one_leaves() {
                 let mut again = cells(world, &block)?;
                 let mut halo = exchange::prepare(world, &block)?;
                 for _ in 0..3 {
-                    halo.run(&mut again)?;
+                    halo.replay(&mut again)?;
                 }
                 assert_eq!(&plain[..], &again[..]);
                 Ok(())
@@ -90,7 +90,7 @@ fn a_plan_compiled_without_a_world_is_loaded_into_one() {
             let mut plain = cells(world, &block)?;
             exchange(&mut plain, &block)?;
             let mut again = cells(world, &block)?;
-            exchange::load(world, &path, &block)?.run(&mut again)?;
+            exchange::load(world, &path, &block)?.replay(&mut again)?;
             assert_eq!(&plain[..], &again[..]);
 
             let other = Block::new(world, [12, 10])?.halo(1)?;
@@ -128,7 +128,7 @@ fn a_superstep_of_several_epochs_is_one_plan_file() {
             hand_on(&mut plain, next)?;
             let mut again = world.window::<u32>(4)?;
             again[..2].copy_from_slice(&[rank, 10 + rank]);
-            hand_on::load(world, &path, next)?.run(&mut again)?;
+            hand_on::load(world, &path, next)?.replay(&mut again)?;
             assert_eq!(&plain[..], &again[..]);
             assert_eq!(plain[0], (rank + 1) % 3, "twice one further is one back");
 
@@ -170,7 +170,7 @@ fn elements_that_no_rank_can_see_are_not_sent() {
                 let mut prepared = crowd::prepare(world, 2)?;
                 world.barrier()?;
                 let before = world.traffic().bytes;
-                prepared.run(&mut sums_again, &mut last_again)?;
+                prepared.replay(&mut sums_again, &mut last_again)?;
                 let sent = world.traffic().bytes - before;
                 assert_eq!((&sums[..], &last[..]), (&sums_again[..], &last_again[..]));
                 Ok(sent)
@@ -378,7 +378,7 @@ fn several_windows_are_fenced_together() {
             let other = 1 - mine;
             assert_eq!(&u[..], [10 + other, 20 + other, 0, 0]);
             assert_eq!(&v[..], [10 + mine, 20 + mine, 10 + other, 20 + other]);
-            swap_halves::prepare(world, 2)?.run(&mut u, &mut v)?;
+            swap_halves::prepare(world, 2)?.replay(&mut u, &mut v)?;
             assert_eq!(&v[..], [10 + mine, 20 + mine, 10 + other, 20 + other]);
             Ok(())
         })
@@ -568,7 +568,7 @@ fn epochs_end_at_fences() {
             two_epochs(&mut u, &mut v, world)?;
             assert_eq!(v[0], (world.rank() as u32 + 1) % 3);
             v[0] = 9;
-            two_epochs::prepare(world)?.run(&mut u, &mut v)?;
+            two_epochs::prepare(world)?.replay(&mut u, &mut v)?;
             assert_eq!(v[0], (world.rank() as u32 + 1) % 3);
             Ok(())
         })
@@ -644,4 +644,37 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
     assert!(
         exchange::compile(6, |rank| Block::at(rank, 6, [12, 9])?.halo(1)).unwrap().conflicts().is_empty()
     );
+}
+
+type Values = Vec<u32>;
+
+/// What is put is not seen to be values: no syntax says so.
+#[superstep]
+fn aliased(u: &mut Window<u32>, values: &Values, by: usize) -> Result<()> {
+    let to = (u.rank() + by) % u.size();
+    u.put(values).to(to, 0)
+}
+
+#[test]
+fn values_behind_an_alias_are_run_as_any_others_and_cannot_be_replayed() -> Result<()> {
+    for transport in transports([0]) {
+        ranks(3).transport(transport).run(|world| {
+            let mut u = world.window::<u32>(2)?;
+            let mut prepared = aliased::prepare(world, &vec![0, 0], 1)?;
+            let error = prepared.replay(&mut u).expect_err("a plan has no values");
+            assert_eq!(
+                (error.class(), error.state(), error.world_ended()),
+                (Class::Plan, State::Unchanged, false)
+            );
+            assert!(
+                error.message().contains("superstep.rs") && error.message().contains("call `run`"),
+                "{error}"
+            );
+            let me = world.rank() as u32;
+            prepared.run(&mut u, &vec![me, me + 7], 1)?;
+            assert_eq!(u[..], [(me + 2) % 3, (me + 2) % 3 + 7]);
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

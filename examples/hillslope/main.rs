@@ -78,7 +78,7 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
         world.barrier()?;
         let (clock, frames) = (Instant::now(), world.meter().total().frames);
         for _ in 0..steps.count {
-            exchange.run(&mut heights)?;
+            exchange.replay(&mut heights)?;
             creep(steps, &heights, &mut next, &block);
             std::mem::swap(&mut heights, &mut next);
             if let (0, Some(bar)) = (world.rank(), &bar) {

@@ -41,8 +41,16 @@ use proc_macro2::TokenStream;
 /// The attribute also declares an empty enum of the same name, with what can be done without calling the function:
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a world;
 /// - `name::compile(ranks, |rank| arguments)` compiles it ahead of time, for any number of ranks;
-/// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a prepared superstep, whose
-///   `run` replays a plan that all ranks have agreed on.
+/// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a prepared superstep: a plan that
+///   all ranks have agreed on.
+///
+/// A prepared superstep has two methods, each with one signature, which follows from that of the function:
+/// - `run` takes what the function takes and returns what it returns. The body is run, its calls are matched with the plan's,
+///   and a call that is not the plan's is an error of class `PLAN`.
+/// - `replay` takes the windows alone, in the order of the function, and returns `Result<()>`. The body is not run: operations
+///   go where the arguments of `prepare` or `load` said. It is there where the body is nothing but operations between sections
+///   of windows (ranges, datatypes, `v.section(..)`). Values that are put, tickets, and work on elements are in no plan: then
+///   `replay` is a compile error where the body shows it, and else an error of class `PLAN` on all ranks.
 ///
 /// A superstep whose targets or datatypes cannot be had from its arguments alone is *dynamic*: it runs, and is planned
 /// at run time. Asking to compile it ahead is then a compile error that shows the line that made it so.
@@ -60,7 +68,7 @@ use proc_macro2::TokenStream;
 /// Believed without being seen: functions and methods with arguments return the same for the same arguments, methods
 /// with the names of the standard library do what those do, and types that hide a cell are not changed meanwhile. The
 /// first execution, and each under `FENCEPOST_CHECK=mark`, compares the calls with the pattern; a prepared superstep
-/// that runs its body compares them each time, and one that only replays its plan has no body to compare with.
+/// that runs its body compares them each time, and `replay` has no body to compare with.
 ///
 /// # Options
 /// `#[superstep(crate = path)]`: where the facade is, if not at `::fencepost`. `#[superstep(prepared = Name)]`: a name

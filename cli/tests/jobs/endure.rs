@@ -89,7 +89,7 @@ fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
 fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let len = v.len() / 2;
     v[..len].fill(epoch);
-    packed::prepare(world, next, len)?.run(v)?;
+    packed::prepare(world, next, len)?.replay(v)?;
     assert_eq!(v[2 * len - 1], epoch);
     Ok(())
 }
@@ -121,7 +121,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
                 let part = world.split(Some(colour), me as i64)?.expect("all are members");
                 part.barrier()?;
                 let mut w = part.window::<u64>(128)?;
-                shift::prepare(&part, (part.rank() + 1) % part.size(), 64)?.run(&mut w)?;
+                shift::prepare(&part, (part.rank() + 1) % part.size(), 64)?.replay(&mut w)?;
             }
             if [epochs / 10, epochs].contains(&epoch) {
                 // One rank after the other, since threads share the measured process.
@@ -166,7 +166,7 @@ fn run_epoch(
         }
         _ => {
             u[0] = epoch;
-            prepared.run(u)?;
+            prepared.replay(u)?;
             assert_eq!(u[32], epoch, "the first element of the other rank");
         }
     }

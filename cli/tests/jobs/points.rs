@@ -105,9 +105,9 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     at(18);
     let mut shift = shift::prepare(world, next)?;
     at(19);
-    shift.run(&mut u)?;
+    shift.replay(&mut u)?;
     at(20);
-    shift.run(&mut u)?;
+    shift.replay(&mut u)?;
     drop(v);
     at(21);
     for epoch in 0..100 {

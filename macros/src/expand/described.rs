@@ -56,7 +56,6 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
         (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
-    let replays = slice.replays;
     let prepared_type = prepared_type(superstep, slice.replays, cfgs);
     quote! {
         #prepared_type
@@ -108,7 +107,6 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
                     #name::__superstep(),
                     world,
                     &[#(#facade::__private::element_type::<#elements>()),*],
-                    #replays,
                     |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
                 )?;
                 ::core::result::Result::Ok(#prepared { core, types: ::core::marker::PhantomData })
@@ -129,7 +127,6 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
                     world,
                     path.as_ref(),
                     &[#(#facade::__private::element_type::<#elements>()),*],
-                    #replays,
                     |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
                 )?;
                 ::core::result::Result::Ok(#prepared { core, types: ::core::marker::PhantomData })

@@ -1,9 +1,9 @@
-//! The type of the prepared superstep.
+//! The type of the prepared superstep, with `run` and `replay`.
 
 use super::arguments::{hidden, plain_input, turbofish, type_names};
 use crate::parse::{ParamKind, Superstep};
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{format_ident, quote};
 use syn::{Attribute, GenericParam};
 
 /// The prepared superstep's name.
@@ -22,44 +22,14 @@ pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attri
     let turbofish = turbofish(superstep);
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
-    let windows: Vec<&Ident> = superstep.windows().map(|(name, _)| name).collect();
-    let run = if replays {
-        let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
-        quote! {
-            /// Run it once: no counting, no descriptions, no planning.
-            ///
-            /// # Errors
-            /// `SIZE` for a window shorter than the plan needs; otherwise as a fence.
-            #[track_caller]
-            pub fn run <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<()> #clause {
-                self.core.run((#(&mut *#windows,)*))
-            }
-        }
-    } else {
-        let inputs = superstep.params.iter().enumerate().map(|(index, param)| match param.kind {
-            ParamKind::Window { .. } => {
-                let (name, ty) = (&param.name, &param.ty);
-                quote!(#name: #ty)
-            }
-            _ => plain_input((index, param)),
-        });
-        let passed = superstep.params.iter().enumerate().map(|(index, param)| match param.kind {
-            ParamKind::Window { .. } => param.name.to_token_stream(),
-            _ => hidden(&format!("argument{index}")).to_token_stream(),
-        });
-        let bound = hidden("bound");
-        quote! {
-            /// Run it once: its calls are matched with the plan's, one by one.
-            ///
-            /// # Errors
-            /// `PLAN` at the first call that is not the plan's; otherwise as the superstep.
-            #[track_caller]
-            pub fn run <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
-                let #bound = self.core.bind((#(&mut *#windows,)*))?;
-                #name #turbofish (#(#passed),*)
-            }
-        }
-    };
+    // Under names of ours, since a parameter may be named as the function is.
+    let inputs = superstep.params.iter().enumerate().map(plain_input);
+    let passed = (0..superstep.params.len()).map(|index| hidden(&format!("argument{index}")));
+    let windows = superstep.params.iter().enumerate().filter_map(|(index, param)| {
+        matches!(param.kind, ParamKind::Window { .. }).then(|| hidden(&format!("argument{index}")))
+    });
+    let bound = hidden("bound");
+    let replay = if replays { replay(superstep, &lifetimes) } else { no_replay(superstep, &lifetimes) };
     quote! {
         #(#cfgs)*
         #[doc = #doc]
@@ -72,7 +42,18 @@ pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attri
         #(#cfgs)*
         #[allow(dead_code, clippy::all, clippy::pedantic)]
         impl <#(#types),*> #prepared #names {
-            #run
+            /// Runs it once: takes the parameters of the superstep's function, and returns what that returns. The body is run,
+            /// and its calls are matched with the plan's, one by one.
+            ///
+            /// # Errors
+            /// `PLAN` at the first call that is not the plan's; otherwise as the superstep.
+            #[track_caller]
+            pub fn run <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
+                let #bound = self.core.bind((#(&mut *#windows,)*))?;
+                #name #turbofish (#(#passed),*)
+            }
+
+            #replay
 
             /// Operations of all ranks that touch the same elements in ways whose order matters.
             pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
@@ -90,6 +71,41 @@ pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attri
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 ::core::fmt::Debug::fmt(&self.core, f)
             }
+        }
+    }
+}
+
+/// `replay`, of a superstep that is nothing but operations between sections.
+fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
+    let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
+    let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
+    let windows = superstep.windows().map(|(name, _)| name);
+    quote! {
+        /// Runs the plan once, without the body: takes the windows alone. Operations go where the arguments of `prepare` or
+        /// `load` said. Nothing is counted, described or planned.
+        ///
+        /// # Errors
+        /// `SIZE` for a window shorter than the plan needs; `PLAN`, with nothing moved, where a call takes its elements from
+        /// values, which are not in a plan; otherwise as a fence.
+        #[track_caller]
+        pub fn replay <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<()> #clause {
+            self.core.replay((#(&mut *#windows,)*))
+        }
+    }
+}
+
+/// `replay`, of one whose body does more: asking for it is an error that says so.
+fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
+    let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
+    let inputs = superstep.windows().skip(1).map(|(_, element)| quote!(, _: &mut #facade::Window<#element>));
+    quote! {
+        /// Not to be had: the body of this superstep has to run.
+        pub fn replay <#(#lifetimes),*> (
+            &mut self,
+            window: &mut (impl #facade::__private::Replays + ?Sized)
+            #(#inputs)*
+        ) -> #facade::Result<()> #clause {
+            match window.never() {}
         }
     }
 }

@@ -20,6 +20,7 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::{Class, Error, Result, Verified};
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +30,19 @@ pub struct Prepared {
     superstep: &'static Superstep,
     world: Rc<WorldCore>,
     epochs: Rc<Matched>,
+    /// A call, of any rank, that takes its elements from values or brings them to a ticket: a plan has neither.
+    unplanned: Option<String>,
+}
+
+/// The first window of a `replay` that is not to be had.
+#[diagnostic::on_unimplemented(
+    message = "this superstep cannot be replayed: its body does more than operations between sections of its windows",
+    label = "its body has to run",
+    note = "call `run`, which takes the parameters of the superstep's function"
+)]
+pub trait Replays {
+    /// Nothing has it.
+    fn never(&self) -> Infallible;
 }
 
 impl std::fmt::Debug for Prepared {
@@ -57,17 +71,26 @@ impl Prepared {
     ) -> Result<Self> {
         let epochs = epochs.map(|(windows, ready)| Ok((Rc::new(ready?), windows)));
         let epochs = Rc::new(Matched::of(epochs.collect::<Result<_>>()?));
-        Ok(Self { superstep, world: world.clone(), epochs })
+        let unplanned = epochs.epochs().find_map(|ready| ready.schedule(unplanned).flatten());
+        Ok(Self { superstep, world: world.clone(), epochs, unplanned })
     }
 
     /// Replay a superstep that is nothing but operations between sections.
     ///
     /// # Errors
-    /// An error for windows that do not suit the plan; else as a fence.
+    /// `PLAN` on all ranks where the superstep is more than that; an error for windows that do not suit the plan; else as a
+    /// fence.
     #[track_caller]
-    pub fn run<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
+    pub fn replay<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
         self.world.calls.begin();
+        if let Some(site) = &self.unplanned {
+            let message = format!(
+                "the call at {site} takes its elements from values, or brings them to a ticket, and a plan has neither: call `run`, which takes the parameters of the superstep's function"
+            );
+            let error = Error::new(Class::Plan, message).in_superstep(self.superstep.name);
+            return self.world.handler.tell(Err(error.on_rank(self.world.rank as u32)));
+        }
         windows.with(|windows| {
             if self.superstep.opens {
                 windows.iter().for_each(|window| window.open());
@@ -112,6 +135,13 @@ impl Prepared {
     }
 }
 
+/// A call in a schedule whose elements are not in a window of its rank.
+fn unplanned(schedule: &Verified<Schedule>) -> Option<String> {
+    let mut operations = schedule.classes.values().flat_map(|program| program.pattern.operations.values());
+    let buffer = operations.find(|operation| operation.local == Local::Buffer);
+    buffer.map(|operation| operation.site.to_string())
+}
+
 #[track_caller]
 fn call(superstep: &'static Superstep) -> Call {
     Call::named(superstep.hash(), superstep.name)
@@ -122,27 +152,13 @@ fn own(
     superstep: &'static Superstep,
     world: &WorldCore,
     windows: &[ElementType],
-    replays: bool,
     record: impl FnOnce(&Recording) -> Result<()>,
 ) -> Result<Vec<RecordedEpoch>> {
     let recording = Recording::new(world.rank as u32, world.size as u32);
     evaluate(superstep, || record(&recording))?;
     let (mut epochs, _) = recording.finish(windows.len(), superstep.fences)?;
     prefer(superstep, &mut epochs);
-    let buffer = epochs
-        .iter()
-        .flat_map(|epoch| epoch.pattern.operations.values())
-        .find(|operation| operation.local == Local::Buffer);
-    match buffer {
-        Some(operation) if replays => {
-            let message = format!(
-                "the call at {} puts values, which a plan alone does not have: write its source as a reference (`&values`), so that `run` takes the arguments and runs the body",
-                operation.site
-            );
-            Err(Error::new(Class::Plan, message))
-        }
-        _ => Ok(epochs),
-    }
+    Ok(epochs)
 }
 
 /// The implementation of `name::prepare`.
@@ -154,13 +170,12 @@ pub fn prepare(
     superstep: &'static Superstep,
     world: &World,
     windows: &[ElementType],
-    replays: bool,
     record: impl FnOnce(&Recording) -> Result<()>,
 ) -> Result<Prepared> {
     let world = world.core();
     let call = world.ordered(&call(superstep));
     world.calls.enter();
-    let own = own(superstep, world, windows, replays, record);
+    let own = own(superstep, world, windows, record);
     world.calls.leave();
     world.handler.tell(agree_on(superstep, world, windows, own, &call))
 }
@@ -239,13 +254,12 @@ pub fn load(
     world: &World,
     path: &Path,
     windows: &[ElementType],
-    replays: bool,
     record: impl FnOnce(&Recording) -> Result<()>,
 ) -> Result<Prepared> {
     let world = world.core();
     let call = call(superstep);
     world.calls.enter();
-    let own = own(superstep, world, windows, replays, record);
+    let own = own(superstep, world, windows, record);
     world.calls.leave();
     world.handler.tell(read(superstep, world, path, own, &call))
 }

@@ -1,0 +1,37 @@
+//! A prepared superstep has two methods, each with one signature: `run` takes what the function takes, `replay` the windows.
+
+use fencepost::prelude::*;
+
+#[superstep]
+fn sections(u: &mut Window<f64>, to: usize) -> Result<()> {
+    u.put(0..1).to(to, 0)
+}
+
+#[superstep]
+fn values(u: &mut Window<f64>, values: &[f64], to: usize) -> Result<()> {
+    u.put(values).to(to, 0)
+}
+
+#[superstep]
+fn borrowed(u: &mut Window<f64>, values: &[f64], to: usize) -> Result<()> {
+    u.put(&values[..]).to(to, 0)
+}
+
+fn main() -> Result<()> {
+    fencepost::run(|world| {
+        let mut u = world.window::<f64>(1)?;
+        let mut prepared = sections::prepare(world, 0)?;
+        prepared.run(&mut u)?;
+        prepared.run(&mut u, 0)?;
+        prepared.replay(&mut u, 0)?;
+        prepared.replay(&mut u)?;
+        let mut prepared = values::prepare(world, &[0.0], 0)?;
+        prepared.run(&mut u)?;
+        prepared.run(&mut u, &[1.0], 0)?;
+        prepared.replay(&mut u)?;
+        let mut prepared = borrowed::prepare(world, &[0.0], 0)?;
+        prepared.run(&mut u)?;
+        prepared.run(&mut u, &[1.0], 0)?;
+        prepared.replay(&mut u)
+    })
+}
