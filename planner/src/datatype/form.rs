@@ -69,6 +69,79 @@ impl Piece {
 /// A list of elements in order. Cheap to clone; equal exactly when the typemaps are.
 ///
 /// The empty typemap is one value, wherever its description pointed.
+///
+/// # From MPI's constructors
+///
+/// A datatype names elements of a window, or of a slice, whose element type it does not know. So each displacement, block
+/// length and stride counts elements: where MPI counts bytes, divide by the size of an element. `old` is a datatype; for an
+/// elementary one use the first of two forms. `n` is MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays.
+///
+/// | MPI_Type_ | here |
+/// |---|---|
+/// | `contiguous` | `Datatype::run(0..n)`; `Datatype::from(old.repeat(n))` |
+/// | `vector` | `Datatype::nest(0, &[(n, stride)], len)`; `Datatype::from(old.repeat(len)).repeat(n).every(stride * old.extent())` |
+/// | `hvector` | the same, with `every(stride)`: the stride counts elements, not copies of `old` |
+/// | `indexed`, `hindexed` | `Datatype::runs(at.into_iter().zip(lens))`; `Datatype::sequence(at.into_iter().zip(lens).map(\|(at, len)\| Datatype::from(old.repeat(len)).shift(at)))` |
+/// | `indexed_block`, `hindexed_block` | `Datatype::runs(at.map(\|at\| (at, len)))`; where `len` is 1, `Datatype::elements(at)` |
+/// | `subarray` | `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order with all three reversed |
+/// | `resized` | no datatype has an extent of its own: say it where copies are made, `old.repeat(n).every(extent)` |
+/// | `struct` | of one element type, `Datatype::sequence([a.shift(3), b.shift(9)])`; a record of several types is an element, by `#[derive(Element)]` |
+/// | `darray`, in blocks | `Datatype::subarray(&block.global(), &block.origin(), &block.extent())?`, of a [`Block`](crate::grid::Block), whose shares differ by one at most |
+/// | `darray`, cyclic in blocks of `len` | `Datatype::runs((rank * len..n).step_by(ranks * len).map(\|at\| (at as i64, len.min(n - at))))` |
+///
+/// ```
+/// use fencepost_planner::datatype::Datatype;
+/// use fencepost_planner::grid::Block;
+///
+/// fn is(datatype: Datatype, elements: &[i64]) {
+///     assert!(datatype.element_iter().eq(elements.iter().copied()), "{datatype} is not {elements:?}");
+/// }
+/// let old = Datatype::elements([0, 2]); // its extent is 3
+///
+/// let n = 2;
+/// is(Datatype::run(0..n), &[0, 1]); // contiguous
+/// is(Datatype::from(old.repeat(n)), &[0, 2, 3, 5]);
+///
+/// let (len, stride) = (2, 5);
+/// is(Datatype::nest(0, &[(n, stride)], len), &[0, 1, 5, 6]); // vector
+/// is(
+///     Datatype::from(old.repeat(len)).repeat(n).every(stride * old.extent()),
+///     &[0, 2, 3, 5, 15, 17, 18, 20],
+/// );
+/// is(Datatype::from(old.repeat(len)).repeat(n).every(stride), &[0, 2, 3, 5, 5, 7, 8, 10]); // hvector
+///
+/// let (at, lens) = ([4_i64, 9, 0], [1, 2, 1]);
+/// is(Datatype::runs(at.into_iter().zip(lens)), &[4, 9, 10, 0]); // indexed
+/// let copies = |(at, len)| Datatype::from(old.repeat(len)).shift(at);
+/// is(Datatype::sequence(at.into_iter().zip(lens).map(copies)), &[4, 6, 9, 11, 12, 14, 0, 2]);
+/// is(Datatype::runs(at.map(|at| (at, len))), &[4, 5, 9, 10, 0, 1]); // indexed_block
+/// is(Datatype::elements(at), &[4, 9, 0]);
+///
+/// let (shape, start, sizes) = ([3, 4], [1, 2], [2, 2]);
+/// is(Datatype::subarray(&shape, &start, &sizes)?, &[6, 7, 10, 11]); // subarray
+/// is(Datatype::subarray(&[4, 3], &[2, 1], &[2, 2])?, &[7, 8, 10, 11]); // the same, in Fortran's order
+///
+/// let extent = 4;
+/// is(old.repeat(n).every(extent), &[0, 2, 4, 6]); // resized
+///
+/// let (a, b) = (Datatype::run(0..2), old.clone());
+/// is(Datatype::sequence([a.shift(3), b.shift(9)]), &[3, 4, 9, 11]); // struct
+///
+/// let block = Block::at(3, 4, [4, 6])?; // rank 3 of 2 by 2
+/// is(
+///     Datatype::subarray(&block.global(), &block.origin(), &block.extent())?, // darray, in blocks
+///     &[15, 16, 17, 21, 22, 23],
+/// );
+/// let (rank, ranks, n) = (1, 2, 7);
+/// is(
+///     Datatype::runs((rank * len..n).step_by(ranks * len).map(|at| (at as i64, len.min(n - at)))), // darray, cyclic
+///     &[2, 3, 6],
+/// );
+/// # Ok::<(), fencepost_planner::Error>(())
+/// ```
+///
+/// # Source
+/// MPI 4.1, section 5.1 (derived datatypes).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Datatype {
     size: usize,
