@@ -23,6 +23,10 @@ pub struct Run {
     /// A file that lists the hosts, one a line: NAME [slots=RANKS] [address=ADDRESS]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hostfile: Option<PathBuf>,
+    /// Try a job of several hosts on this machine: as many pretended hosts as COUNT says share the ranks evenly. Each has a
+    /// loopback address of its own; ranks of different ones share no memory
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["hosts", "hostfile", "bind"], value_parser = clap::value_parser!(u32).range(2..=PRETENDED_MAX))]
+    pretend_hosts: Option<u32>,
     /// How ranks communicate: shm or tcp [default: shm within a host, tcp between hosts]
     #[arg(long, value_name = "TRANSPORT", env = "FENCEPOST_TRANSPORT", value_parser = reach, hide_env_values = true)]
     transport: Option<Reach>,
@@ -90,11 +94,18 @@ Otherwise the exit code is that of the lowest rank that failed independently of 
 Examples:
   fencepost run -n 8 ./heat2d
   fencepost run -n 4 --transport tcp --tag-output ./hillslope --years 2e6
+  fencepost run --pretend-hosts 2 -n 4 ./heat2d
   fencepost run --hosts a:4,b:4 --bind ib0 --timeout 2h ./hillslope
   fencepost run --hosts a,b --remote-command 'ip netns exec {host}' ./heat2d";
 
 /// The default remote command: it detects broken connections, and never asks for a password.
 const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
+
+/// The most hosts that may be pretended: as many as have an address from 127.0.0.2 on.
+const PRETENDED_MAX: i64 = 250;
+
+/// The remote command of a pretended host: it only runs its arguments.
+const ENV: &str = "env";
 
 /// Why no job is started, and the exit code for it.
 struct NotStarted {
@@ -177,6 +188,14 @@ impl Run {
     }
 
     fn named(&self) -> Result<Option<Vec<Named>>, String> {
+        if let Some(count) = self.pretend_hosts {
+            let pretended = |number: u32| Named {
+                name: format!("host{number}"),
+                address: Some(format!("127.0.0.{}", number + 1)),
+                ranks: None,
+            };
+            return Ok(Some((1..=count).map(pretended).collect()));
+        }
         match (&self.hosts, &self.hostfile) {
             (Some(list), _) => hosts::list(list).map(Some),
             (None, Some(path)) => {
@@ -190,9 +209,17 @@ impl Run {
 
     /// The hosts, the number of ranks of each, and how each is reached.
     fn hosts_with_ranks(&self) -> Result<Vec<Host>, NotStarted> {
-        let ranks = self.ranks.map(NonZeroU32::get);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+        let mut ranks = self.ranks.map(NonZeroU32::get);
+        if let Some(hosts) = self.pretend_hosts {
+            let given = *ranks.get_or_insert(cores.max(hosts));
+            if given < hosts {
+                let why =
+                    format!("{given} ranks are too few for {hosts} pretended hosts: give at least {hosts}");
+                return Err(why.into());
+            }
+        }
         let Some(named) = self.named()? else {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
             let mut here = Host::here(ranks.unwrap_or(cores));
             here.bind = self.bind.clone().unwrap_or(here.bind);
             return Ok(vec![here]);
@@ -228,6 +255,9 @@ impl Run {
 
     /// The words in front of a command that shall run on a host; none if the host is this machine.
     fn remote(&self, host: &str) -> Vec<OsString> {
+        if self.pretend_hosts.is_some() {
+            return vec![ENV.into()];
+        }
         let here = rustix::system::uname();
         if self.remote_command.is_none()
             && (host == "localhost" || here.nodename().to_bytes() == host.as_bytes())

@@ -25,6 +25,10 @@ pub fn refusals() {
         (&["run", "-n", "3", "--hosts", "localhost:2", "true"], 2, "3 ranks do not fit"),
         (&["run", "--hosts", "localhost,b=10.1.1.1", "true"], 2, "would listen at 127.0.0.1"),
         (&["run", "--transport", "shm", "--hosts", "a=::1,b=::1", "true"], 2, "share no memory"),
+        (&["run", "--pretend-hosts", "1", "true"], 2, "2..=250"),
+        (&["run", "--pretend-hosts", "3", "-n", "2", "true"], 2, "2 ranks are too few for 3 pretended hosts"),
+        (&["run", "--pretend-hosts", "2", "--hosts", "a", "true"], 2, "cannot be used with"),
+        (&["run", "--pretend-hosts", "2", "--transport", "shm", "true"], 2, "share no memory"),
         (&["run", "--env", "NO_SUCH_VARIABLE_HERE", "true"], 2, "no value"),
         (&["man", "walk"], 2, "no subcommand `walk`"),
         (
@@ -70,7 +74,9 @@ pub fn refusals() {
     ended.expect(0);
     let help = start(FENCEPOST, &["run", "--help"], &[]).end();
     let text = help.expect(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["101", "124", "127", "one heartbeat more", "Examples:", "--remote-command"] {
+    for part in
+        ["101", "124", "127", "one heartbeat more", "Examples:", "--remote-command", "--pretend-hosts"]
+    {
         assert!(text.contains(part), "{part}");
     }
     let show = start(FENCEPOST, &["run", "--hosts", "a=[::1]:2,b=::1", "--show", "x", "-y"], &[]).end();

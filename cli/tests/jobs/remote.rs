@@ -15,6 +15,9 @@ pub fn hosts() {
     assert_eq!(lines.len(), 8, "{ended:#?}");
     assert_eq!(lines[7], "[3] before me 2");
     ended.says("ranks 2..4 on b").says("rank 3 on host b exited with code 0");
+    let ended = run(&["--pretend-hosts", "2", "-n", "3", "-v"], &["well"]).end();
+    assert_eq!(ended.expect(0).out.lines().count(), 6, "{ended:#?}");
+    ended.says("ranks 0..2 on host1").says("rank 2 on host host2 exited with code 0");
     let ended = run(&HOSTS, &["code", "3", "9"]).end();
     ended.expect(9).says("rank 3 on host b exited with code 9");
     let ended = run_with(&HOSTS, &["die", "2", "7", "kill"], &[]).end();
