@@ -86,7 +86,7 @@ mod world {
             world.explain(true).collect(|world| {
                 let mut u = world.window::<f64>(2000)?;
                 let mut planned = shift::prepare(world, 1 - world.rank())?;
-                planned.run(&mut u)?;
+                planned.replay(&mut u)?;
                 Ok([planned.explain(), world.explain_last()])
             })
         };

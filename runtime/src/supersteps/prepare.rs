@@ -89,7 +89,7 @@ impl Prepared {
                 "the call at {site} takes its elements from values, or brings them to a ticket, and a plan has neither: call `run`, which takes the parameters of the superstep's function"
             );
             let error = Error::new(Class::Plan, message).in_superstep(self.superstep.name);
-            return self.world.handler.tell(Err(error.on_rank(self.world.rank as u32)));
+            return self.world.handler.tell(Err(error.on_rank(self.world.rank)));
         }
         windows.with(|windows| {
             if self.superstep.opens {
