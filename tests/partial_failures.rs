@@ -394,7 +394,8 @@ fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
         if ended[failed][call].is_ok() && KINDS[step.kind].0 != "nested supersteps" && step.swallow == 0 {
             return Some(format!("rank {failed} was to fail in call {call} ({fault:?})"));
         }
-        // Who fails before the last exchange of its call is heard by all in that call; where calls are counted apart, too.
+        // If a rank fails before the last exchange of its call, all ranks learn of it in that call; also where calls
+        // are counted apart.
         let heard = match KINDS[step.kind].0 {
             "fence" => fault.point == 0,
             "superstep with fences" => fault.point < 2,

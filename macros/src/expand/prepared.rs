@@ -1,7 +1,7 @@
 //! The type of the prepared superstep, with `run` and `replay`.
 
 use super::arguments::{hidden, plain_input, turbofish, type_names};
-use crate::parse::{ParamKind, Superstep};
+use crate::parse::{Param, ParamKind, Superstep};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::{Attribute, GenericParam};
@@ -25,9 +25,9 @@ pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attri
     // Under names of ours, since a parameter may be named as the function is.
     let inputs = superstep.params.iter().enumerate().map(plain_input);
     let passed = (0..superstep.params.len()).map(|index| hidden(&format!("argument{index}")));
-    let windows = superstep.params.iter().enumerate().filter_map(|(index, param)| {
-        matches!(param.kind, ParamKind::Window { .. }).then(|| hidden(&format!("argument{index}")))
-    });
+    let is_window = |(_, param): &(usize, &Param)| matches!(param.kind, ParamKind::Window { .. });
+    let windows = superstep.params.iter().enumerate().filter(is_window);
+    let windows = windows.map(|(index, _)| hidden(&format!("argument{index}")));
     let bound = hidden("bound");
     let replay = if replays { replay(superstep, &lifetimes) } else { no_replay(superstep, &lifetimes) };
     quote! {

@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         let value = self.number()?;
         match usize::try_from(value) {
             Ok(value) if value < limit => Ok(value),
-            _ => Err(self.bad(format_args!("{what} {value} of {limit}"))),
+            _ => Err(self.bad(format_args!("{what} {value}, where there are {limit}"))),
         }
     }
 

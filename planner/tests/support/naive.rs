@@ -11,7 +11,7 @@ use fencepost_planner::ir::schedule::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An operation, by who makes it.
+/// An operation, and the rank that calls it.
 #[derive(Clone)]
 struct Asked {
     origin: usize,

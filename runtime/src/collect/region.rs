@@ -66,8 +66,8 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
 
-    /// The memory, that of records too, and a function that returns whether all ranks that reach it have let go of it;
-    /// `reaching` is their number, the owner not counted.
+    /// The memory, that of records too, and a function that returns whether `reaching` ranks have let go of it: as many as
+    /// reach it and have the window.
     pub(crate) fn into_memory(mut self, reaching: usize) -> Option<(Vec<Bytes>, Done)> {
         let base = self.base.as_ptr() as usize;
         let let_go = move || {

@@ -159,7 +159,7 @@ impl Fence<'_> {
         Ok(staged)
     }
 
-    /// Every section that is exposed to this rank, in the order that it will be applied in: of which window, by whom, and the
+    /// Every section that is exposed to this rank, in the order that it will be applied in: its window, its owner, and the
     /// size of its elements.
     fn each_exposed(&self, mut act: impl FnMut(WindowKey, usize, &Datatype, usize)) {
         let me = self.world.rank;
@@ -191,7 +191,7 @@ impl Fence<'_> {
             return Ok(());
         }
         let rank = self.world.rank;
-        let unsaid = || Lost { rank, how: Loss::Ended("nobody said why".into()) };
+        let unsaid = || Lost { rank, how: Loss::Ended("no cause was reported".into()) };
         let lost = self.endpoint.lost(rank).unwrap_or_else(unsaid);
         Err(self.world.lost(&lost, self.call).leaving(State::Mixed))
     }
@@ -254,6 +254,7 @@ mod tests {
     use crate::api::run::ranks;
     use crate::fence::prepare;
     use crate::protocol::call::{hash, notification_word};
+    use crate::protocol::stall::LEAVING;
     use crate::state::call::Call;
     use crate::state::stalls::Stall;
     use crate::state::transport_kind::TransportKind;
@@ -298,9 +299,7 @@ mod tests {
                 assert!(endpoint.touching(true));
                 endpoint.end(Cause { rank: 1, what: "enough".into() });
                 let told = told.lock().expect("no panic");
-                let reads = |stall: &Option<Stall>| {
-                    stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
-                };
+                let reads = |stall: &Option<Stall>| stall.as_ref().is_none_or(|stall| stall.what == LEAVING);
                 let stall = told.iter().find(reads).flatten();
                 endpoint.touching(false);
                 Ok(stall)
@@ -338,9 +337,8 @@ mod tests {
                         endpoint.publish(0).expect("the world goes on");
                         let told = told.lock().expect("no panic");
                         // The report that it waits for rank 1 to leave its memory alone; or that it has returned.
-                        let leaves = |stall: &Option<Stall>| {
-                            stall.as_ref().is_none_or(|stall| stall.what.starts_with("accesses"))
-                        };
+                        let leaves =
+                            |stall: &Option<Stall>| stall.as_ref().is_none_or(|stall| stall.what == LEAVING);
                         *said.lock().expect("no panic") = told.iter().find(leaves).flatten();
                         endpoint.touching(false);
                         Ok(())

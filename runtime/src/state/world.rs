@@ -74,7 +74,7 @@ pub(crate) struct WorldCore {
     pub(crate) above: RefCell<Weak<WorldCore>>,
     /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
     pub(crate) parts: RefCell<Rc<Parts>>,
-    /// Payloads that others may still read, by whom and as which frame.
+    /// Payloads that others may still read, with the rank that reads each, and the number of its frame.
     pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
     pub(crate) posts: RefCell<Vec<u64>>,

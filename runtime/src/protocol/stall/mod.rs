@@ -11,4 +11,6 @@ mod elsewhere;
 mod watch;
 
 pub(crate) use elsewhere::elsewhere;
+#[cfg(test)]
+pub(crate) use watch::LEAVING;
 pub(crate) use watch::{Awaited, Watch};

@@ -11,6 +11,9 @@ use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notif
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+/// [`Stall::what`] of a wait for [`Awaited::Leaving`].
+pub(crate) const LEAVING: &str = "notes that it has finished with this rank's windows";
+
 /// What is awaited, and how many of it.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
@@ -159,7 +162,7 @@ impl<'a> Watch<'a> {
                 let (came, expected) = counts();
                 ("frames", came, expected)
             }
-            Awaited::Leaving => ("notes that it has finished with this rank's windows", 0, 1),
+            Awaited::Leaving => (LEAVING, 0, 1),
         };
         missing.truncate(16);
         let waits = &lasting.stalls.waits;
