@@ -4,7 +4,7 @@
 mod transports;
 
 use fencepost::prelude::*;
-use fencepost::{__private::Recorder, Machine, Options, Placement, State, World, ranks};
+use fencepost::{__private::Recorder, Machine, Op, Options, Placement, State, World, ranks};
 use transports::transports;
 
 /// Fill this block's halo from the blocks around it.
@@ -676,5 +676,59 @@ fn values_behind_an_alias_are_run_as_any_others_and_cannot_be_replayed() -> Resu
             Ok(())
         })?;
     }
+    Ok(())
+}
+
+/// A column of the caller's values into one of the next rank, and a sum of every other one.
+#[superstep]
+fn columns(u: &mut Window<u32>, values: &[u32], column: &Datatype, next: usize) -> Result<()> {
+    u.put((values, column)).to(next, 0)?;
+    u.accumulate((values, 1..3), Op::Sum).to(next, 8)
+}
+
+#[test]
+fn a_part_of_a_slice_is_put_as_if_it_were_packed_before() -> Result<()> {
+    let parts = [
+        Datatype::nest(1, &[(4, 3)], 1),
+        Datatype::nest(11, &[(2, -6), (2, 3)], 1),
+        Datatype::elements([7, 0, 7, 3]),
+        Datatype::run(2..6),
+    ];
+    for transport in transports([0, 1]).into_iter().chain([fencepost::TransportKind::TcpThreads]) {
+        ranks(3).transport(transport).run(|world| {
+            let (me, next) = (world.rank() as u32, (world.rank() + 1) % 3);
+            let of = |rank: u32| (0..17).map(|i| 100 * rank + i).collect::<Vec<u32>>();
+            let (values, before) = (of(me), of((me + 2) % 3));
+            let mut u = world.window::<u32>(10)?;
+            for part in &parts {
+                let packed: Vec<u32> = part.element_iter().map(|at| before[at as usize]).collect();
+                let mut prepared = columns::prepare(world, &values, part, next)?;
+                for way in 0..3 {
+                    u.fill(1);
+                    match way {
+                        0 => {
+                            u.put((values.clone(), part.clone())).to(next, 0)?;
+                            u.accumulate((&values[..], 1..3), Op::Sum).to(next, 8)?;
+                            u.put((&values, 16..17)).to(next, 5)?;
+                            u.fence()?;
+                            assert_eq!(u[5], before[16]);
+                        }
+                        1 => columns(&mut u, &values, part, next)?,
+                        _ => prepared.run(&mut u, &values, part, next)?,
+                    }
+                    assert_eq!(u[..4], packed, "{part}, {way}");
+                    assert_eq!(u[8..], [before[1] + 1, before[2] + 1], "{part}, {way}");
+                }
+            }
+            let class = |result: Result<()>| result.expect_err("it is refused").class();
+            assert_eq!(class(u.put((&values, 16..18)).to(next, 0)), Class::Disp);
+            assert_eq!(class(u.put((&values, &Datatype::nest(0, &[(2, -1)], 1))).to(next, 0)), Class::Disp);
+            assert_eq!(class(u.put((&values, &parts[0])).to(next, 0..3)), Class::Size);
+            let endless = Datatype::nest(0, &[(1 << 60, 0)], 1);
+            assert_eq!(class(u.put((&values, &endless)).to(next, 0)), Class::NoMem);
+            u.fence()
+        })?;
+    }
+    columns::compile(4, |rank| Ok((vec![0; 17], parts[0].clone(), (rank + 1) % 4)))?;
     Ok(())
 }

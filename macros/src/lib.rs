@@ -49,7 +49,7 @@ use proc_macro2::TokenStream;
 ///   and a call that is not the plan's is an error of class `PLAN`.
 /// - `replay` takes the windows alone, in the order of the function, and returns `Result<()>`. The body is not run: operations
 ///   go where the arguments of `prepare` or `load` said. It is there where the body is nothing but operations between sections
-///   of windows (ranges, datatypes, `v.section(..)`). Values that are put, tickets, and work on elements are in no plan: then
+///   of windows (ranges, datatypes, `v.section(..)`). Values that are put (slices, and parts of them), tickets, and work on elements are in no plan: then
 ///   `replay` is a compile error where the body shows it, and else an error of class `PLAN` on all ranks.
 ///
 /// A superstep whose targets or datatypes cannot be had from its arguments alone is *dynamic*: it runs, and is planned

@@ -17,6 +17,7 @@ use crate::source::place_of;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{BTreeMap, BTreeSet};
+use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Block, Expr, Local, Macro, Pat, Stmt};
@@ -454,6 +455,15 @@ impl Slicer<'_> {
         }
         if verb == Verb::Get {
             return self.keep(local);
+        }
+        // Of a part of a slice the pattern has as many elements as its datatype names.
+        if let Expr::Tuple(pair) = strip(local)
+            && pair.elems.len() == 2
+        {
+            self.whole = false;
+            let (facade, elements) = (&self.superstep.facade, self.keep(&pair.elems[1])?);
+            return Ok(quote_spanned!(local.span()=>
+                #facade::__private::zeros(0..#facade::Datatype::from(#elements).size())));
         }
         // Values that are put are not in a plan.
         self.whole &= !is_values(local, self.known.lists) && !matches!(strip(local), Expr::Reference(_));

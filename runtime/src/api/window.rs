@@ -6,7 +6,9 @@ use crate::collect::pending::{Get as One, Into as Landing, WideGet};
 use crate::collect::ticket::Ticket;
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
+use crate::kernel::pack;
 use crate::state::assertions::Assertions;
+use crate::state::bounds::in_slice;
 use crate::state::call::Call;
 use crate::state::handler::ErrorHandler;
 use crate::state::supersteps::Asked;
@@ -290,6 +292,22 @@ impl<T: Element> Window<T> {
         (fits && takes).then_some(*at)
     }
 
+    /// The elements of a slice that a datatype names, one after another.
+    fn packed(&self, values: &[T], elements: &Datatype, site: &'static Location<'static>) -> Result<Vec<T>> {
+        in_slice(elements, values.len()).map_err(|(class, message)| self.core.error(class, message, site))?;
+        let mut packed = Vec::new();
+        if packed.try_reserve_exact(elements.size()).is_err() {
+            let message = format!("there is no memory to pack {} elements of a slice", elements.size());
+            return Err(self.core.error(Class::NoMem, message, site));
+        }
+        packed.resize(elements.size(), T::zeroed());
+        // SAFETY: all elements are in the slice, and there is room for as many.
+        unsafe {
+            pack(values.as_ptr().cast(), elements, size_of::<T>(), packed.as_mut_ptr().cast());
+        }
+        Ok(packed)
+    }
+
     /// A put or an accumulate.
     fn sent(
         &self,
@@ -300,38 +318,31 @@ impl<T: Element> Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
+        let packed;
+        let (values, section) = match given {
+            Given::Slice(values) => (values, None),
+            Given::Part(values, elements) => {
+                packed = self.packed(values, &elements, site)?;
+                (&packed[..], None)
+            }
+            Given::Section(window, section) => (&[][..], Some((window, section))),
+        };
+        let count = section.as_ref().map_or(values.len(), |(_, section)| section.size());
+        let bytes = bytemuck::cast_slice(values);
         if !self.core.short.get() {
-            let (local, slice, count) = match given {
-                Given::Slice(values) => (None, bytemuck::cast_slice(values), values.len()),
-                Given::Section(window, section) => {
-                    let count = section.size();
-                    (Some((window, section)), &[][..], count)
-                }
-            };
             let remote = place.datatype(count);
             self.core.sizes(count, remote.size(), site)?;
-            return self.core.matched(kind, target, remote, local, slice, None, site);
+            return self.core.matched(kind, target, remote, section, bytes, None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        match given {
-            Given::Slice(values) => {
-                let small = if values.len() == 1 { self.small(kind, target, &place) } else { None };
-                if let Some(at) = small {
-                    self.core.send_one(kind, bytemuck::cast_slice(values), target, at, site);
-                    self.core.note(kind, target, 1, false, mode, site);
-                    self.core.send_eagerly(target, mode);
-                    return Ok(());
-                }
-                let bytes = bytemuck::cast_slice(values);
-                self.core.send_wide(kind, Some(bytes), None, values.len(), target, place, mode, site)?;
-                self.core.note(kind, target, values.len(), false, mode, site);
-            }
-            Given::Section(window, section) => {
-                let count = section.size();
-                self.core.send_wide(kind, None, Some((window, section)), count, target, place, mode, site)?;
-                self.core.note(kind, target, count, true, mode, site);
-            }
+        let (small, reads) = (values.len() == 1, section.is_some());
+        if let Some(at) = self.small(kind, target, &place).filter(|_| small) {
+            self.core.send_one(kind, bytes, target, at, site);
+        } else {
+            let bytes = (!reads).then_some(bytes);
+            self.core.send_wide(kind, bytes, section, count, target, place, mode, site)?;
         }
+        self.core.note(kind, target, count, reads, mode, site);
         self.core.send_eagerly(target, mode);
         Ok(())
     }

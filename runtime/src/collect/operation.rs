@@ -42,17 +42,32 @@ impl<T: Element> WindowSection<T> {
 pub enum Given<'a, T> {
     /// A slice: copied at the call, free at once.
     Slice(&'a [T]),
+    /// These elements of a slice, in the order of the datatype: packed at the call, free at once.
+    Part(&'a [T], Datatype),
     /// A section: of the window that the call is on (`None`) or of another; read at the fence.
     Section(Option<WindowKey>, Datatype),
 }
 
 /// What a put or an accumulate may take its elements from.
 ///
-/// Slices, arrays and vectors are copied at the call and may be reused at once. A range or a [`Datatype`] is a section
+/// Slices, arrays and vectors are copied at the call and may be reused at once. So is a pair of one of them and a range or
+/// [`Datatype`], which names elements of it: `u.put((&values, &column))`. A range or a [`Datatype`] alone is a section
 /// of the window itself, and `v.section(..)` one of another window: both are read when the fence is entered.
+///
+/// ```
+/// # use fencepost_planner::datatype::Datatype;
+/// # fencepost_runtime::ranks(1).run(|world| {
+/// let mut u = world.window::<u32>(3)?;
+/// let values = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+/// let column = Datatype::nest(1, &[(3, 3)], 1); // of three rows of three
+/// u.put((&values, &column)).to(0, 0)?;
+/// u.fence()?;
+/// assert_eq!(u[..], [2, 5, 8]);
+/// # Ok(()) }).unwrap();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the source of a put of `{T}`",
-    note = "a source is a slice, array or `Vec` of elements (`&values`, `[x]`), a range or `Datatype` (a section of the window itself), or `other.section(..)`"
+    note = "a source is a slice, array or `Vec` of elements (`&values`, `[x]`), a pair of one and a range or `Datatype` that names elements of it, a range or `Datatype` (a section of the window itself), or `other.section(..)`"
 )]
 pub trait Source<T: Element> {
     /// What was given.
@@ -134,6 +149,12 @@ impl<T: Element> Source<T> for Vec<T> {
     #[inline(always)]
     fn one(&self) -> Option<T> {
         only(self)
+    }
+}
+
+impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> Source<T> for (V, D) {
+    fn given(&self) -> Given<'_, T> {
+        Given::Part(self.0.as_ref(), self.1.clone().into())
     }
 }
 
@@ -320,8 +341,9 @@ impl<'c, C, S> Put<'c, C, S> {
     /// Into these elements of the target's window; `None` as the target is MPI's PROC_NULL.
     ///
     /// # Errors
-    /// `RANK` for a target out of range, `DISP` for elements out of the target's window, `SIZE` for lengths that do
-    /// not match, `OP` for an operator that the element type does not have. The operation is then no part of the epoch.
+    /// `RANK` for a target out of range, `DISP` for elements out of the target's window or of the origin's slice, `SIZE` for
+    /// lengths that do not match, `OP` for an operator that the element type does not have, `NO_MEM` where there is no memory
+    /// to pack a part of a slice. The operation is then no part of the epoch.
     #[track_caller]
     #[inline(always)]
     pub fn to<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>

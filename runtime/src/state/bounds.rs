@@ -32,6 +32,19 @@ pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::resul
     Err((Class::Disp, message))
 }
 
+/// All of `elements` is in a slice of `len` elements.
+pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(), Refusal> {
+    if !outside(elements, len) {
+        return Ok(());
+    }
+    let message = format!(
+        "elements {}..{} are not all in the origin's slice of {len} elements",
+        elements.low(),
+        elements.high()
+    );
+    Err((Class::Disp, message))
+}
+
 fn outside(elements: &Datatype, len: usize) -> bool {
     !elements.is_empty() && (elements.low() < 0 || elements.high() > len as i64)
 }

@@ -345,6 +345,7 @@ impl<T: Element> Collect<T> for Recorder<T> {
         }
         let (local, count) = match given {
             Given::Slice(values) => (Local::Buffer, values.len()),
+            Given::Part(_, elements) => (Local::Buffer, elements.size()),
             Given::Section(window, datatype) => {
                 let count = datatype.size();
                 (self.section_of(window, datatype, site)?, count)
