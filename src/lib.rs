@@ -100,9 +100,9 @@ pub use fencepost_planner::{Class, Error, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
-    AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, Place, Process, Put, Ranks,
-    Section, Source, Stall, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
-    collect, launch, process, ranks, run,
+    AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, Process, Put, Ranks, Section,
+    Source, Stall, TargetRegion, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows,
+    World, collect, launch, process, ranks, run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`].

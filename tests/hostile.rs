@@ -6,7 +6,7 @@ mod ends;
 mod transports;
 
 use ends::ends;
-use fencepost::__private::{Given, WindowKey};
+use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
 use fencepost::{Assertions, Ranks, Section, Source, TransportKind, World, ranks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -190,8 +190,8 @@ fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
 /// A source and a destination that name a window which they were not made from.
 struct Forged(WindowKey, Datatype);
 impl Source<u64> for Forged {
-    fn given(&self) -> Given<'_, u64> {
-        Given::Section(Some(self.0), self.1.clone())
+    fn data(&self) -> SourceData<'_, u64> {
+        SourceData::Section(Some(self.0), self.1.clone())
     }
 }
 impl Section<u64> for Forged {
@@ -207,7 +207,7 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
             let mut u = world.window::<u64>(4)?;
             let mut bytes = world.window::<u8>(4)?;
             // Keys can be read off what is public, and kept longer than their window.
-            let Given::Section(Some(key), _) = bytes.section(0..4).given() else {
+            let SourceData::Section(Some(key), _) = bytes.section(0..4).data() else {
                 panic!("a section has a key")
             };
             let peer = 1 - world.rank();
@@ -219,7 +219,7 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
                 u.put(Forged(key, Datatype::run(0..4))).to(peer, 0..4).unwrap_err().class(),
                 Class::Type
             );
-            let Given::Section(Some(none), _) = world.window::<u64>(4)?.section(0..4).given() else {
+            let SourceData::Section(Some(none), _) = world.window::<u64>(4)?.section(0..4).data() else {
                 panic!("a section has a key")
             };
             assert_eq!(

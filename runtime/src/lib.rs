@@ -19,7 +19,7 @@ mod testing;
 pub use api::launch::{Process, launch, process};
 pub use api::run::{Ranks, collect, ranks, run};
 pub use api::scoped;
-pub use collect::operation::{Get, Place, Put, Section, Source, WindowSection};
+pub use collect::operation::{Get, Put, Section, Source, TargetRegion, WindowSection};
 pub use collect::ticket::Ticket;
 pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 pub use kernel::element::{Element, ValueAt};
@@ -39,7 +39,7 @@ pub use testing::fuzzing;
 /// What `#[superstep]` calls. Not for others: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::collect::operation::{Collect, Given, WindowKey};
+    pub use crate::collect::operation::{Collect, SourceData, WindowKey};
     pub use crate::kernel::element::element_type;
     pub use crate::state::supersteps::Superstep;
     pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 /// Names that have another name now, and that name. Listed as an identifier has them: a word with a plain meaning (a ring
 /// of ranks, a letter of an alphabet, a lane of a road) is no name by itself.
-const RETIRED: [(&str, &str); 42] = [
+const RETIRED: [(&str, &str); 43] = [
+    ("Way", "Algorithm, or Route"),
     ("Letter", "Notification"),
     ("desk", "notification board"),
     ("Desk", "notification board"),
@@ -52,7 +53,13 @@ const RETIRED: [(&str, &str); 42] = [
 ];
 
 /// Phrases that leave the reader to guess who does what, and what to say instead. The first letter may be a capital.
-const PHRASES: [(&str, &str); 21] = [
+const PHRASES: [(&str, &str); 27] = [
+    ("never ends", "cannot end"),
+    ("ended well", "succeeded"),
+    ("says no", "refuses, or reports an error"),
+    ("so many", "name the number"),
+    ("beside", "next to, or compared with"),
+    ("alike", "equal, or the same"),
     ("in vain", "say what was not found"),
     ("asked back", "say which release is awaited"),
     ("asks back", "say which release is awaited"),

@@ -1,4 +1,4 @@
-//! What stands beside a superstep whose pattern can be had.
+//! The items that are emitted with a superstep whose pattern can be had.
 
 use super::arguments::{bundle, call_pattern, hidden, input, is_plain, plain_input, type_names};
 use super::prepared::{prepared_name, prepared_type};

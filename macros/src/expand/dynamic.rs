@@ -1,4 +1,4 @@
-//! What stands beside a superstep whose pattern cannot be had.
+//! The items that are emitted with a superstep whose pattern cannot be had.
 
 use super::arguments::{bundle, type_names};
 use super::prepared::{prepared_name, prepared_type};

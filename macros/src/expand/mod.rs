@@ -1,6 +1,6 @@
 //! Our tree to tokens. Nothing here can fail.
 //!
-//! The function keeps its signature; its body runs between `enter` and `leave`. Beside it stand an empty enum of its
+//! The function keeps its signature; its body runs between `enter` and `leave`. The expansion also has an empty enum of its
 //! name, which holds `pattern`, `compile`, `prepare` and `load`, and the type of the prepared superstep.
 
 mod arguments;
@@ -76,7 +76,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
     }
 }
 
-/// What the runtime is told of a superstep.
+/// The description of a superstep for the runtime.
 fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let facade = &superstep.facade;
     let ident = &superstep.sig.ident;

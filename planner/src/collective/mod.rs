@@ -305,7 +305,7 @@ impl Collective {
         }
     }
 
-    /// One round, in which a rank sends and receives so much: packed, or where memory is shared directly if that is
+    /// One round, in which a rank sends and receives this number of bytes: packed, or where memory is shared directly if that is
     /// sooner.
     fn round(&self, machine: &Machine, share: bool, messages: f64, bytes: f64) -> f64 {
         let (link, moving) = (machine.link(share), &machine.moving);

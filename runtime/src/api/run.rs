@@ -199,7 +199,7 @@ impl Ranks {
         self
     }
 
-    /// Let the world be one that has had so many supersteps and windows: what happens where their numbers end can be
+    /// Let the world be one that has had these numbers of supersteps and windows: what happens where their numbers end can be
     /// tested so. All ranks have to be given the same.
     #[doc(hidden)]
     pub fn beginning_at(mut self, supersteps: u32, windows: u32) -> Self {
@@ -218,17 +218,17 @@ impl Ranks {
         self
     }
 
-    /// Who is told of waits that last, by the rank that waits, in the wait; without, they are lines on standard error. It
-    /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not told of that wait again.
+    /// Sets the function that is called with each wait that lasts, by the rank that waits, in the wait; without, they are lines on standard error. It
+    /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not called for that wait again.
     pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.stalls).told = Arc::new(told);
         self
     }
 
-    /// Whether ranks that wait for one another in a ring, which never ends, end their worlds: each of them gets an error
+    /// Whether ranks that wait for one another in a cycle, which cannot end, end their worlds: each of them gets an error
     /// that names who waits for whom and in which call. Otherwise it is reported only.
     ///
-    /// Such a ring needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
+    /// Such a cycle needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
     /// once. It is recognised within some seconds, and never by mistake. [`run()`] asks `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         Arc::make_mut(&mut self.stalls).ends = ends;

@@ -1,6 +1,6 @@
 //! [`Epoch`]: an epoch whose operations may borrow their buffers.
 
-use crate::collect::operation::Place;
+use crate::collect::operation::TargetRegion;
 use crate::collect::pending::{Into as Landing, WideGet};
 use crate::fence;
 use crate::kernel::element::Element;
@@ -20,7 +20,7 @@ pub struct Epoch<'scope, 'env: 'scope, T: Element> {
 }
 
 /// A get into a borrowed buffer.
-#[must_use = "a get does nothing until `.from(target, place)`"]
+#[must_use = "a get does nothing until `.from(target, region)`"]
 pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
     epoch: &'scope Epoch<'scope, 'env, T>,
     into: &'env mut [T],
@@ -39,16 +39,21 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
     /// # Errors
     /// As [`Put::to`](crate::Put::to).
     #[track_caller]
-    pub fn from(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()> {
+    pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
         let handler = &self.epoch.window.core().handler;
-        handler.tell(self.got(target.into(), place.into(), Location::caller()))
+        handler.tell(self.got(target.into(), region.into(), Location::caller()))
     }
 
-    fn got(self, target: Option<usize>, place: Place, site: &'static Location<'static>) -> Result<()> {
+    fn got(
+        self,
+        target: Option<usize>,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
         let Some(target) = target else { return Ok(()) };
         let core = self.epoch.window.core();
         core.world.alive()?;
-        let remote = core.place(target, place, self.into.len(), site)?;
+        let remote = core.region(target, region, self.into.len(), site)?;
         if core.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";

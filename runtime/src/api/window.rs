@@ -1,6 +1,8 @@
 //! What a program calls on a [`Window`].
 
-use crate::collect::operation::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
+use crate::collect::operation::{
+    Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
+};
 use crate::collect::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
 use crate::collect::pending::{Get as One, Into as Landing, WideGet};
 use crate::collect::ticket::Ticket;
@@ -59,7 +61,7 @@ impl<T: Element> Window<T> {
         WindowSection::new(self.core.key, elements.into())
     }
 
-    /// Put `source` somewhere: `u.put(&values).to(target, place)?`.
+    /// Put `source` somewhere: `u.put(&values).to(target, region)?`.
     ///
     /// At the target the elements are replaced by the next fence. A slice is copied at once and may be reused; a
     /// section is read as the fence is entered.
@@ -68,7 +70,7 @@ impl<T: Element> Window<T> {
         Put::new(self, source)
     }
 
-    /// Combine `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target, place)?`.
+    /// Combine `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target, region)?`.
     ///
     /// All accumulates and puts of an epoch are applied by origin rank, then program order, so floating-point sums come
     /// out the same on every run, mode and transport.
@@ -77,7 +79,7 @@ impl<T: Element> Window<T> {
         Put::accumulate(self, source, op)
     }
 
-    /// Get elements of a target into a section: `u.get(0..4).from(target, place)?`.
+    /// Get elements of a target into a section: `u.get(0..4).from(target, region)?`.
     ///
     /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied. From a
     /// rank whose memory is not reached an epoch gets at most 256 times all of its window, and 16 MiB at least: more is
@@ -94,17 +96,21 @@ impl<T: Element> Window<T> {
     /// As [`Put::to`]; `NO_MEM` for more elements than there is memory for, if the target is `None`; for a rank, the
     /// fence reports it.
     #[track_caller]
-    pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
-        self.core.handler.tell(self.fetched(target.into(), place.into(), Location::caller()))
+    pub fn fetch(
+        &self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+    ) -> Result<Ticket<T>> {
+        self.core.handler.tell(self.fetched(target.into(), region.into(), Location::caller()))
     }
 
     fn fetched(
         &self,
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         site: &'static Location<'static>,
     ) -> Result<Ticket<T>> {
-        let remote = place.clone().datatype(1);
+        let remote = region.clone().datatype(1);
         let ticket = Ticket::new(remote.size());
         if !self.core.short.get() {
             let landing = Landing::Ticket(ticket.slot());
@@ -120,7 +126,7 @@ impl<T: Element> Window<T> {
             ticket.slot().fill_with(len, |_| ());
             return Ok(ticket);
         };
-        let remote = self.core.place(target, place, remote.size(), site)?;
+        let remote = self.core.region(target, region, remote.size(), site)?;
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
         self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
@@ -253,7 +259,7 @@ impl WindowCore {
         section: Option<(Option<WindowKey>, Datatype)>,
         count: usize,
         target: usize,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
@@ -262,7 +268,7 @@ impl WindowCore {
         {
             return Err(self.error(Class::Op, format!("{op} is not defined for {}", self.element), site));
         }
-        let remote = self.place(target, place, count, site)?;
+        let remote = self.region(target, region, count, site)?;
         if let Some((window, section)) = &section {
             self.check_own(*window, section, site)?;
         }
@@ -285,8 +291,8 @@ impl WindowCore {
 
 impl<T: Element> Window<T> {
     /// Where an operation on one element goes, if a record says all of it.
-    fn small(&self, kind: Kind, target: usize, place: &Place) -> Option<usize> {
-        let (Place::At(at), Some(peer)) = (place, self.core.peers.get(target)) else { return None };
+    fn small(&self, kind: Kind, target: usize, region: &TargetRegion) -> Option<usize> {
+        let (TargetRegion::At(at), Some(peer)) = (region, self.core.peers.get(target)) else { return None };
         let fits = size_of::<T>() <= 8 && *at < peer.len.min(DISPLACEMENTS as usize);
         let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(element_type::<T>()));
         (fits && takes).then_some(*at)
@@ -312,35 +318,35 @@ impl<T: Element> Window<T> {
     fn sent(
         &self,
         kind: Kind,
-        given: Given<'_, T>,
+        source: SourceData<'_, T>,
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         let packed;
-        let (values, section) = match given {
-            Given::Slice(values) => (values, None),
-            Given::Part(values, elements) => {
+        let (values, section) = match source {
+            SourceData::Slice(values) => (values, None),
+            SourceData::Part(values, elements) => {
                 packed = self.packed(values, &elements, site)?;
                 (&packed[..], None)
             }
-            Given::Section(window, section) => (&[][..], Some((window, section))),
+            SourceData::Section(window, section) => (&[][..], Some((window, section))),
         };
         let count = section.as_ref().map_or(values.len(), |(_, section)| section.size());
         let bytes = bytemuck::cast_slice(values);
         if !self.core.short.get() {
-            let remote = place.datatype(count);
+            let remote = region.datatype(count);
             self.core.sizes(count, remote.size(), site)?;
             return self.core.matched(kind, target, remote, section, bytes, None, site);
         }
         let Some(target) = target else { return Ok(()) };
         let (small, reads) = (values.len() == 1, section.is_some());
-        if let Some(at) = self.small(kind, target, &place).filter(|_| small) {
+        if let Some(at) = self.small(kind, target, &region).filter(|_| small) {
             self.core.send_one(kind, bytes, target, at, site);
         } else {
             let bytes = (!reads).then_some(bytes);
-            self.core.send_wide(kind, bytes, section, count, target, place, mode, site)?;
+            self.core.send_wide(kind, bytes, section, count, target, region, mode, site)?;
         }
         self.core.note(kind, target, count, reads, mode, site);
         self.core.send_eagerly(target, mode);
@@ -352,18 +358,18 @@ impl<T: Element> Window<T> {
         &self,
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
         if !self.core.short.get() {
-            let remote = place.datatype(section.size());
+            let remote = region.datatype(section.size());
             self.core.sizes(section.size(), remote.size(), site)?;
             return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        let remote = self.core.place(target, place, section.size(), site)?;
+        let remote = self.core.region(target, region, section.size(), site)?;
         self.core.check_own(window, &section, site)?;
         if remote.is_empty() {
             return Ok(());
@@ -405,13 +411,13 @@ impl<T: Element> Collect<T> for Window<T> {
     fn send(
         &self,
         kind: Kind,
-        given: Given<'_, T>,
+        source: SourceData<'_, T>,
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        self.core.handler.tell(self.sent(kind, given, target, place, mode, site))
+        self.core.handler.tell(self.sent(kind, source, target, region, mode, site))
     }
 
     #[inline(always)]
@@ -434,10 +440,10 @@ impl<T: Element> Collect<T> for Window<T> {
         &self,
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        self.core.handler.tell(self.got(into, target, place, mode, site))
+        self.core.handler.tell(self.got(into, target, region, mode, site))
     }
 }

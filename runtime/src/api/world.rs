@@ -99,7 +99,7 @@ impl World {
         self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
     }
 
-    /// What the last epoch that ended well on this rank did and why, in lines of text: dynamic, replayed or prepared; how
+    /// What the last successful epoch of this rank did and why, in lines of text: dynamic, replayed or prepared; how
     /// many messages and bytes this rank sent, in how many rounds; what `auto` went by; and of each line what it put, got
     /// or accumulated. The first time it also says where ranks that are threads are more than cores. The words may change.
     ///

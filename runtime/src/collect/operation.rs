@@ -1,6 +1,6 @@
 //! What a call says: sources, places and the chains that end in an operation.
 //!
-//! `u.put(source).to(target, place)?` reads the same on a [`Window`](crate::Window), where it is collected for the
+//! `u.put(source).to(target, region)?` reads the same on a [`Window`](crate::Window), where it is collected for the
 //! fence, and on a [`Recorder`](crate::Recorder), where it becomes part of a pattern; both are a [`Collect`].
 
 use crate::kernel::element::Element;
@@ -39,7 +39,7 @@ impl<T: Element> WindowSection<T> {
 /// The origin's side of a call.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Given<'a, T> {
+pub enum SourceData<'a, T> {
     /// A slice: copied at the call, free at once.
     Slice(&'a [T]),
     /// These elements of a slice, in the order of the datatype: packed at the call, free at once.
@@ -72,7 +72,7 @@ pub enum Given<'a, T> {
 pub trait Source<T: Element> {
     /// What was given.
     #[doc(hidden)]
-    fn given(&self) -> Given<'_, T>;
+    fn data(&self) -> SourceData<'_, T>;
 
     /// The value, where one small element is given and its value is known now: it need not be in memory then.
     #[doc(hidden)]
@@ -91,70 +91,32 @@ fn only<T: Copy>(values: &[T]) -> Option<T> {
     }
 }
 
-impl<T: Element> Source<T> for &[T] {
-    #[inline]
-    fn given(&self) -> Given<'_, T> {
-        Given::Slice(self)
-    }
-    #[inline(always)]
-    fn one(&self) -> Option<T> {
-        only(self)
-    }
+macro_rules! slices {
+    ($([$($count:ident)?] $ty:ty;)*) => {$(
+        impl<T: Element $(, const $count: usize)?> Source<T> for $ty {
+            #[inline]
+            fn data(&self) -> SourceData<'_, T> {
+                SourceData::Slice(self.as_ref())
+            }
+            #[inline(always)]
+            fn one(&self) -> Option<T> {
+                only(self.as_ref())
+            }
+        }
+    )*};
 }
-impl<T: Element> Source<T> for &mut [T] {
-    #[inline]
-    fn given(&self) -> Given<'_, T> {
-        Given::Slice(self)
-    }
-    #[inline(always)]
-    fn one(&self) -> Option<T> {
-        only(self)
-    }
-}
-impl<T: Element, const N: usize> Source<T> for [T; N] {
-    #[inline]
-    fn given(&self) -> Given<'_, T> {
-        Given::Slice(self)
-    }
-    #[inline(always)]
-    fn one(&self) -> Option<T> {
-        only(self)
-    }
-}
-impl<T: Element, const N: usize> Source<T> for &[T; N] {
-    #[inline]
-    fn given(&self) -> Given<'_, T> {
-        Given::Slice(*self)
-    }
-    #[inline(always)]
-    fn one(&self) -> Option<T> {
-        only(*self)
-    }
-}
-impl<T: Element> Source<T> for &Vec<T> {
-    #[inline]
-    fn given(&self) -> Given<'_, T> {
-        Given::Slice(self)
-    }
-    #[inline(always)]
-    fn one(&self) -> Option<T> {
-        only(self)
-    }
-}
-impl<T: Element> Source<T> for Vec<T> {
-    #[inline]
-    fn given(&self) -> Given<'_, T> {
-        Given::Slice(self)
-    }
-    #[inline(always)]
-    fn one(&self) -> Option<T> {
-        only(self)
-    }
+slices! {
+    [] &[T];
+    [] &mut [T];
+    [] &Vec<T>;
+    [] Vec<T>;
+    [N] [T; N];
+    [N] &[T; N];
 }
 
 impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> Source<T> for (V, D) {
-    fn given(&self) -> Given<'_, T> {
-        Given::Part(self.0.as_ref(), self.1.clone().into())
+    fn data(&self) -> SourceData<'_, T> {
+        SourceData::Part(self.0.as_ref(), self.1.clone().into())
     }
 }
 
@@ -187,9 +149,9 @@ macro_rules! sections {
             }
         }
         impl<T: Element> Source<T> for $ty {
-            fn given(&self) -> Given<'_, T> {
+            fn data(&self) -> SourceData<'_, T> {
                 let to: fn(&$ty) -> Datatype = $to;
-                Given::Section(None, to(self))
+                SourceData::Section(None, to(self))
             }
         }
     )*};
@@ -205,14 +167,14 @@ impl<T: Element> Section<T> for WindowSection<T> {
     }
 }
 impl<T: Element> Source<T> for WindowSection<T> {
-    fn given(&self) -> Given<'_, T> {
-        Given::Section(Some(self.window), self.datatype.clone())
+    fn data(&self) -> SourceData<'_, T> {
+        SourceData::Section(Some(self.window), self.datatype.clone())
     }
 }
 
 /// Which elements of the target's window.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum TargetRegion {
     /// As many as the other side has, from this displacement on, in elements.
     At(usize),
     /// These.
@@ -221,42 +183,42 @@ pub enum Place {
     Type(Datatype),
 }
 
-impl Place {
+impl TargetRegion {
     /// The place as a datatype of `count` elements, where it does not say itself how many.
     #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
             // Past all windows are as many elements as anywhere.
-            Place::At(at) => {
+            TargetRegion::At(at) => {
                 let at = at.min(usize::MAX - count);
                 Datatype::run(at..at + count)
             }
-            Place::Run(run) => Datatype::run(run),
-            Place::Type(datatype) => datatype,
+            TargetRegion::Run(run) => Datatype::run(run),
+            TargetRegion::Type(datatype) => datatype,
         }
     }
 }
 
-impl From<usize> for Place {
+impl From<usize> for TargetRegion {
     #[inline]
     fn from(at: usize) -> Self {
-        Place::At(at)
+        TargetRegion::At(at)
     }
 }
-impl From<Range<usize>> for Place {
+impl From<Range<usize>> for TargetRegion {
     #[inline]
     fn from(run: Range<usize>) -> Self {
-        Place::Run(run)
+        TargetRegion::Run(run)
     }
 }
-impl From<Datatype> for Place {
+impl From<Datatype> for TargetRegion {
     fn from(datatype: Datatype) -> Self {
-        Place::Type(datatype)
+        TargetRegion::Type(datatype)
     }
 }
-impl From<&Datatype> for Place {
+impl From<&Datatype> for TargetRegion {
     fn from(datatype: &Datatype) -> Self {
-        Place::Type(datatype.clone())
+        TargetRegion::Type(datatype.clone())
     }
 }
 
@@ -267,9 +229,9 @@ pub trait Collect<T: Element> {
     fn send(
         &self,
         kind: Kind,
-        given: Given<'_, T>,
+        source: SourceData<'_, T>,
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()>;
@@ -305,14 +267,14 @@ pub trait Collect<T: Element> {
         &self,
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()>;
 }
 
 /// A put or an accumulate that has its source; [`to`](Self::to) makes it an operation.
-#[must_use = "a put does nothing until `.to(target, place)`"]
+#[must_use = "a put does nothing until `.to(target, region)`"]
 pub struct Put<'c, C, S> {
     collector: &'c C,
     kind: Kind,
@@ -346,22 +308,26 @@ impl<'c, C, S> Put<'c, C, S> {
     /// to pack a part of a slice. The operation is then no part of the epoch.
     #[track_caller]
     #[inline(always)]
-    pub fn to<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
+    pub fn to<T: Element>(
+        self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+    ) -> Result<()>
     where
         C: Collect<T>,
         S: Source<T>,
     {
         let site = Location::caller();
         let Self { collector, kind, source, mode } = self;
-        let (target, place) = (target.into(), place.into());
-        let Place::At(at) = place else {
-            return more(collector, kind, source, target, place, mode, site);
+        let (target, region) = (target.into(), region.into());
+        let TargetRegion::At(at) = region else {
+            return slow_path(collector, kind, source, target, region, mode, site);
         };
         // A displacement has nothing to drop. What is known by value stays in registers then: off the fast path it is
         // put together again.
-        std::mem::forget(place);
+        std::mem::forget(region);
         let Some(value) = source.one() else {
-            return more(collector, kind, source, target, Place::At(at), mode, site);
+            return slow_path(collector, kind, source, target, TargetRegion::At(at), mode, site);
         };
         // One with a mode of its own may have to leave at once.
         if let Some(to) = target
@@ -370,27 +336,27 @@ impl<'c, C, S> Put<'c, C, S> {
         {
             return Ok(());
         }
-        more(collector, kind, [value], target, Place::At(at), mode, site)
+        slow_path(collector, kind, [value], target, TargetRegion::At(at), mode, site)
     }
 }
 
 /// A put or an accumulate that does not go the fast path: kept out of the loops that calls stand in.
 #[cold]
 #[inline(never)]
-fn more<T: Element, C: Collect<T>, S: Source<T>>(
+fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
     collector: &C,
     kind: Kind,
     source: S,
     target: Option<usize>,
-    place: Place,
+    region: TargetRegion,
     mode: Mode,
     site: &'static Location<'static>,
 ) -> Result<()> {
-    collector.send(kind, source.given(), target, place, mode, site)
+    collector.send(kind, source.data(), target, region, mode, site)
 }
 
 /// A get that knows where it lands; [`from`](Self::from) makes it an operation.
-#[must_use = "a get does nothing until `.from(target, place)`"]
+#[must_use = "a get does nothing until `.from(target, region)`"]
 pub struct Get<'c, C, S> {
     collector: &'c C,
     into: S,
@@ -416,38 +382,42 @@ impl<'c, C, S> Get<'c, C, S> {
     /// As [`Put::to`].
     #[track_caller]
     #[inline(always)]
-    pub fn from<T: Element>(self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<()>
+    pub fn from<T: Element>(
+        self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+    ) -> Result<()>
     where
         C: Collect<T>,
         S: Section<T>,
     {
         let site = Location::caller();
         let Self { collector, into, mode } = self;
-        let (target, place) = (target.into(), place.into());
-        let Place::At(at) = place else {
-            return more_got(collector, into, target, place, mode, site);
+        let (target, region) = (target.into(), region.into());
+        let TargetRegion::At(at) = region else {
+            return slow_get(collector, into, target, region, mode, site);
         };
         // As in `Put::to`.
-        std::mem::forget(place);
+        std::mem::forget(region);
         if let (Some(one), Some(from)) = (into.one(), target)
             && collector.get_one(one, from, at)
         {
             return Ok(());
         }
-        more_got(collector, into, target, Place::At(at), mode, site)
+        slow_get(collector, into, target, TargetRegion::At(at), mode, site)
     }
 }
 
 /// A get that does not go the fast path.
 #[cold]
 #[inline(never)]
-fn more_got<T: Element, C: Collect<T>, S: Section<T>>(
+fn slow_get<T: Element, C: Collect<T>, S: Section<T>>(
     collector: &C,
     into: S,
     target: Option<usize>,
-    place: Place,
+    region: TargetRegion,
     mode: Mode,
     site: &'static Location<'static>,
 ) -> Result<()> {
-    collector.get(into.section(), target, place, mode, site)
+    collector.get(into.section(), target, region, mode, site)
 }

@@ -1,6 +1,6 @@
 //! Checks of what a call touches, and their errors: for windows, and for recorders.
 
-use crate::collect::operation::{Place, WindowKey};
+use crate::collect::operation::{TargetRegion, WindowKey};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Class, Error, Result};
@@ -72,14 +72,14 @@ impl WindowCore {
     }
 
     /// The elements of `target`'s window at `place`, of which there must be `count`.
-    pub(crate) fn place(
+    pub(crate) fn region(
         &self,
         target: usize,
-        place: Place,
+        region: TargetRegion,
         count: usize,
         site: &'static Location<'static>,
     ) -> Result<Datatype> {
-        if let (Place::At(at), Some(peer)) = (&place, self.peers.get(target))
+        if let (TargetRegion::At(at), Some(peer)) = (&region, self.peers.get(target))
             && count > 0
             && at.checked_add(count).is_none_or(|end| end > peer.len)
         {
@@ -89,10 +89,10 @@ impl WindowCore {
             );
             return Err(self.error(Class::Disp, message, site));
         }
-        let remote = if count == 0 && matches!(place, Place::At(_)) {
+        let remote = if count == 0 && matches!(region, TargetRegion::At(_)) {
             Datatype::empty()
         } else {
-            place.datatype(count)
+            region.datatype(count)
         };
         self.sizes(count, remote.size(), site)?;
         self.check(target, &remote, site)?;

@@ -20,7 +20,7 @@ use fencepost_planner::{Class, Error, Options, Result, Verified};
 use std::cell::RefCell;
 use std::path::Path;
 
-/// An argument as an [`Argument`], or as one that says nothing.
+/// An argument as an [`Argument`], or as one that has no class.
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
@@ -173,7 +173,7 @@ impl Compiled {
     /// Write the plan, of all epochs, to the file `path`.
     ///
     /// # Errors
-    /// `IO` when the file system says no; `FILE` for a plan too long to be read again.
+    /// `IO` when the file system reports an error; `FILE` for a plan too long to be read again.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         plan::save_all(self.schedules.iter().map(Verified::get), path)
     }
@@ -256,8 +256,8 @@ pub(crate) fn describe<A>(
         let bundle = |rank| Ok(Bundle { arguments: make(rank)?, tell: &tell });
         let one = |rank: u32, bundle: &Bundle<'_, A>| -> Result<(Pattern, bool)> {
             let (mut mine, observed) = epochs(rank, &bundle.arguments)?;
-            let alike = mine.len() == first.len() && mine[number].windows == *fenced;
-            if !alike {
+            let same_fences = mine.len() == first.len() && mine[number].windows == *fenced;
+            if !same_fences {
                 let message = "ranks execute different fences: a fence may depend only on values that are equal on all ranks";
                 return Err(Error::new(Class::RmaSync, message));
             }

@@ -1,6 +1,8 @@
 //! [`Recorder`]: stands in a window's place where a superstep is described instead of run.
 
-use crate::collect::operation::{Collect, Get, Given, Place, Put, Section, Source, WindowKey, WindowSection};
+use crate::collect::operation::{
+    Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
+};
 use crate::collect::ticket::Ticket;
 use crate::kernel::element::{Element, element_type};
 use crate::state::bounds::{sizes, within};
@@ -210,9 +212,13 @@ impl<T: Element> Recorder<T> {
     /// # Errors
     /// As there.
     #[track_caller]
-    pub fn fetch(&self, target: impl Into<Option<usize>>, place: impl Into<Place>) -> Result<Ticket<T>> {
+    pub fn fetch(
+        &self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+    ) -> Result<Ticket<T>> {
         let site = Location::caller();
-        let remote = place.into().datatype(1);
+        let remote = region.into().datatype(1);
         let ticket = Ticket::new(remote.size());
         self.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)
@@ -331,9 +337,9 @@ impl<T: Element> Collect<T> for Recorder<T> {
     fn send(
         &self,
         kind: Kind,
-        given: Given<'_, T>,
+        source: SourceData<'_, T>,
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
@@ -343,15 +349,15 @@ impl<T: Element> Collect<T> for Recorder<T> {
             let message = format!("{op} is not defined for {}", element_type::<T>());
             return Err(Error::new(Class::Op, message).on_rank(self.shared.rank as usize).at(site));
         }
-        let (local, count) = match given {
-            Given::Slice(values) => (Local::Buffer, values.len()),
-            Given::Part(_, elements) => (Local::Buffer, elements.size()),
-            Given::Section(window, datatype) => {
+        let (local, count) = match source {
+            SourceData::Slice(values) => (Local::Buffer, values.len()),
+            SourceData::Part(_, elements) => (Local::Buffer, elements.size()),
+            SourceData::Section(window, datatype) => {
                 let count = datatype.size();
                 (self.section_of(window, datatype, site)?, count)
             }
         };
-        let remote = place.datatype(count);
+        let remote = region.datatype(count);
         self.sizes(count, remote.size(), site)?;
         self.record(kind, target, remote, local, mode, site)
     }
@@ -360,12 +366,12 @@ impl<T: Element> Collect<T> for Recorder<T> {
         &self,
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
-        place: Place,
+        region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, datatype) = into;
-        let remote = place.datatype(datatype.size());
+        let remote = region.datatype(datatype.size());
         self.sizes(datatype.size(), remote.size(), site)?;
         let local = self.section_of(window, datatype, site)?;
         self.record(Kind::Get, target, remote, local, mode, site)

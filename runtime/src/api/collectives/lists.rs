@@ -16,7 +16,7 @@ use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Class, Result};
 
-/// Words that each rank has for each at every other: length; longest, whether it has the plan, and whether alike; and a
+/// Words that each rank has for each at every other: length; longest, whether it has the plan, and whether all its lists are as long; and a
 /// short list.
 const SLOT: usize = 32;
 const HEAD: usize = 2;
@@ -38,11 +38,11 @@ pub(super) fn exchange<'a, T: Element>(
     let what = |len| Collective { operation, ranks: ranks as u32, len, element: element_type::<T>() };
     let has_plan = |len| world.collectives().has_plan(&what(len));
     let found = announce(world, call, &gets, &mine, has_plan)?;
-    let Announced { longest, alike, all_have_plan, lens, mut lists } = found;
+    let Announced { longest, all_equal, all_have_plan, lens, mut lists } = found;
     if longest.saturating_mul(size_of::<T>()) <= SHORT {
         return Ok(lists);
     }
-    if alike {
+    if all_equal {
         let bring = |to: &mut [T]| match operation {
             Operation::AllToAll => (0..ranks)
                 .zip(to.chunks_exact_mut(longest))
@@ -87,7 +87,7 @@ struct Announced<T> {
     /// The longest list of the world.
     longest: usize,
     /// Whether all lists of the world are as long.
-    alike: bool,
+    all_equal: bool,
     /// Whether every rank has the plan for lists that are all as long as its own.
     all_have_plan: bool,
     /// How long the lists for this rank are.
@@ -115,9 +115,9 @@ fn announce<'a, T: Element>(
         }
     };
     let own_longest = (0..ranks).map(|to| mine(to).len()).max().unwrap_or(0);
-    let own_alike = (0..ranks).all(|to| mine(to).len() == own_longest);
-    let own_plan = own_alike && has_plan(own_longest);
-    let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_alike);
+    let own_lists_equal = (0..ranks).all(|to| mine(to).len() == own_longest);
+    let own_plan = own_lists_equal && has_plan(own_longest);
+    let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_lists_equal);
     let scratch = &mut *kept.scratch.borrow_mut();
     let mut failed = None;
     for to in (0..ranks).filter(|&to| to != me) {
@@ -136,7 +136,7 @@ fn announce<'a, T: Element>(
         }
     }
     fence(core, &[&**window.core()], call, failed)?;
-    let (mut longest, mut alike, mut all_have_plan) = (own_longest, own_alike, own_plan);
+    let (mut longest, mut all_equal, mut all_have_plan) = (own_longest, own_lists_equal, own_plan);
     let (mut lens, mut lists) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
     for from in 0..ranks {
         if from == me {
@@ -147,7 +147,7 @@ fn announce<'a, T: Element>(
         }
         let words = &window[from * SLOT..][..SLOT];
         let (len, theirs) = (words[0] as usize, (words[1] >> 2) as usize);
-        alike &= words[1] & 1 == 1 && theirs == own_longest;
+        all_equal &= words[1] & 1 == 1 && theirs == own_longest;
         all_have_plan &= words[1] & 2 == 2;
         longest = longest.max(theirs);
         let bytes =
@@ -161,5 +161,5 @@ fn announce<'a, T: Element>(
         lens.push(len);
         lists.push(list);
     }
-    Ok(Announced { longest, alike, all_have_plan, lens, lists })
+    Ok(Announced { longest, all_equal, all_have_plan, lens, lists })
 }

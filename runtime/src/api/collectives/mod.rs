@@ -302,7 +302,7 @@ fn fill<T: Element>(all: &mut [T], found: [&[T]; 2]) {
     second[..found[1].len()].copy_from_slice(found[1]);
 }
 
-/// A bug of ours, said so.
+/// An error that says that it is a bug of Fencepost.
 fn bug(call: &Call, world: &World, what: &str) -> Error {
     call.error(world.core(), Class::Intern, what)
 }
