@@ -102,7 +102,7 @@ fn refused<T>(
         let Some(part) = world.split((world.rank() < ranks).then_some(0), 0)? else { return Ok(()) };
         let rank = world.rank();
         let error = load(&part).err().unwrap_or_else(|| panic!("rank {rank} accepted the plan of {what}"));
-        assert_eq!(error.class(), Class::Plan, "{error}");
+        assert_eq!(error.class(), ErrorClass::Plan, "{error}");
         if rank == 0 {
             println!("\n{what} is refused: {error}");
             assert!(error.message().contains(because), "{error}");

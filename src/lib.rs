@@ -64,7 +64,7 @@
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable: `name::compile(ranks, |rank| ..)` with no world at all,
 //!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
 //! - **A [`Mode`]** is how bytes travel; `auto` chooses by the [`Machine`] model, and the result has the same bits in each.
-//! - **An [`Error`]** has MPI's [`Class`], says what was given and what was allowed, where, and what [`State`] is left. A world or
+//! - **An [`Error`]** has MPI's [`ErrorClass`], says what was given and what was allowed, where, and what [`State`] is left. A world or
 //!   a window may have an [`ErrorHandler`], which sees it first.
 //!
 //! # What is stable
@@ -76,7 +76,7 @@
 //! that cannot read a version says so when it loads one.
 //!
 //! Not stable, in any release: items that the documentation hides, the text of errors and reports (an error's
-//! [`Class`] and [`State`] are stable), the schedule that is chosen and the order in which it moves bytes, the crates below
+//! [`ErrorClass`] and [`State`] are stable), the schedule that is chosen and the order in which it moves bytes, the crates below
 //! this one, and what [`transport`] counts.
 //!
 //! # The map
@@ -96,7 +96,7 @@ pub use fencepost_planner::grid::{Block, Neighbour};
 pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
 pub use fencepost_planner::ir::schedule::Placement;
 pub use fencepost_planner::units::{Bytes, Nanos};
-pub use fencepost_planner::{Class, Error, Machine, Options, Result, State};
+pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
@@ -118,7 +118,8 @@ pub mod transport {
 /// All that most programs name.
 pub mod prelude {
     pub use crate::{
-        Block, Class, Datatype, Element, Error, Mode, Op, Result, Ticket, ValueAt, Window, World, superstep,
+        Block, Datatype, Element, Error, ErrorClass, Mode, Op, Result, Ticket, ValueAt, Window, World,
+        superstep,
     };
 }
 

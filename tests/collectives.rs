@@ -7,7 +7,7 @@ mod transports;
 
 use ends::ends;
 use fencepost::transport::{Lose, SimConfig};
-use fencepost::{Class, Element, Error, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
+use fencepost::{Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
 use transports::transports;
 
 #[test]
@@ -66,9 +66,9 @@ fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> 
 #[test]
 fn different_roots_are_different_calls() {
     let error = ranks(2).run(|world| world.broadcast(world.rank(), &mut [0u8])).expect_err("two roots");
-    assert_eq!(error.class(), Class::RmaSync, "{error}");
+    assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
     let error = ranks(2).run(|world| world.allreduce(&mut [0.5], Op::Band)).expect_err("no bits in floats");
-    assert_eq!(error.class(), Class::Op, "{error}");
+    assert_eq!(error.class(), ErrorClass::Op, "{error}");
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
                     for (a, b) in (0..DIFFERENT.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
                         let mine = DIFFERENT[if world.rank() == size - 1 { a } else { b }];
                         let error = mine.1(world, len).expect_err(mine.0);
-                        assert_eq!(error.class(), Class::RmaSync, "{}: {error}", mine.0);
+                        assert_eq!(error.class(), ErrorClass::RmaSync, "{}: {error}", mine.0);
                         assert!(!error.world_ended(), "{}: {error}", mine.0);
                     }
                     for (what, call) in DIFFERENT.iter().filter(|_| !warm) {
@@ -506,16 +506,16 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
 fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
     ranks(2).run(|world| {
         let class = |result: Result<()>| result.expect_err("it is refused").class();
-        assert_eq!(class(world.broadcast(2, &mut [0u8])), Class::Rank);
-        assert_eq!(class(world.reduce(9, &[0u8], Op::Sum).map(drop)), Class::Rank);
-        assert_eq!(class(world.reduce(0, &[[0u8; 3]], Op::Sum).map(drop)), Class::Op);
-        assert_eq!(class(world.scan(&mut [0.5], Op::Bxor)), Class::Op);
-        assert_eq!(class(world.allreduce(&mut [1u32], Op::MinLoc)), Class::Op);
-        assert_eq!(class(world.all_to_all(&[vec![1u8]]).map(drop)), Class::Size);
-        assert_eq!(class(world.all_to_all_into(&[1u8; 3], &mut [0; 3])), Class::Size);
-        assert_eq!(class(world.all_to_all_into(&[1u8; 4], &mut [0; 2])), Class::Size);
-        assert_eq!(class(world.allgather_into(&[1u8; 4], &mut [0; 7])), Class::Size);
-        assert_eq!(class(world.gather_into(world.rank(), &[1u8; 4], &mut [0; 9])), Class::Size);
+        assert_eq!(class(world.broadcast(2, &mut [0u8])), ErrorClass::Rank);
+        assert_eq!(class(world.reduce(9, &[0u8], Op::Sum).map(drop)), ErrorClass::Rank);
+        assert_eq!(class(world.reduce(0, &[[0u8; 3]], Op::Sum).map(drop)), ErrorClass::Op);
+        assert_eq!(class(world.scan(&mut [0.5], Op::Bxor)), ErrorClass::Op);
+        assert_eq!(class(world.allreduce(&mut [1u32], Op::MinLoc)), ErrorClass::Op);
+        assert_eq!(class(world.all_to_all(&[vec![1u8]]).map(drop)), ErrorClass::Size);
+        assert_eq!(class(world.all_to_all_into(&[1u8; 3], &mut [0; 3])), ErrorClass::Size);
+        assert_eq!(class(world.all_to_all_into(&[1u8; 4], &mut [0; 2])), ErrorClass::Size);
+        assert_eq!(class(world.allgather_into(&[1u8; 4], &mut [0; 7])), ErrorClass::Size);
+        assert_eq!(class(world.gather_into(world.rank(), &[1u8; 4], &mut [0; 9])), ErrorClass::Size);
         // They took no part in anything.
         world.barrier()
     })
@@ -530,13 +530,13 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
                     let ends = ends(&ranks(size).transport(transport.clone()), &[], |world| {
                         call(world, len)?;
                         if world.rank() == 1 {
-                            return Err(Error::new(Class::Other, "enough"));
+                            return Err(Error::new(ErrorClass::Other, "enough"));
                         }
                         Err(call(world, len).expect_err("rank 1 has left"))
                     });
                     for (rank, end) in ends.into_iter().enumerate().filter(|(rank, _)| *rank != 1) {
                         let (class, text) = end.unwrap_or_else(|| panic!("{what}: rank {rank} was not told"));
-                        assert_eq!(class, Class::ProcFailed, "{what}: {text}");
+                        assert_eq!(class, ErrorClass::ProcFailed, "{what}: {text}");
                         assert!(text.contains("rank 1"), "{what}: {text}");
                     }
                 }

@@ -5,7 +5,9 @@ mod ends;
 
 use ends::ends;
 use fencepost::transport::{Fault, FaultKind, SimConfig};
-use fencepost::{Class, Error, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep};
+use fencepost::{
+    Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep,
+};
 use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
@@ -30,23 +32,23 @@ fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_th
             let mut u = world.window::<f64>(4)?;
             let mut v = world.window::<u32>(2)?;
             let class = |result: Result<()>| result.expect_err("must be refused").class();
-            assert_eq!(class(u.put([1.0]).to(1, 4)), Class::Disp);
-            assert_eq!(class(u.put([1.0]).to(1, usize::MAX)), Class::Disp);
-            assert_eq!(class(u.put(&[1.0, 2.0]).to(1, 3)), Class::Disp);
-            assert_eq!(class(u.put([1.0]).to(2, 0)), Class::Rank);
-            assert_eq!(class(u.put(&[1.0, 2.0]).to(1, 0..3)), Class::Size);
-            assert_eq!(class(u.put(0..5).to(1, 0..5)), Class::Disp);
-            assert_eq!(class(u.get(3..5).from(1, 0..2)), Class::Disp);
-            assert_eq!(class(u.accumulate([1.0], Op::Bxor).to(1, 0)), Class::Op);
-            assert_eq!(class(u.accumulate(&[1.0, 2.0], Op::MinLoc).to(1, 0)), Class::Op);
-            assert_eq!(u.fetch(7, 0..1).expect_err("no rank 7").class(), Class::Rank);
+            assert_eq!(class(u.put([1.0]).to(1, 4)), ErrorClass::Disp);
+            assert_eq!(class(u.put([1.0]).to(1, usize::MAX)), ErrorClass::Disp);
+            assert_eq!(class(u.put(&[1.0, 2.0]).to(1, 3)), ErrorClass::Disp);
+            assert_eq!(class(u.put([1.0]).to(2, 0)), ErrorClass::Rank);
+            assert_eq!(class(u.put(&[1.0, 2.0]).to(1, 0..3)), ErrorClass::Size);
+            assert_eq!(class(u.put(0..5).to(1, 0..5)), ErrorClass::Disp);
+            assert_eq!(class(u.get(3..5).from(1, 0..2)), ErrorClass::Disp);
+            assert_eq!(class(u.accumulate([1.0], Op::Bxor).to(1, 0)), ErrorClass::Op);
+            assert_eq!(class(u.accumulate(&[1.0, 2.0], Op::MinLoc).to(1, 0)), ErrorClass::Op);
+            assert_eq!(u.fetch(7, 0..1).expect_err("no rank 7").class(), ErrorClass::Rank);
             for at in [4, usize::MAX - 1, usize::MAX] {
                 let error = u.fetch(1, at).expect_err("past the window");
-                assert_eq!(error.class(), Class::Disp, "{error}");
+                assert_eq!(error.class(), ErrorClass::Disp, "{error}");
                 assert!(error.message().contains(&at.to_string()), "{error}");
                 let mut buffer = [0.0; 2];
                 let result = u.epoch(|epoch| epoch.get_into(&mut buffer).from(1, at));
-                assert_eq!(class(result), Class::Disp);
+                assert_eq!(class(result), ErrorClass::Disp);
                 assert_eq!(u.fetch(None, at)?.len(), 1);
             }
             // To nobody, and of nothing, wherever it points.
@@ -71,14 +73,14 @@ fn a_ticket_holds_its_elements_once_and_from_its_fence_on() -> Result<()> {
             u[1] = world.rank() as u32 + 7;
             let (ticket, none) = (u.fetch(1 - world.rank(), 1)?, u.fetch(1 - world.rank(), 1..1)?);
             let early = ticket.take().expect_err("before the fence");
-            assert_eq!((early.class(), early.state()), (Class::RmaSync, State::Unchanged), "{early}");
+            assert_eq!((early.class(), early.state()), (ErrorClass::RmaSync, State::Unchanged), "{early}");
             assert!(
                 early.to_string().contains("after the fence") && early.to_string().contains("failures.rs"),
                 "{early}"
             );
             u.fence()?;
             assert_eq!(ticket.take()?, [8 - world.rank() as u32]);
-            assert_eq!(ticket.take().expect_err("a second time").class(), Class::Arg);
+            assert_eq!(ticket.take().expect_err("a second time").class(), ErrorClass::Arg);
             assert_eq!((none.take()?, none.take()?), (Vec::new(), Vec::new()));
             Ok(())
         })?;
@@ -102,7 +104,7 @@ fn a_section_of_a_window_that_is_not_fenced_fails_the_fence_and_applies_nothing(
                 let own = error.site().map(|site| (site.file(), site.line()));
                 assert_eq!(own, Some((file!(), line)), "the call that has the section is named");
             }
-            assert_eq!((error.class(), error.state()), (Class::RmaSync, State::Unchanged), "{error}");
+            assert_eq!((error.class(), error.state()), (ErrorClass::RmaSync, State::Unchanged), "{error}");
             assert_eq!(u[..], [0, 0]);
             // The world goes on, and what was pending is gone.
             u.put([5]).to(1 - world.rank(), 1)?;
@@ -125,7 +127,7 @@ fn swapped_windows_on_one_rank_are_rma_sync_on_all_naming_both() -> Result<()> {
             }
             u.put([1]).to((world.rank() + 1) % 3, 0)?;
             let error = u.fence().expect_err("one rank swapped");
-            assert_eq!(error.class(), Class::RmaSync, "{error}");
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
             assert!(error.message().contains("window 0") && error.message().contains("window 1"), "{error}");
             assert_eq!((u[0], v[0]), (0, 0));
             if world.rank() == 1 {
@@ -149,18 +151,18 @@ fn ranks_in_different_calls_get_errors_that_name_both() {
         });
         for outcome in &said {
             let (class, text) = outcome.as_ref().expect("both are told");
-            assert_eq!(*class, Class::RmaSync);
+            assert_eq!(*class, ErrorClass::RmaSync);
             assert!(text.contains("fence") && text.contains("barrier"), "{text}");
         }
         let said = ends(&world, &[], |world| {
             if world.rank() == 0 { world.window::<u8>(1).map(drop) } else { world.window::<u16>(1).map(drop) }
         });
-        assert!(said.iter().all(|outcome| matches!(outcome, Some((Class::Type, _)))), "{said:?}");
+        assert!(said.iter().all(|outcome| matches!(outcome, Some((ErrorClass::Type, _)))), "{said:?}");
     }
 }
 
 fn leave_by_error(_: &World) -> Result<()> {
-    Err(Error::new(Class::Other, "enough"))
+    Err(Error::new(ErrorClass::Other, "enough"))
 }
 fn leave_by_return(_: &World) -> Result<()> {
     Ok(())
@@ -194,19 +196,20 @@ fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
                     assert!(error.world_ended());
                     assert_eq!(u[0], before);
                     let again = u.fence().expect_err("the world has ended");
-                    assert_eq!(again.class(), Class::ProcFailed);
+                    assert_eq!(again.class(), ErrorClass::ProcFailed);
                     Err(error)
                 });
                 for (rank, outcome) in said.iter().enumerate() {
                     if let Some((class, text)) = outcome
-                        && (*class != Class::Other)
+                        && (*class != ErrorClass::Other)
                     {
-                        assert_eq!(*class, Class::ProcFailed, "rank {rank}: {text}");
+                        assert_eq!(*class, ErrorClass::ProcFailed, "rank {rank}: {text}");
                         assert!(text.contains("rank 2"), "rank {rank}: {text}");
                         assert_eq!(text.contains("panicked"), panics == [2], "rank {rank}: {text}");
                     }
                 }
-                let told = said.iter().flatten().filter(|(class, _)| *class == Class::ProcFailed).count();
+                let told =
+                    said.iter().flatten().filter(|(class, _)| *class == ErrorClass::ProcFailed).count();
                 assert_eq!(told, 3, "{said:?}");
             }
         }
@@ -225,15 +228,15 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
             let seen = Mutex::new(false);
             ends(&ranks(2).transport(TransportKind::Sim(config)), &[], |world| {
                 let mut u = world.window::<u64>(1)?;
-                let own = u.epoch(|_| Err::<(), _>(Error::new(Class::Other, "enough")));
+                let own = u.epoch(|_| Err::<(), _>(Error::new(ErrorClass::Other, "enough")));
                 let own = own.expect_err("both fail");
-                let ended = world.rank() == 0 && own.class() == Class::Other && own.world_ended();
+                let ended = world.rank() == 0 && own.class() == ErrorClass::Other && own.world_ended();
                 if ended {
                     *seen.lock().unwrap() = true;
                     // At once: nothing is asked of anybody.
                     let meter = world.meter();
                     for error in [world.barrier(), u.put([1]).to(0, 0)].map(Result::unwrap_err) {
-                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
                         assert!(error.to_string().contains("rank 1"), "{error}");
                     }
                     assert_eq!(world.meter(), meter);
@@ -283,7 +286,7 @@ fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() 
                         ];
                         for (what, result) in refused {
                             let error = result.err().unwrap_or_else(|| panic!("{what} to {target} is Ok"));
-                            assert_eq!(error.class(), Class::ProcFailed, "{what}: {error}");
+                            assert_eq!(error.class(), ErrorClass::ProcFailed, "{what}: {error}");
                             assert!(error.message().contains("rank 1 has finished"), "{what}: {error}");
                         }
                     }
@@ -302,7 +305,7 @@ fn run_returns_the_error_of_the_rank_that_failed_by_itself() {
             .run(|world| {
                 let mut u = world.window::<u8>(1)?;
                 if world.rank() == 2 {
-                    return Err(Error::new(Class::Other, "the reason"));
+                    return Err(Error::new(ErrorClass::Other, "the reason"));
                 }
                 u.fence()
             })
@@ -323,7 +326,7 @@ fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()>
             let result = u.epoch(|epoch| {
                 epoch.put([1]).to(1 - world.rank(), 0)?;
                 epoch.get_into(&mut seen).from(1 - world.rank(), 0..2)?;
-                if world.rank() == 0 { Err(Error::new(Class::Other, "changed my mind")) } else { Ok(()) }
+                if world.rank() == 0 { Err(Error::new(ErrorClass::Other, "changed my mind")) } else { Ok(()) }
             });
             let error = result.expect_err("rank 0 failed");
             assert!(error.to_string().contains("changed my mind"), "{error}");
@@ -379,10 +382,10 @@ fn dropped_windows_are_missed_at_the_fence_and_kept_for_those_who_read() -> Resu
             if world.rank() == 0 {
                 drop(u);
                 let error = v.fence().expect_err("rank 1 fences u");
-                assert_eq!(error.class(), Class::RmaSync);
+                assert_eq!(error.class(), ErrorClass::RmaSync);
             } else {
                 let mut u = u;
-                assert_eq!(u.fence().expect_err("rank 0 dropped it").class(), Class::RmaSync);
+                assert_eq!(u.fence().expect_err("rank 0 dropped it").class(), ErrorClass::RmaSync);
             }
             v.put([1]).to(1 - world.rank(), 0)?;
             v.fence()?;
@@ -396,8 +399,8 @@ fn dropped_windows_are_missed_at_the_fence_and_kept_for_those_who_read() -> Resu
 #[test]
 fn unknown_environment_values_and_worlds_of_no_or_too_many_ranks_are_refused() {
     let crowd = ranks(usize::MAX).run(|_| Ok(())).unwrap_err();
-    assert_eq!(crowd.class(), Class::Arg, "{crowd}");
-    assert_eq!(ranks(0).run(|_| Ok(())).expect_err("no ranks").class(), Class::Arg);
+    assert_eq!(crowd.class(), ErrorClass::Arg, "{crowd}");
+    assert_eq!(ranks(0).run(|_| Ok(())).expect_err("no ranks").class(), ErrorClass::Arg);
     let error = "fast".parse::<fencepost::Mode>().expect_err("no such mode");
     assert!(error.message().contains("aggregated"), "{error}");
 }
@@ -414,8 +417,8 @@ fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing(
             u.fence_with(Assertions::NOSUCCEED | Assertions::NOPUT)?;
             assert_eq!(u[0], 3);
             let refused = u.put([4]).to(peer, 0).expect_err("NOSUCCEED was asserted");
-            assert_eq!(refused.class(), Class::Assert, "{refused}");
-            assert_eq!(u.get(0..1).from(peer, 0).expect_err("gets too").class(), Class::Assert);
+            assert_eq!(refused.class(), ErrorClass::Assert, "{refused}");
+            assert_eq!(u.get(0..1).from(peer, 0).expect_err("gets too").class(), ErrorClass::Assert);
             u.fence()?;
             if world.rank() == 0 {
                 u.put([5]).to(peer, 1)?;
@@ -423,14 +426,14 @@ fn assertions_that_are_seen_to_be_false_are_errors_and_true_ones_change_nothing(
             let error = u.fence_with(Assertions::NOPRECEDE).expect_err("rank 0 has a put pending");
             assert_eq!(
                 error.class(),
-                if world.rank() == 0 { Class::Assert } else { Class::RmaSync },
+                if world.rank() == 0 { ErrorClass::Assert } else { ErrorClass::RmaSync },
                 "{error}"
             );
             assert_eq!(u[..], [3, 0]);
             // All ranks must make the same assertions.
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
             let error = u.fence_with(assertions).expect_err("assertions that differ");
-            assert_eq!(error.class(), Class::RmaSync);
+            assert_eq!(error.class(), ErrorClass::RmaSync);
             assert!(error.message().contains(" asserting NOPRECEDE"), "{error}");
             u.put([6]).to(peer, 1)?;
             u.fence()?;
@@ -467,7 +470,7 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             // A replay is operations and a fence.
             u.fence_with(Assertions::NOSUCCEED)?;
             let refused = shifts.replay(&mut u).expect_err("NOSUCCEED was asserted");
-            assert_eq!(refused.class(), Class::Assert, "{refused}");
+            assert_eq!(refused.class(), ErrorClass::Assert, "{refused}");
             assert!(u.put([1]).to(0, 0).is_err());
             u.fence()?;
             shifts.replay(&mut u)?;
@@ -515,8 +518,8 @@ fn a_false_noprecede_on_a_rank_that_then_leaves_is_rma_sync_for_the_others() {
                 u.fence_with(Assertions::NOPRECEDE)
             });
             let classes: Vec<_> = ends.into_iter().map(|end| end.map(|(class, _)| class)).collect();
-            let others = Some(Class::RmaSync);
-            assert_eq!(classes, [others, others, Some(Class::Assert), others]);
+            let others = Some(ErrorClass::RmaSync);
+            assert_eq!(classes, [others, others, Some(ErrorClass::Assert), others]);
         }
     }
 }
@@ -546,7 +549,7 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
             let mut prepared = scoped::prepare(world, false)?;
             let panics = world.rank() == 1;
             let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| prepared.run(u, panics)));
-            ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
+            ran.unwrap_or_else(|_| Err(Error::new(ErrorClass::Other, "panicked")))
         },
     ];
     for act in acts {
@@ -568,7 +571,7 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
 fn valued(u: &mut Window<u32>, values: &[u32], fails: bool) -> Result<()> {
     u.put(values).to((u.rank() + 1) % u.size(), 1)?;
     if fails {
-        return Err(Error::new(Class::Other, "of its own"));
+        return Err(Error::new(ErrorClass::Other, "of its own"));
     }
     Ok(())
 }
@@ -591,10 +594,10 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
             for len in [MOST, MOST - 1, MOST - 64, MOST / 2 + 2, MOST + 1, usize::MAX] {
                 let mine = if world.rank() == 1 { len } else { 1 };
                 let error = world.window::<u8>(mine).map(drop).expect_err("there is no such memory");
-                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+                assert_eq!(error.class(), ErrorClass::Size, "{len}: {error}");
                 assert!(error.to_string().contains("rank 1") && !error.world_ended(), "{len}: {error}");
                 let error = world.window::<u64>(mine).map(drop).expect_err("there is no such memory");
-                assert_eq!(error.class(), Class::Size, "{len}: {error}");
+                assert_eq!(error.class(), ErrorClass::Size, "{len}: {error}");
             }
             let mut u = world.window::<u8>(1)?;
             u.put([1]).to((world.rank() + 1) % 3, 0)?;
@@ -627,14 +630,14 @@ fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
                         let own = part.clone();
                         part.on_error(fencepost::ErrorHandler::call(move |_| assert_eq!(own.size(), 3)));
                         let error = within.barrier().expect_err("rank 0 has left");
-                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
                         assert!(error.to_string().contains("rank 0"), "{error}");
                     }
                     _ => {
                         let error = within.barrier().expect_err("rank 0 or 1 has left");
-                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
                         let error = part.barrier().expect_err("rank 0 and 1 have left");
-                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
                     }
                 }
                 Ok(())

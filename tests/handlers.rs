@@ -36,7 +36,7 @@ fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
 #[superstep]
 fn both(u: &mut Window<u32>, v: &mut Window<u32>, fails: bool) -> Result<()> {
     if fails {
-        return Err(Error::new(Class::Other, "of its own"));
+        return Err(Error::new(ErrorClass::Other, "of its own"));
     }
     u.put(v.section(0..1)).to(0, 0)
 }
@@ -54,7 +54,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 v.on_error(told.handler("v"));
 
                 // At the call, by the way that each takes.
-                assert_eq!(u.put([1]).to(2, 0).unwrap_err().class(), Class::Rank);
+                assert_eq!(u.put([1]).to(2, 0).unwrap_err().class(), ErrorClass::Rank);
                 told.said(&["world: Rank"]);
                 assert!(v.put([1]).to(0, 4).is_err());
                 assert!(v.put(&[1, 2]).to(0, 0..3).is_err());
@@ -89,7 +89,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 // What a body's own call found, the handler of that rank alone gets; the others learn it at their
                 // superstep.
                 let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
-                assert_eq!(error.class() == Class::Disp, world.rank() == 1, "{error}");
+                assert_eq!(error.class() == ErrorClass::Disp, world.rank() == 1, "{error}");
                 told.said(if world.rank() == 1 { &["u: Disp"] } else { &["u: RmaSync"] });
                 both(&mut u, &mut v, world.rank() == 0).unwrap_err();
                 told.said(if world.rank() == 0 { &[] } else { &["world: RmaSync"] });

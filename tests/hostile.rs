@@ -78,7 +78,7 @@ fn preparing(world: &World, _: &mut Window<u64>) -> Result<()> {
     shift::prepare(world, 1).map(drop)
 }
 fn failing(_: &World, u: &mut Window<u64>) -> Result<()> {
-    u.epoch(|_| Err(Error::new(Class::Other, "enough")))
+    u.epoch(|_| Err(Error::new(ErrorClass::Other, "enough")))
 }
 fn early(_: &World, _: &mut Window<u64>) -> Result<()> {
     Ok(())
@@ -182,7 +182,7 @@ fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
             let mut u = world.window::<u64>(4)?;
             [early as Do, window, plain][world.rank()](world, &mut u)
         });
-        assert_eq!(early.expect_err("rank 0 left").class(), Class::ProcFailed);
+        assert_eq!(early.expect_err("rank 0 left").class(), ErrorClass::ProcFailed);
     }
     Ok(())
 }
@@ -213,18 +213,18 @@ fn a_section_of_a_window_of_another_type_is_refused() -> Result<()> {
             let peer = 1 - world.rank();
             assert_eq!(
                 u.get(Forged(key, Datatype::run(0..4))).from(peer, 0..4).unwrap_err().class(),
-                Class::Type
+                ErrorClass::Type
             );
             assert_eq!(
                 u.put(Forged(key, Datatype::run(0..4))).to(peer, 0..4).unwrap_err().class(),
-                Class::Type
+                ErrorClass::Type
             );
             let SourceData::Section(Some(none), _) = world.window::<u64>(4)?.section(0..4).data() else {
                 panic!("a section has a key")
             };
             assert_eq!(
                 u.get(Forged(none, Datatype::run(0..4))).from(peer, 0..4).unwrap_err().class(),
-                Class::Disp
+                ErrorClass::Disp
             );
             world.fence((&mut u, &mut bytes))
         })?;
@@ -246,22 +246,25 @@ fn an_element_named_beyond_all_memory_is_an_error_on_all() -> Result<()> {
                         u.get(&often).from(peer, &often)?;
                     }
                     let error = u.fence().expect_err("nobody has such memory");
-                    assert!(matches!(error.class(), Class::NoMem | Class::RmaSync), "{error}");
+                    assert!(matches!(error.class(), ErrorClass::NoMem | ErrorClass::RmaSync), "{error}");
                 }
                 u.put(&often).to(peer, &often)?;
                 let error = u.fence().expect_err("nobody has such memory");
-                assert!(matches!(error.class(), Class::NoMem | Class::RmaSync), "{error}");
-                assert_eq!(u.fetch(None, &often).expect_err("nobody has such memory").class(), Class::NoMem);
+                assert!(matches!(error.class(), ErrorClass::NoMem | ErrorClass::RmaSync), "{error}");
+                assert_eq!(
+                    u.fetch(None, &often).expect_err("nobody has such memory").class(),
+                    ErrorClass::NoMem
+                );
                 if world.rank() == 0 {
                     drop(u.fetch(peer, &often)?);
                 }
                 u.fence().expect_err("rank 0 has no such memory");
             }
-            assert_eq!(world.window::<u64>(usize::MAX).unwrap_err().class(), Class::Size);
-            assert_eq!(world.window::<u64>(1 << 59).unwrap_err().class(), Class::Size);
+            assert_eq!(world.window::<u64>(usize::MAX).unwrap_err().class(), ErrorClass::Size);
+            assert_eq!(world.window::<u64>(1 << 59).unwrap_err().class(), ErrorClass::Size);
             let mut none = world.window::<u64>(0)?;
             none.put(&[] as &[u64]).to(peer, 0)?;
-            assert_eq!(none.put([1]).to(peer, 0).unwrap_err().class(), Class::Disp);
+            assert_eq!(none.put([1]).to(peer, 0).unwrap_err().class(), ErrorClass::Disp);
             world.fence((&mut u, &mut none))
         })?;
     }
@@ -399,7 +402,7 @@ fn windows_of_different_worlds_are_not_fenced_together() {
                         }
                     };
                     let error = error.unwrap_err();
-                    assert_eq!(error.class(), Class::Win, "{misuse}: {error}");
+                    assert_eq!(error.class(), ErrorClass::Win, "{misuse}: {error}");
                     assert_eq!((own[0], whole[0]), (0, 0), "nothing is applied");
                     own.fence()?;
                     whole.fence()?;
@@ -439,7 +442,7 @@ fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Res
             world.barrier()?;
             let window = if me == 0 { &mut u } else { &mut v };
             let error = look(window, NUMBERS[me], 1 - me).expect_err("the ranks fence different windows");
-            assert_eq!(error.class(), Class::RmaSync, "{error}");
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
             assert!(error.to_string().contains(&format!("window {BETWEEN}")), "{error}");
             assert_eq!((&u[..4], &v[..4]), (&[0; 4][..], &[0; 4][..]), "nothing was read");
             look(&mut u, NUMBERS[0], 1 - me)?;

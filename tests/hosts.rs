@@ -2,7 +2,7 @@
 //! Parts that are split off have any of them, in any order, and each does what a world does.
 
 use fencepost::{
-    Class, Machine, Mode, Op, Options, Placement, Result, State, TransportKind, Window, World, ranks,
+    ErrorClass, Machine, Mode, Op, Options, Placement, Result, State, TransportKind, Window, World, ranks,
     superstep,
 };
 use std::sync::Mutex;
@@ -170,7 +170,7 @@ fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() 
                     part.barrier()?;
                     if me != gone {
                         let error = part.barrier().expect_err("one has left");
-                        assert_eq!(error.class(), Class::ProcFailed, "{error}");
+                        assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
                         let says = format!("rank {there} has finished and left the world");
                         assert!(error.to_string().contains(&says), "{layout:?}, {gone} of all: {error}");
                     }
@@ -197,7 +197,11 @@ fn a_plan_for_other_hosts_is_refused_by_every_rank() -> Result<()> {
                 Ok(_) => assert!(fits, "{placement:?}"),
                 Err(error) => {
                     assert!(!fits, "{placement:?}: {error}");
-                    assert_eq!((error.class(), error.state()), (Class::Plan, State::Unchanged), "{error}");
+                    assert_eq!(
+                        (error.class(), error.state()),
+                        (ErrorClass::Plan, State::Unchanged),
+                        "{error}"
+                    );
                     said.lock().expect("no panic").push(error.to_string());
                 }
             }

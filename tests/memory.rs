@@ -7,7 +7,7 @@ mod ends;
 
 use ends::ends;
 use fencepost::transport::SimConfig;
-use fencepost::{Class, Mode, Ranks, Result, State, TransportKind, World, ranks};
+use fencepost::{ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -103,21 +103,21 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
             u.put([7]).to((world.rank() + 1) % 3, 0)?;
             let error = short_of_memory(world, || u.fence()).expect_err("rank 1 has no memory");
             let (class, what) = if world.rank() == 1 {
-                (Class::NoMem, format!("{} bytes", LEN * 8))
+                (ErrorClass::NoMem, format!("{} bytes", LEN * 8))
             } else {
-                (Class::RmaSync, "rank 1".into())
+                (ErrorClass::RmaSync, "rank 1".into())
             };
             assert_eq!((error.class(), error.state()), (class, State::Unchanged), "{error}");
             assert!(error.to_string().contains(&what) && !error.world_ended(), "{error}");
             assert_eq!(u[0], world.rank() as u64);
-            assert_eq!(ticket.take().expect_err("the epoch failed").class(), Class::RmaSync);
+            assert_eq!(ticket.take().expect_err("the epoch failed").class(), ErrorClass::RmaSync);
             let ticket = u.fetch(1, 0..LEN)?;
             u.fence()?;
             // What has come stays until there is memory for it.
             let elements = short_of_memory(world, || ticket.take());
             assert_eq!(elements.is_err(), world.rank() == 1);
             let elements = elements.or_else(|error| {
-                assert_eq!(error.class(), Class::NoMem);
+                assert_eq!(error.class(), ErrorClass::NoMem);
                 ticket.take()
             })?;
             assert_eq!(elements, [1; LEN]);
@@ -144,7 +144,7 @@ fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
     });
     for (rank, error) in errors.into_iter().enumerate() {
         let (class, text) = error.unwrap_or_else(|| panic!("rank {rank} was told nothing"));
-        assert_eq!(class, Class::NoMem, "rank {rank}: {text}");
+        assert_eq!(class, ErrorClass::NoMem, "rank {rank}: {text}");
         assert!(
             text.contains(&format!("{} bytes", LEN * 8)) && text.contains("256 times"),
             "rank {rank}: {text}"

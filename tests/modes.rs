@@ -2,7 +2,7 @@
 //! that nothing but the traffic shows it.
 
 use fencepost::transport::SimConfig;
-use fencepost::{Class, Error, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep};
+use fencepost::{Error, ErrorClass, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep};
 use std::ffi::OsStr;
 
 fn apart(size: usize, mode: Mode) -> Ranks {
@@ -162,7 +162,7 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
             // A rank's epoch fails: all drop what left.
             let failed = u.epoch(|epoch| {
                 epoch.put([100]).to(next, 0)?;
-                if world.rank() == bad { Err(Error::new(Class::Other, "no")) } else { Ok(()) }
+                if world.rank() == bad { Err(Error::new(ErrorClass::Other, "no")) } else { Ok(()) }
             });
             assert!(failed.is_err());
             u.fence()?;
@@ -171,7 +171,7 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
             u.put([1]).to(next, 0)?;
             v.put([2]).to(next, 0)?;
             let error = if world.rank() == bad { u.fence() } else { v.fence() }.expect_err("ranks differ");
-            assert_eq!(error.class(), Class::RmaSync);
+            assert_eq!(error.class(), ErrorClass::RmaSync);
             world.fence((&mut u, &mut v))?;
             let from_bad = (bad + 1) % 3 == world.rank();
             assert_eq!((u[0], v[0]), if from_bad { (0, 2) } else { (1, 0) });
@@ -193,7 +193,7 @@ fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Resul
             for round in 0..20 {
                 let failed = u.epoch(|epoch| {
                     epoch.put([1000]).to(next, 1)?;
-                    if me == round % 4 { Err(Error::new(Class::Other, "no")) } else { Ok(()) }
+                    if me == round % 4 { Err(Error::new(ErrorClass::Other, "no")) } else { Ok(()) }
                 });
                 assert!(failed.is_err());
                 u.accumulate([1], Op::Sum).to(next, 0)?;

@@ -263,7 +263,7 @@ const KINDS: [(&str, usize, Act); 20] = [
         u.epoch(|epoch| {
             let own = |trouble: Trouble| match trouble {
                 Trouble::Ours(error) => error,
-                Trouble::Own(_) => Error::new(Class::Other, "planned"),
+                Trouble::Own(_) => Error::new(ErrorClass::Other, "planned"),
             };
             fault.at(0).map_err(own)?;
             send(epoch, call, 0)?;
@@ -275,7 +275,7 @@ const KINDS: [(&str, usize, Act); 20] = [
     }),
     ("epoch with a collective", 2, |world, u, call, fault, _| {
         u.epoch(|epoch| {
-            let own = |_| Error::new(Class::Other, "planned");
+            let own = |_| Error::new(ErrorClass::Other, "planned");
             fault.at(0).map_err(own)?;
             let mut all = vec![0; world.size()];
             world.allgather_into(&[tag(call, 0, world.rank())], &mut all)?;
@@ -481,7 +481,7 @@ fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call
                 let len = 1 + 4000 * world.rank();
                 let window = world.window::<u64>(len);
                 let error = window.map(drop).expect_err("the ranks are not in step");
-                assert_eq!(error.class(), Class::RmaSync, "{transport:?}: {error}");
+                assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}: {error}");
                 assert!(error.message().contains("different prepared supersteps"), "{transport:?}: {error}");
                 assert!(world.barrier().is_err(), "the world has ended");
                 Ok(())
@@ -493,7 +493,7 @@ fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call
 #[superstep]
 fn insists(u: &mut Window<u64>, fails: bool, until: &std::sync::atomic::AtomicBool) -> Result<()> {
     if fails {
-        return Err(Error::new(Class::Other, "planned"));
+        return Err(Error::new(ErrorClass::Other, "planned"));
     }
     let begun = std::time::Instant::now();
     while !until.load(std::sync::atomic::Ordering::SeqCst) {

@@ -41,8 +41,8 @@ mod sections {
                     land::prepare(world, &section).map(drop).unwrap_err(),
                     land::compile(2, |_| Ok(section.clone())).map(drop).unwrap_err(),
                 ] {
-                    let refused = error.class() == Class::Win
-                        || error.class() == Class::Plan && error.to_string().contains("cannot prepare");
+                    let refused = error.class() == ErrorClass::Win
+                        || error.class() == ErrorClass::Plan && error.to_string().contains("cannot prepare");
                     assert!(refused && error.to_string().contains("made outside this superstep"), "{error}");
                 }
                 // Without a plan the section is one like any other.
@@ -134,7 +134,7 @@ mod wraps {
                     world.window::<u64>(1).map(drop).unwrap_err(),
                     world.split(Some(0), 0).map(drop).unwrap_err(),
                 ] {
-                    assert_eq!(error.class(), Class::NoMem, "{error}");
+                    assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
                 }
                 // All that there is goes on, and the part has numbers of its own.
                 let mut other = part.window::<u64>(1)?;
@@ -176,7 +176,7 @@ mod elements {
                     _ => world.window::<Count>(2).map(drop),
                 };
                 let error = other.unwrap_err();
-                assert_eq!(error.class(), Class::Type, "{error}");
+                assert_eq!(error.class(), ErrorClass::Type, "{error}");
                 for name in ["elements::Position", "elements::Count"] {
                     assert!(error.to_string().contains(name), "{error}");
                 }
@@ -216,12 +216,12 @@ mod memory {
         for elements in [Datatype::nest(0, &[(1 << 40, 0)], 1), Datatype::run(0..1 << 44)] {
             let compiled = often::compile(2, |_| Ok(elements.clone()));
             if let Err(error) = &compiled {
-                assert_eq!(error.class(), Class::NoMem, "{error}");
+                assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
             }
             for transport in [fencepost::TransportKind::Local, transports::sim(0)] {
                 let run = ranks(2).transport(transport).run(|world| {
                     let error = often::prepare(world, &elements).map(drop).unwrap_err();
-                    assert_eq!(error.class(), Class::NoMem, "{error}");
+                    assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
                     Ok(())
                 });
                 run.unwrap();

@@ -6,7 +6,7 @@ mod transports;
 
 use fencepost::transport::SimConfig;
 use fencepost::{
-    Class, Machine, Mode, Op, Options, Order, Placement, Result, TransportKind, Window, ranks, superstep,
+    ErrorClass, Machine, Mode, Op, Options, Order, Placement, Result, TransportKind, Window, ranks, superstep,
 };
 use fencepost_planner::ids::OperationId;
 use fencepost_planner::reference;
@@ -87,7 +87,7 @@ fn ranks_that_differ_in_order_get_an_error_and_nothing_is_applied() -> Result<()
             }
             u.accumulate([1.0], Op::Sum).to(0, 0)?;
             let error = u.fence().expect_err("rank 1 keeps no order");
-            assert_eq!(error.class(), Class::RmaSync);
+            assert_eq!(error.class(), ErrorClass::RmaSync);
             assert!(error.to_string().contains("relaxed order"), "{error}");
             assert_eq!(u[0], 0.0);
             world.barrier()?;
@@ -144,14 +144,14 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
         world.run(|world| {
             let mut u = world.window::<f64>(2)?;
             let error = pour::load(world, &path).expect_err("this world keeps order");
-            assert_eq!(error.class(), Class::Plan, "{error}");
+            assert_eq!(error.class(), ErrorClass::Plan, "{error}");
             assert!(error.to_string().contains("World::set_order"), "{error}");
             // One rank of three keeps order: it refuses the plan for all.
             if world.rank() != 1 {
                 world.set_order(Order::Relaxed);
             }
             let error = pour::load(world, &path).expect_err("rank 1 keeps order");
-            assert_eq!(error.class(), Class::Plan, "{error}");
+            assert_eq!(error.class(), ErrorClass::Plan, "{error}");
             assert!(world.rank() == 1 || error.to_string().contains("rank 1 refused"), "{error}");
             // Nothing is lost.
             world.set_order(Order::Canonical);
@@ -193,7 +193,7 @@ fn what_is_prepared_has_the_order_of_its_world() -> Result<()> {
             world.set_order(Order::Relaxed);
         }
         let error = pour::prepare(world).expect_err("rank 2 keeps no order");
-        assert_eq!(error.class(), Class::RmaSync, "{error}");
+        assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
         world.barrier()
     })
 }

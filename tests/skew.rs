@@ -8,7 +8,8 @@ mod transports;
 
 use ends::ends;
 use fencepost::{
-    Block, Class, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks, superstep,
+    Block, ErrorClass, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks,
+    superstep,
 };
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -327,7 +328,7 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
         });
         for error in told {
             let (class, error) = error.expect("every rank is told");
-            assert_eq!(class, Class::RmaSync, "{what} on {transport:?}: {error}");
+            assert_eq!(class, ErrorClass::RmaSync, "{what} on {transport:?}: {error}");
             let named = both.iter().all(|one| error.contains(one));
             assert!(named, "{what} on {transport:?}: {error}: names {both:?}");
         }
@@ -370,7 +371,7 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
             for (rank, error) in told.into_iter().enumerate() {
                 let (class, error) =
                     error.unwrap_or_else(|| panic!("rank {rank} was told nothing: {transport:?}"));
-                assert_eq!(class, Class::RmaSync, "{transport:?}: {error}");
+                assert_eq!(class, ErrorClass::RmaSync, "{transport:?}: {error}");
                 let both = ["of window 0", "of window 1"];
                 assert!(both.iter().all(|one| error.contains(one)), "{transport:?}: {error}");
                 let ahead = gone_on[rank].load(Ordering::SeqCst).saturating_sub(SWAP);

@@ -126,7 +126,7 @@ fn quietly<R>(act: impl FnOnce() -> Result<R>) -> Result<R> {
     EXPECTED.set(true);
     let done = catch_unwind(AssertUnwindSafe(act));
     EXPECTED.set(false);
-    done.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
+    done.unwrap_or_else(|_| Err(Error::new(ErrorClass::Other, "panicked")))
 }
 
 fn quiet_hook() {
@@ -282,7 +282,7 @@ fn bodies_drawn_at_random_do_the_same_in_each_form() {
 #[superstep]
 fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
     if list.len() < 3 && u[0] < u64::MAX {
-        return Err(Error::new(Class::Arg, "too few"));
+        return Err(Error::new(ErrorClass::Arg, "too few"));
     }
     let right = (u.rank() + 1) % u.size();
     u.put([1]).to(right, list[2])
@@ -293,7 +293,7 @@ fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
 fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
     fn helper(u: &mut Window<u64>) -> Result<()> {
         if u.rank() == 0 {
-            return Err(Error::new(Class::Other, "rank 0 fails in the helper"));
+            return Err(Error::new(ErrorClass::Other, "rank 0 fails in the helper"));
         }
         u.fence()
     }
@@ -331,19 +331,19 @@ fn a_pattern_that_panics_on_one_rank_leaves_all_ranks_in_step() {
                 assert!(direct.to_string().contains(own), "{direct}");
                 in_step(world)?;
                 let prepared = quietly(|| guarded::prepare(world, list)).unwrap_err();
-                assert_eq!(prepared.class(), Class::Plan, "{prepared}");
+                assert_eq!(prepared.class(), ErrorClass::Plan, "{prepared}");
                 let text = prepared.to_string();
                 assert!(text.contains("superstep `guarded` (tests/slicer.rs:"), "{text}");
                 assert!(text.contains("index out of bounds"), "{text}");
                 in_step(world)?;
                 let loaded = quietly(|| guarded::load(world, "no plan", list)).unwrap_err();
-                assert_eq!(loaded.class(), Class::Plan, "{loaded}");
+                assert_eq!(loaded.class(), ErrorClass::Plan, "{loaded}");
                 in_step(world)
             })
             .unwrap();
     }
     let compiled = quietly(|| guarded::compile(4, |rank| Ok(vec![1; rank]))).unwrap_err();
-    assert_eq!((compiled.class(), compiled.rank()), (Class::Plan, Some(0)), "{compiled}");
+    assert_eq!((compiled.class(), compiled.rank()), (ErrorClass::Plan, Some(0)), "{compiled}");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn searches(u: &mut Window<u64>, start: usize) -> Result<()> {
     let mut i = start;
     while i != 10 {
         if i > 10 && u[0] < u64::MAX {
-            return Err(Error::new(Class::Arg, "too far"));
+            return Err(Error::new(ErrorClass::Arg, "too far"));
         }
         i = i.wrapping_add(4);
     }
@@ -381,7 +381,7 @@ fn puts_on(u: &mut Window<u64>, end: usize) -> Result<()> {
     let mut i = 0;
     while i != end {
         if i > 10 && u[0] < u64::MAX {
-            return Err(Error::new(Class::Arg, "too many"));
+            return Err(Error::new(ErrorClass::Arg, "too many"));
         }
         u.put([1]).to((u.rank() + 1) % u.size(), i % 20)?;
         i += 1;
@@ -403,7 +403,7 @@ fn a_pattern_that_does_not_end_is_no_claim_and_no_plan() {
                 // One rank is enough.
                 let turns = searches::prepare(world, 2 + world.rank()).unwrap_err();
                 assert!(
-                    turns.class() == Class::Plan && turns.to_string().contains("16777216 turns"),
+                    turns.class() == ErrorClass::Plan && turns.to_string().contains("16777216 turns"),
                     "{turns}"
                 );
                 in_step(world)?;
@@ -411,7 +411,10 @@ fn a_pattern_that_does_not_end_is_no_claim_and_no_plan() {
             })
             .unwrap();
         let calls = puts_on::compile(2, |_| Ok(usize::MAX)).unwrap_err();
-        assert!(calls.class() == Class::Plan && calls.to_string().contains("1048576 operations"), "{calls}");
+        assert!(
+            calls.class() == ErrorClass::Plan && calls.to_string().contains("1048576 operations"),
+            "{calls}"
+        );
         done.send(()).unwrap();
     });
     waits.recv_timeout(Duration::from_secs(100)).expect("a pattern ends");

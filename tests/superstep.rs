@@ -95,7 +95,7 @@ fn a_plan_compiled_without_a_world_is_loaded_into_one() {
 
             let other = Block::new(world, [12, 10])?.halo(1)?;
             let refused = exchange::load(world, &path, &other).unwrap_err();
-            assert_eq!(refused.class(), Class::Plan, "{refused}");
+            assert_eq!(refused.class(), ErrorClass::Plan, "{refused}");
             Ok(())
         })
         .unwrap();
@@ -133,7 +133,7 @@ fn a_superstep_of_several_epochs_is_one_plan_file() {
             assert_eq!(plain[0], (rank + 1) % 3, "twice one further is one back");
 
             let refused = hand_over::load(world, &path, next).unwrap_err();
-            assert_eq!(refused.class(), Class::Plan, "{refused}");
+            assert_eq!(refused.class(), ErrorClass::Plan, "{refused}");
             assert!(refused.to_string().contains("2 epochs"), "{refused}");
             Ok(())
         })
@@ -260,7 +260,7 @@ fn in_two(u: &mut Window<u32>, values: &[u32], fails: bool) -> Result<()> {
     u.put(&values[..1]).to(next, 0)?;
     u.fence()?;
     if fails {
-        return Err(Error::new(Class::Other, "half way"));
+        return Err(Error::new(ErrorClass::Other, "half way"));
     }
     u.put(&values[1..]).to(next, 1)?;
     u.fence()
@@ -275,9 +275,11 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_an_error_on_all_ranks() {
     let panics: fn(&mut Window<u32>, &mut in_two_prepared, bool) -> Result<()> = |u, prepared, odd| {
         let run = || prepared.run(u, if odd { &[1] } else { &[1, 2] }, false);
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-        ran.unwrap_or_else(|_| Err(Error::new(Class::Other, "panicked")))
+        ran.unwrap_or_else(|_| Err(Error::new(ErrorClass::Other, "panicked")))
     };
-    for (act, class) in [(half_way, Class::Other), (too_long, Class::Plan), (panics, Class::Plan)] {
+    for (act, class) in
+        [(half_way, ErrorClass::Other), (too_long, ErrorClass::Plan), (panics, ErrorClass::Plan)]
+    {
         for transport in transports([0]) {
             let errors: Vec<Error> = ranks(3)
                 .transport(transport)
@@ -336,13 +338,13 @@ fn fences_stand_under_uniform_bounds() {
 
 #[test]
 fn ranks_that_break_a_uniform_promise_get_an_error() {
-    let errors: Vec<Class> = ranks(2)
+    let errors: Vec<ErrorClass> = ranks(2)
         .collect(|world| {
             let mut u = world.window::<u64>(1)?;
             Ok(all_sum(&mut u, world.rank() as u64).unwrap_err().class())
         })
         .unwrap();
-    assert_eq!(errors, [Class::RmaSync; 2]);
+    assert_eq!(errors, [ErrorClass::RmaSync; 2]);
 }
 
 #[test]
@@ -401,7 +403,7 @@ fn sometimes_fails(u: &mut Window<u32>, fails: bool) -> Result<()> {
     let right = (u.rank() + 1) % u.size();
     u.put([1]).to(right, 0)?;
     if fails {
-        return Err(Error::new(Class::Other, "not today"));
+        return Err(Error::new(ErrorClass::Other, "not today"));
     }
     Ok(())
 }
@@ -427,7 +429,7 @@ fn an_error_on_one_rank_fails_every_rank_and_moves_nothing() {
 
 #[test]
 fn operations_pending_at_entry_are_wrong_synchronisation() {
-    let classes: Vec<Class> = ranks(2)
+    let classes: Vec<ErrorClass> = ranks(2)
         .collect(|world| {
             let mut u = world.window::<u32>(1)?;
             if world.rank() == 0 {
@@ -439,7 +441,7 @@ fn operations_pending_at_entry_are_wrong_synchronisation() {
             Ok(class)
         })
         .unwrap();
-    assert_eq!(classes[0], Class::RmaSync);
+    assert_eq!(classes[0], ErrorClass::RmaSync);
 }
 
 #[superstep]
@@ -505,7 +507,7 @@ fn errors_may_be_of_the_users_own_type() {
         .run(|world| {
             let mut u = world.window::<u32>(1)?;
             let to = (world.rank() == 0).then_some(1);
-            own_error(&mut u, to).map_err(|error| Error::new(Class::Other, error.to_string()))?;
+            own_error(&mut u, to).map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?;
             assert_eq!(u[0], 3 * world.rank() as u32);
             assert!(matches!(own_error(&mut u, Some(usize::MAX)), Err(Mine::Other)));
             assert!(matches!(own_error(&mut u, Some(7)), Err(Mine::Fencepost(_))));
@@ -537,7 +539,7 @@ fn calls_that_are_not_as_in_the_pattern_are_an_error_before_anything_moves() {
         .run(|world| {
             let mut u = world.window::<u32>(4)?;
             let error = fickle_places(&mut u).unwrap_err();
-            assert_eq!(error.class(), Class::Plan, "{error}");
+            assert_eq!(error.class(), ErrorClass::Plan, "{error}");
             assert_eq!(&u[..], [0; 4]);
             Ok(())
         })
@@ -599,7 +601,7 @@ fn a_dynamic_superstep_runs_and_leaves_nothing_open() {
     ranks(2)
         .run(|world| {
             let mut u = world.window::<u32>(1)?;
-            assert_eq!(helped(&mut u).unwrap_err().class(), Class::RmaSync);
+            assert_eq!(helped(&mut u).unwrap_err().class(), ErrorClass::RmaSync);
             assert_eq!(u[0], 0);
             helped_and_fenced(&mut u)?;
             assert_eq!(u[0], 1);
@@ -664,7 +666,7 @@ fn values_behind_an_alias_are_run_as_any_others_and_cannot_be_replayed() -> Resu
             let error = prepared.replay(&mut u).expect_err("a plan has no values");
             assert_eq!(
                 (error.class(), error.state(), error.world_ended()),
-                (Class::Plan, State::Unchanged, false)
+                (ErrorClass::Plan, State::Unchanged, false)
             );
             assert!(
                 error.message().contains("superstep.rs") && error.message().contains("call `run`"),
@@ -721,11 +723,14 @@ fn a_part_of_a_slice_is_put_as_if_it_were_packed_before() -> Result<()> {
                 }
             }
             let class = |result: Result<()>| result.expect_err("it is refused").class();
-            assert_eq!(class(u.put((&values, 16..18)).to(next, 0)), Class::Disp);
-            assert_eq!(class(u.put((&values, &Datatype::nest(0, &[(2, -1)], 1))).to(next, 0)), Class::Disp);
-            assert_eq!(class(u.put((&values, &parts[0])).to(next, 0..3)), Class::Size);
+            assert_eq!(class(u.put((&values, 16..18)).to(next, 0)), ErrorClass::Disp);
+            assert_eq!(
+                class(u.put((&values, &Datatype::nest(0, &[(2, -1)], 1))).to(next, 0)),
+                ErrorClass::Disp
+            );
+            assert_eq!(class(u.put((&values, &parts[0])).to(next, 0..3)), ErrorClass::Size);
             let endless = Datatype::nest(0, &[(1 << 60, 0)], 1);
-            assert_eq!(class(u.put((&values, &endless)).to(next, 0)), Class::NoMem);
+            assert_eq!(class(u.put((&values, &endless)).to(next, 0)), ErrorClass::NoMem);
             u.fence()
         })?;
     }

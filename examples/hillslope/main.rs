@@ -122,7 +122,7 @@ fn input(terrain: &Terrain) -> Result<Grid> {
     match grid.cells.iter().position(|height| !height.is_finite()) {
         None => Ok(grid),
         Some(at) => Err(Error::new(
-            Class::Arg,
+            ErrorClass::Arg,
             format!(
                 "{}: the height at row {}, column {} is {}; every height must be finite",
                 terrain.input.display(),
@@ -211,7 +211,7 @@ pub fn main() -> Result<()> {
 /// Runs the example with these options.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
-    run(&Options::try_parse_from(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?)
+    run(&Options::try_parse_from(words).map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?)
 }
 
 fn run(options: &Options) -> Result<()> {
@@ -227,9 +227,9 @@ pub fn check() -> Result<()> {
     let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
     let parse = |words: &[&str]| Options::try_parse_from([&["hillslope", "--years", "1e6"], words].concat());
     let run = |words: &[&str]| {
-        let options = parse(words).map_err(|error| Error::new(Class::Arg, error.to_string()))?;
+        let options = parse(words).map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?;
         compare(&options)?
-            .ok_or_else(|| Error::new(Class::Other, "internal error: this process has no result"))
+            .ok_or_else(|| Error::new(ErrorClass::Other, "internal error: this process has no result"))
     };
     let (before, expected, explanation) = run(&["-n", "1"])?;
     for ranks in ["2", "3", "4", "5", "7", "8", "16"] {

@@ -205,16 +205,16 @@ fn exits_that_leave_out_operations_stay() {
 #[test]
 fn a_check_stays_where_it_can_and_is_dropped_where_it_reads_the_window() {
     assert_slice(
-        "if list.len() < n { return Err(Error::new(Class::Arg, \"short\")); }
+        "if list.len() < n { return Err(Error::new(ErrorClass::Arg, \"short\")); }
          u.put(0..1).to(list[n - 1], 0)?;
          Ok(())",
         "if list.len() < n {
-         return Err(Error::new(Class::Arg, \"short\"));
+         return Err(Error::new(ErrorClass::Arg, \"short\"));
          }
          u.put(0..1).to(list[n - 1], 0)?;",
     );
     assert_slice(
-        "if u[0].is_nan() { return Err(Error::new(Class::Arg, \"NaN\")); }
+        "if u[0].is_nan() { return Err(Error::new(ErrorClass::Arg, \"NaN\")); }
          u.put(0..1).to(n, 0)?;
          Ok(())",
         "u.put(0..1).to(n, 0)?;",
@@ -226,16 +226,16 @@ fn each_check_stays_where_it_can_by_itself() {
     assert_slice(
         "let mut i = n;
          while i != 10 {
-             if i > 10 { return Err(Error::new(Class::Arg, \"far\")); }
+             if i > 10 { return Err(Error::new(ErrorClass::Arg, \"far\")); }
              i += 4;
          }
-         if u[0].is_nan() { return Err(Error::new(Class::Arg, \"NaN\")); }
+         if u[0].is_nan() { return Err(Error::new(ErrorClass::Arg, \"NaN\")); }
          u.put(0..1).to(n, i)?;
          Ok(())",
         "let mut i = n;
          while i != 10 {
          if i > 10 {
-         return Err(Error::new(Class::Arg, \"far\"));
+         return Err(Error::new(ErrorClass::Arg, \"far\"));
          }
          i += 4;
          }

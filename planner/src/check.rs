@@ -1,7 +1,7 @@
 //! [`check`]: whether operations are valid, before they are compiled.
 
 use crate::datatype::Datatype;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{ClassId, Delta, Id, OperationId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns};
 
@@ -32,7 +32,7 @@ pub fn check(patterns: &Patterns) -> Result<()> {
                     "moves {} elements of {size} bytes: the operations of one rank in one epoch move at most {MOST_BYTES} bytes",
                     operation.remote.size()
                 );
-                return Err(locate(Error::new(Class::NoMem, message), patterns, class, id));
+                return Err(locate(Error::new(ErrorClass::NoMem, message), patterns, class, id));
             }
         }
         let targets = pattern.operations.values().filter_map(|operation| operation.target);
@@ -41,7 +41,7 @@ pub fn check(patterns: &Patterns) -> Result<()> {
     for (rank, class) in patterns.class_of.iter().enumerate() {
         let Some(reach) = reach.get(class.index()) else {
             return Err(Error::new(
-                Class::Arg,
+                ErrorClass::Arg,
                 format!("rank {rank} has class {class}; there are {} classes", reach.len()),
             ));
         };
@@ -54,7 +54,7 @@ pub fn check(patterns: &Patterns) -> Result<()> {
                 if let Some(delta) = operation.target.filter(|&delta| outside(delta)) {
                     let target = rank as i64 + delta.0;
                     let what = format!("{id} has target {target}; the world has ranks 0 to {}", ranks - 1);
-                    return Err(Error::new(Class::Rank, with_site(what, operation))
+                    return Err(Error::new(ErrorClass::Rank, with_site(what, operation))
                         .on_rank(rank)
                         .in_superstep(&patterns.name));
                 }
@@ -68,14 +68,14 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
     let count = patterns.windows.len();
     let element = |window| {
         patterns.windows.get(window).copied().ok_or_else(|| {
-            Error::new(Class::Win, format!("names window {window}; the superstep has {count} windows"))
+            Error::new(ErrorClass::Win, format!("names window {window}; the superstep has {count} windows"))
         })
     };
     let target = element(operation.window)?;
     let below = |datatype: &Datatype| datatype.size() > 0 && datatype.low() < 0;
     if below(&operation.remote) {
         return Err(Error::new(
-            Class::Disp,
+            ErrorClass::Disp,
             format!(
                 "reaches element {} of its target window: displacements start at 0",
                 operation.remote.low()
@@ -87,7 +87,7 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
         if datatype.size() != operation.remote.size() {
             let (here, there) = (datatype.size(), operation.remote.size());
             return Err(Error::new(
-                Class::Size,
+                ErrorClass::Size,
                 format!(
                     "has {here} elements at its origin and {there} at its target: both sides must have as many"
                 ),
@@ -95,7 +95,7 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
         }
         if below(datatype) {
             return Err(Error::new(
-                Class::Disp,
+                ErrorClass::Disp,
                 format!(
                     "reaches element {} of its section's window: displacements start at 0",
                     datatype.low()
@@ -104,7 +104,7 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
         }
         if origin != target {
             return Err(Error::new(
-                Class::Type,
+                ErrorClass::Type,
                 format!(
                     "has elements of {origin} at its origin and of {target} at its target: both sides must have one type"
                 ),
@@ -112,9 +112,10 @@ fn check_operation(patterns: &Patterns, operation: &Operation) -> Result<()> {
         }
     }
     match operation.kind {
-        Kind::Accumulate(op) if !op.takes(target) => {
-            Err(Error::new(Class::Op, format!("accumulates with {op}, which is not defined for {target}")))
-        }
+        Kind::Accumulate(op) if !op.takes(target) => Err(Error::new(
+            ErrorClass::Op,
+            format!("accumulates with {op}, which is not defined for {target}"),
+        )),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::argument::Argument;
 use crate::element::ElementType;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{ClassId, WindowId};
 use crate::ir::pattern::{Order, Pattern, Patterns};
 use crate::table::Table;
@@ -28,7 +28,10 @@ pub fn patterns<A: Argument>(
     record: impl Fn(u32, &A) -> Result<(Pattern, bool)>,
 ) -> Result<Patterns> {
     if ranks == 0 {
-        return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
+        return Err(Error::new(
+            ErrorClass::Rank,
+            "a world has at least one rank: give a number of ranks above 0",
+        ));
     }
     let arguments = |rank| arguments(rank).map_err(|error| error.on_rank(rank as usize));
     // Whether the pattern may stand for others of the rank's class.

@@ -1,7 +1,7 @@
 //! [`compile`]: from the patterns of all ranks to their schedule, pass by pass.
 
 use crate::check::check;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::ClassId;
 use crate::ir::messages::Messages;
 use crate::ir::pattern::{Mode, Patterns};
@@ -33,7 +33,7 @@ pub fn compile(
 ) -> Result<Verified<Schedule>> {
     check(patterns)?;
     if placement == (Placement::Hosts { ranks_each: 0 }) {
-        return Err(Error::new(Class::Arg, "hosts have 0 ranks each: a host has at least one rank"));
+        return Err(Error::new(ErrorClass::Arg, "hosts have 0 ranks each: a host has at least one rank"));
     }
     landing_fits(patterns)?;
     let transfers = normalise(patterns, placement);
@@ -54,7 +54,7 @@ pub fn compile(
     }
     let schedule = lower(placed, options);
     verify(patterns, schedule).map_err(|error| {
-        let class = if error.is_bound() { Class::NoMem } else { Class::Intern };
+        let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Intern };
         Error::new(class, format!("a schedule was refused: {error}")).in_superstep(&patterns.name)
     })
 }
@@ -86,5 +86,5 @@ fn beyond(placed: &Placed<'_>, cap: Bytes) -> Error {
         "needs {} of staging for its messages, one copy of each, and {cap} are allowed: allow as much, or put less in one superstep",
         placed.peak
     );
-    Error::new(Class::NoMem, what).on_rank(rank)
+    Error::new(ErrorClass::NoMem, what).on_rank(rank)
 }

@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The class of an error: that of MPI, or one of Fencepost where MPI has no class for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Class {
+pub enum ErrorClass {
     /// MPI_ERR_WIN: a window that is not valid here.
     Win,
     /// MPI_ERR_SIZE: lengths that do not match.
@@ -60,7 +60,7 @@ pub enum State {
 pub struct Error(Box<Inner>);
 
 struct Inner {
-    class: Class,
+    class: ErrorClass,
     message: String,
     rank: Option<usize>,
     superstep: Option<String>,
@@ -74,7 +74,7 @@ struct Inner {
 
 impl Error {
     /// An error of `class`; `message` says what was given, what was allowed and what to do next.
-    pub fn new(class: Class, message: impl Into<String>) -> Self {
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             class,
             message: message.into(),
@@ -149,7 +149,7 @@ impl Error {
     /// Whether the error only says that another rank has failed.
     #[doc(hidden)]
     pub fn is_secondary(&self) -> bool {
-        self.0.secondary || self.0.class == Class::ProcFailed
+        self.0.secondary || self.0.class == ErrorClass::ProcFailed
     }
 
     /// Marks the error as reported to an error handler; returns whether it was not before.
@@ -159,7 +159,7 @@ impl Error {
     }
 
     /// The class of this error.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> ErrorClass {
         self.0.class
     }
 
@@ -241,6 +241,6 @@ impl std::error::Error for Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Error::new(Class::Io, error.to_string()).because(error)
+        Error::new(ErrorClass::Io, error.to_string()).because(error)
     }
 }

@@ -26,7 +26,7 @@ pub mod verify;
 
 pub use compile::compile;
 pub use conflicts::conflicts;
-pub use error::{Class, Error, Result, State};
+pub use error::{Error, ErrorClass, Result, State};
 pub use explain::explain;
 pub use machine::Machine;
 pub use options::Options;

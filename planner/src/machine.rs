@@ -1,7 +1,7 @@
 //! [`Machine`]: what communication costs, as LogGP has it, for each kind of link; with the cost of packing.
 
 use crate::datatype::Datatype;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ir::transfers::Side;
 use crate::units::Nanos;
 use std::fmt;
@@ -189,7 +189,7 @@ impl FromStr for Machine {
     /// is not a number of nanoseconds from 0 up, keys that are missing.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |line: usize, what: String| {
-            Error::new(Class::Arg, format!("line {} of the machine model: {what}", line + 1))
+            Error::new(ErrorClass::Arg, format!("line {} of the machine model: {what}", line + 1))
         };
         let mut machine = Self::default();
         let mut fields: Vec<(String, &mut f64, bool)> =
@@ -218,7 +218,7 @@ impl FromStr for Machine {
         let missing: Vec<String> = fields.into_iter().filter(|field| !field.2).map(|field| field.0).collect();
         if !missing.is_empty() {
             let missing = missing.join(", ");
-            return Err(Error::new(Class::Arg, format!("the machine model has no value for {missing}")));
+            return Err(Error::new(ErrorClass::Arg, format!("the machine model has no value for {missing}")));
         }
         Ok(machine)
     }

@@ -8,7 +8,7 @@
 
 use crate::datatype::Datatype;
 use crate::element::{ElementKind, ElementType, Op, Scalar};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Pattern};
 use crate::table::Table;
@@ -94,7 +94,7 @@ pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
 /// having taken each of its puts and accumulates exactly once in some order. `None` if so, else the first difference.
 ///
 /// # Errors
-/// As [`run`]; and `Class::Arg` where the different operations on an element have too many orders to be tried.
+/// As [`run`]; and `ErrorClass::Arg` where the different operations on an element have too many orders to be tried.
 ///
 /// # Cost
 /// For each element, the number of distinct sub-multisets of its operations times the values they can leave.
@@ -162,7 +162,7 @@ fn reachable(kind: ElementType, start: &[u8], applications: &[Application], foun
                     "{} different operations on one element have too many orders to try",
                     applications.len()
                 );
-                return Err(Error::new(Class::Arg, why));
+                return Err(Error::new(ErrorClass::Arg, why));
             }
         }
         states = next;
@@ -243,7 +243,7 @@ fn check(world: &World, epoch: &Epoch) -> Result<()> {
         let why = format!(
             "patterns of {ranks} ranks, windows of {memory} and sources of {sources}: there must be as many of each"
         );
-        return Err(Error::new(Class::Size, why));
+        return Err(Error::new(ErrorClass::Size, why));
     }
     for (rank, windows) in world.memory.iter().enumerate() {
         for (window, kind) in world.element.iter() {
@@ -253,7 +253,7 @@ fn check(world: &World, epoch: &Epoch) -> Result<()> {
                     "{window} holds {len:?} bytes, which is not a whole number of elements of {} bytes",
                     kind.size
                 );
-                return Err(Error::new(Class::Size, why).on_rank(rank));
+                return Err(Error::new(ErrorClass::Size, why).on_rank(rank));
             }
         }
     }
@@ -274,30 +274,30 @@ fn check_operation(
     rank: usize,
     id: OperationId,
     operation: &Operation,
-) -> Result<(), (Class, String)> {
+) -> Result<(), (ErrorClass, String)> {
     let Some(target) = operation.target else { return Ok(()) };
     let ranks = epoch.patterns.len();
     let Some(target) = target.from(Rank::new(rank), ranks as u32) else {
-        return Err((Class::Rank, format!("target {target} is outside the world of {ranks} ranks")));
+        return Err((ErrorClass::Rank, format!("target {target} is outside the world of {ranks} ranks")));
     };
     let Some(&kind) = world.element.get(operation.window) else {
-        return Err((Class::Win, format!("no window {}", operation.window)));
+        return Err((ErrorClass::Win, format!("no window {}", operation.window)));
     };
     if let Kind::Accumulate(op) = operation.kind
         && !op.takes(kind)
     {
-        return Err((Class::Op, format!("{op} is not defined for {:?}", kind.kind)));
+        return Err((ErrorClass::Op, format!("{op} is not defined for {:?}", kind.kind)));
     }
     check_section(world, target.index(), operation.window, &operation.remote)?;
     let wanted = operation.remote.size();
     match &operation.local {
         Local::Section { window, datatype } => {
             let Some(&mine) = world.element.get(*window) else {
-                return Err((Class::Win, format!("no window {window}")));
+                return Err((ErrorClass::Win, format!("no window {window}")));
             };
             if mine != kind {
                 return Err((
-                    Class::Type,
+                    ErrorClass::Type,
                     format!(
                         "{window} holds elements of {mine:?}, {} of {kind:?}: both must hold one type",
                         operation.window
@@ -306,7 +306,7 @@ fn check_operation(
             }
             if datatype.size() != wanted {
                 return Err((
-                    Class::Size,
+                    ErrorClass::Size,
                     format!(
                         "{} elements at the origin, {wanted} at the target: both must have as many",
                         datatype.size()
@@ -320,7 +320,7 @@ fn check_operation(
             let bytes = epoch.sources[rank].get(&id).map_or(0, Vec::len);
             if bytes != wanted * kind.size as usize {
                 return Err((
-                    Class::Size,
+                    ErrorClass::Size,
                     format!("a source of {bytes} bytes for {wanted} elements of {} bytes", kind.size),
                 ));
             }
@@ -334,11 +334,11 @@ fn check_section(
     rank: usize,
     window: WindowId,
     datatype: &Datatype,
-) -> Result<(), (Class, String)> {
+) -> Result<(), (ErrorClass, String)> {
     let len = world.memory[rank][window].len() / world.element[window].size as usize;
     match datatype.element_iter().find(|at| !usize::try_from(*at).is_ok_and(|at| at < len)) {
         Some(at) => Err((
-            Class::Disp,
+            ErrorClass::Disp,
             format!("touches element {at} of {window} on {}, which has {len} elements", Rank::new(rank)),
         )),
         None => Ok(()),

@@ -121,5 +121,5 @@ fn an_error_says_on_which_rank() {
     let error = collect(9, |rank| Block::at(rank as usize, 5, [90]), |_, _| Ok((Pattern::default(), false)));
     assert_eq!(error.unwrap_err().rank(), Some(5));
     let none = collect(0, |rank| Block::at(rank as usize, 5, [90]), |_, _| Ok((Pattern::default(), false)));
-    assert_eq!(none.unwrap_err().class(), fencepost_planner::Class::Rank);
+    assert_eq!(none.unwrap_err().class(), fencepost_planner::ErrorClass::Rank);
 }

@@ -13,7 +13,7 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::verify_expanded;
-use fencepost_planner::{Class, Options, collect, compile, conflicts, explain};
+use fencepost_planner::{ErrorClass, Options, collect, compile, conflicts, explain};
 use proptest::prelude::*;
 use support::{interpreter, random};
 
@@ -118,7 +118,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64
         // The error states what is needed at least, and that is enough.
         Err(error) => {
             let cap = options.cap.expect("good patterns");
-            assert_eq!(error.class(), Class::NoMem, "{error}");
+            assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
             let needed = error.message().split(' ').nth(1).and_then(|word| word.parse().ok());
             let needed = Bytes(needed.expect("what is needed"));
             assert!(needed > cap && error.message().contains(&format!("{cap} are allowed")), "{error}");
@@ -278,13 +278,13 @@ fn invalid_operations_are_errors_that_name_operation_rank_and_line() {
     };
     let section = |window, datatype| Local::Section { window: WindowId(window), datatype };
     let bad = [
-        (Class::Rank, Operation { target: Some(Delta(2)), ..good.clone() }),
-        (Class::Rank, Operation { target: Some(Delta(-1)), ..good.clone() }),
-        (Class::Size, Operation { local: section(0, Datatype::run(0..3)), ..good.clone() }),
-        (Class::Type, Operation { local: section(2, Datatype::run(0..2)), ..good.clone() }),
-        (Class::Disp, Operation { remote: Datatype::nest(-1, &[], 2), ..good.clone() }),
-        (Class::Win, Operation { window: WindowId(3), ..good.clone() }),
-        (Class::Op, Operation { kind: Kind::Accumulate(Op::Bxor), ..good.clone() }),
+        (ErrorClass::Rank, Operation { target: Some(Delta(2)), ..good.clone() }),
+        (ErrorClass::Rank, Operation { target: Some(Delta(-1)), ..good.clone() }),
+        (ErrorClass::Size, Operation { local: section(0, Datatype::run(0..3)), ..good.clone() }),
+        (ErrorClass::Type, Operation { local: section(2, Datatype::run(0..2)), ..good.clone() }),
+        (ErrorClass::Disp, Operation { remote: Datatype::nest(-1, &[], 2), ..good.clone() }),
+        (ErrorClass::Win, Operation { window: WindowId(3), ..good.clone() }),
+        (ErrorClass::Op, Operation { kind: Kind::Accumulate(Op::Bxor), ..good.clone() }),
     ];
     for (class, operation) in bad {
         let patterns = by_class(vec![vec![good.clone(), operation], vec![]], Order::Canonical);

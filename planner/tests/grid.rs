@@ -1,6 +1,6 @@
 //! Blocks against a plain model: every halo cell is filled by exactly one neighbour, with the right cell of the array.
 
-use fencepost_planner::Class;
+use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::grid::{Block, RankPosition};
 
@@ -240,18 +240,22 @@ fn an_impossible_block_is_an_error_that_says_why_and_what_to_do() {
             assert!(error.message().contains(word), "{error}");
         }
     };
-    refused(Block::at(4, 4, [8, 8]), Class::Rank, &["rank 4 among 4"]);
-    refused(Block::at(0, 0, [8, 8]), Class::Rank, &["rank 0 among 0"]);
-    refused(Block::at(0, 7, [6, 6]), Class::Dims, &["[6, 6]", "7", "fewer ranks"]);
-    refused(Block::at(0, 1, [0, 6]), Class::Dims, &["[0, 6]"]);
+    refused(Block::at(4, 4, [8, 8]), ErrorClass::Rank, &["rank 4 among 4"]);
+    refused(Block::at(0, 0, [8, 8]), ErrorClass::Rank, &["rank 0 among 0"]);
+    refused(Block::at(0, 7, [6, 6]), ErrorClass::Dims, &["[6, 6]", "7", "fewer ranks"]);
+    refused(Block::at(0, 1, [0, 6]), ErrorClass::Dims, &["[0, 6]"]);
     let block = || Block::at(0, 6, [9, 9]).unwrap();
-    refused(block().grid([2, 2]), Class::Dims, &["[2, 2]", "6"]);
-    refused(block().grid([usize::MAX, 2]), Class::Dims, &["product"]);
-    refused(block().halo(4), Class::Arg, &["halo of 4", "as few as 3", "`.grid(..)`"]);
-    refused(block().halo(usize::MAX), Class::Arg, &["halo"]);
-    refused(Block::at(0, 100, [50, 100]).unwrap().grid([100, 1]), Class::Dims, &["100 ranks", "50 cells"]);
-    refused(Block::at(0, 1, [1 << 40, 1 << 40]), Class::Size, &["memory"]);
-    refused(Block::at(0, 1, [usize::MAX, 1]), Class::Size, &["memory"]);
+    refused(block().grid([2, 2]), ErrorClass::Dims, &["[2, 2]", "6"]);
+    refused(block().grid([usize::MAX, 2]), ErrorClass::Dims, &["product"]);
+    refused(block().halo(4), ErrorClass::Arg, &["halo of 4", "as few as 3", "`.grid(..)`"]);
+    refused(block().halo(usize::MAX), ErrorClass::Arg, &["halo"]);
+    refused(
+        Block::at(0, 100, [50, 100]).unwrap().grid([100, 1]),
+        ErrorClass::Dims,
+        &["100 ranks", "50 cells"],
+    );
+    refused(Block::at(0, 1, [1 << 40, 1 << 40]), ErrorClass::Size, &["memory"]);
+    refused(Block::at(0, 1, [usize::MAX, 1]), ErrorClass::Size, &["memory"]);
 }
 
 #[test]
@@ -262,7 +266,7 @@ fn the_block_of_another_rank_is_the_one_it_would_make() {
     for rank in 0..12 {
         assert_eq!(third.of(rank).unwrap(), make(rank).unwrap());
     }
-    assert_eq!(third.of(12).unwrap_err().class(), Class::Rank);
+    assert_eq!(third.of(12).unwrap_err().class(), ErrorClass::Rank);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Plan files: every schedule is read as it was written, and bytes that are not a plan are an error and nothing else.
 
-use fencepost_planner::Class;
+use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
@@ -260,7 +260,7 @@ fn asked_by(schedule: &Schedule) -> Patterns {
 
 fn refused(file: &[u8], words: &[&str]) {
     let error = from_bytes(file).expect_err("this is not a plan");
-    assert_eq!(error.class(), Class::File);
+    assert_eq!(error.class(), ErrorClass::File);
     for word in words {
         assert!(error.message().contains(word), "{word:?} is not in: {error}");
     }
@@ -326,10 +326,10 @@ fn a_plan_is_saved_and_loaded() {
     assert!(plan.made_by.starts_with("fencepost "));
     std::fs::write(&path, b"u = 1").unwrap();
     let error = load(&path).unwrap_err();
-    assert_eq!(error.class(), Class::File);
+    assert_eq!(error.class(), ErrorClass::File);
     assert!(error.message().contains("halo.plan") && error.message().contains("not a plan file"), "{error}");
-    assert_eq!(load(folder.join("none.plan")).unwrap_err().class(), Class::Io);
-    assert_eq!(save(&schedule(5), folder.join("none/x.plan")).unwrap_err().class(), Class::Io);
+    assert_eq!(load(folder.join("none.plan")).unwrap_err().class(), ErrorClass::Io);
+    assert_eq!(save(&schedule(5), folder.join("none/x.plan")).unwrap_err().class(), ErrorClass::Io);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -360,7 +360,7 @@ fn the_plans_of_several_epochs_are_one_file() {
     for at in [16, 17, 23, first + 16, first + 23] {
         let mut edited = good.clone();
         edited[at] ^= 1;
-        assert_eq!(read(&edited).unwrap_err().class(), Class::File, "byte {at}");
+        assert_eq!(read(&edited).unwrap_err().class(), ErrorClass::File, "byte {at}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -441,7 +441,7 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
         let (result, peak) = peak(|| from_bytes(&file));
         assert!(peak <= justified(file.len()), "{peak} bytes for a file of {}", file.len());
         match result {
-            Err(error) => assert_eq!(error.class(), Class::File, "{error}"),
+            Err(error) => assert_eq!(error.class(), ErrorClass::File, "{error}"),
             Ok(plan) => {
                 accepted += 1;
                 // Its only encoding, but for the name of the program that wrote it.
@@ -572,11 +572,11 @@ fn a_file_that_is_not_regular_is_refused_at_once() {
         told.recv_timeout(std::time::Duration::from_secs(20)).expect("nobody waits for a writer");
     for refused in [one, all, load(&folder).map(drop)] {
         let error = refused.unwrap_err();
-        assert_eq!(error.class(), Class::File, "{error}");
+        assert_eq!(error.class(), ErrorClass::File, "{error}");
         assert!(error.to_string().contains("not a regular file"), "{error}");
     }
     for refused in [save(&schedule(11), &path), save(&schedule(11), &folder)] {
-        assert_eq!(refused.unwrap_err().class(), Class::Io);
+        assert_eq!(refused.unwrap_err().class(), ErrorClass::Io);
     }
     // A link is gone through, and stays.
     let (link, file) = (folder.join("link.plan"), folder.join("file.plan"));

@@ -1,6 +1,6 @@
 //! The reference interpreter, paragraph by paragraph of `planner/README.md`.
 
-use fencepost_planner::Class;
+use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
@@ -161,20 +161,20 @@ fn what_does_not_fit_names_rank_and_operation_and_changes_nothing() {
     let good = op(Kind::Put, 0, run(0..1), Local::Buffer);
     let v_of_u8 = op(Kind::Put, 0, run(0..1), section(V, run(0..1)));
     let cases = [
-        (far(good.clone(), 1), vec![1], Class::Rank),
-        (far(good.clone(), -2), vec![1], Class::Rank),
-        (op(Kind::Put, 0, run(1..3), Local::Buffer), vec![1, 2], Class::Disp),
-        (op(Kind::Put, 0, elements(&[-1]), Local::Buffer), vec![1], Class::Disp),
-        (op(Kind::Get, 0, run(0..1), section(W, run(2..3))), vec![], Class::Disp),
-        (op(Kind::Put, 0, run(0..2), Local::Buffer), vec![1], Class::Size),
-        (op(Kind::Put, 0, run(0..2), section(W, run(0..1))), vec![], Class::Size),
-        (op(Kind::Accumulate(Op::MinLoc), 0, run(0..1), Local::Buffer), vec![1], Class::Op),
-        (op(Kind::Put, 0, run(0..1), section(WindowId(7), run(0..1))), vec![], Class::Win),
-        (v_of_u8, vec![], Class::Type),
+        (far(good.clone(), 1), vec![1], ErrorClass::Rank),
+        (far(good.clone(), -2), vec![1], ErrorClass::Rank),
+        (op(Kind::Put, 0, run(1..3), Local::Buffer), vec![1, 2], ErrorClass::Disp),
+        (op(Kind::Put, 0, elements(&[-1]), Local::Buffer), vec![1], ErrorClass::Disp),
+        (op(Kind::Get, 0, run(0..1), section(W, run(2..3))), vec![], ErrorClass::Disp),
+        (op(Kind::Put, 0, run(0..2), Local::Buffer), vec![1], ErrorClass::Size),
+        (op(Kind::Put, 0, run(0..2), section(W, run(0..1))), vec![], ErrorClass::Size),
+        (op(Kind::Accumulate(Op::MinLoc), 0, run(0..1), Local::Buffer), vec![1], ErrorClass::Op),
+        (op(Kind::Put, 0, run(0..1), section(WindowId(7), run(0..1))), vec![], ErrorClass::Win),
+        (v_of_u8, vec![], ErrorClass::Type),
     ];
     for (bad, slice, class) in cases {
         let mut w = world(&[&[1, 2], &[1, 2]]);
-        if class == Class::Type {
+        if class == ErrorClass::Type {
             w.element[V] = ElementType::opaque(4);
         }
         let before = w.clone();

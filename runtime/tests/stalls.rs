@@ -86,7 +86,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
 }
 
 fn gone() -> Error {
-    Error::new(fencepost_planner::Class::Other, "nobody says anything any more")
+    Error::new(fencepost_planner::ErrorClass::Other, "nobody says anything any more")
 }
 
 /// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others forever.

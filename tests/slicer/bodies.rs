@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, RwLock};
 
 pub fn bad(what: &str) -> Error {
-    Error::new(Class::Arg, what.to_string())
+    Error::new(ErrorClass::Arg, what.to_string())
 }
 pub fn validate(list: &[usize]) -> Result<()> {
     if list.len() < 3 { Err(bad("too few")) } else { Ok(()) }

@@ -1,6 +1,6 @@
 //! The errors that a world's ranks end with.
 
-use fencepost::{Class, Ranks, Result, World};
+use fencepost::{ErrorClass, Ranks, Result, World};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ pub fn ends(
     world: &Ranks,
     panics: &[usize],
     program: impl Fn(&World) -> Result<()> + Sync,
-) -> Vec<Option<(Class, String)>> {
+) -> Vec<Option<(ErrorClass, String)>> {
     let (size, returned) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let whole = world.run(|world| {
         size.store(world.size(), Ordering::Relaxed);
@@ -23,7 +23,7 @@ pub fn ends(
     });
     let mut returned = returned.into_inner().unwrap();
     returned.sort_by_key(|(rank, _)| *rank);
-    let mut ends: Vec<Option<(Class, String)>> = vec![None; size.into_inner()];
+    let mut ends: Vec<Option<(ErrorClass, String)>> = vec![None; size.into_inner()];
     let mut panicked: Vec<usize> = (0..ends.len()).collect();
     for (rank, error) in returned {
         panicked.retain(|&other| other != rank);

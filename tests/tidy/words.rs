@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 /// Names that have another name now, and that name. Listed as an identifier has them: a word with a plain meaning (a ring
 /// of ranks, a letter of an alphabet, a lane of a road) is no name by itself.
-const RETIRED: [(&str, &str); 43] = [
+const RETIRED: [(&str, &str); 45] = [
+    ("Place", "the target region, the position, or the coordinates"),
+    ("Given", "source"),
     ("Way", "Algorithm, or Route"),
     ("Letter", "Notification"),
     ("desk", "notification board"),

@@ -185,7 +185,7 @@ fn machines() -> Result<()> {
             world.broadcast(0, &mut values),
         ];
         for error in errors.map(|result| result.expect_err("the models differ")) {
-            assert_eq!(error.class(), Class::RmaSync, "{error}");
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
             let text = error.to_string();
             assert!(text.contains(&format!("this rank `network.latency = {rank}`")), "{text}");
         }

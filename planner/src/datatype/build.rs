@@ -2,7 +2,7 @@
 
 use super::canonical::{self, REACH, check, fold};
 use super::form::{Datatype, Piece};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -150,7 +150,7 @@ impl Datatype {
             Ok(datatype)
         } else {
             Err(Error::new(
-                Class::Type,
+                ErrorClass::Type,
                 format!("elements are out of range: displacements are from {} to below {REACH}", -REACH),
             ))
         }
@@ -219,7 +219,7 @@ impl Datatype {
     pub fn subarray(shape: &[usize], start: &[usize], len: &[usize]) -> Result<Self> {
         if shape.len() != start.len() || shape.len() != len.len() {
             return Err(Error::new(
-                Class::Type,
+                ErrorClass::Type,
                 format!(
                     "a subarray of {} dimensions starts at {} and has {} lengths: give as many of each",
                     shape.len(),
@@ -231,7 +231,7 @@ impl Datatype {
         for (d, ((&shape, &start), &len)) in shape.iter().zip(start).zip(len).enumerate() {
             if start > shape || len > shape - start {
                 return Err(Error::new(
-                    Class::Type,
+                    ErrorClass::Type,
                     format!(
                         "a subarray takes {len} from {start} on in dimension {d}, which has only {shape}"
                     ),

@@ -8,7 +8,7 @@
 //! those split off. The result is the same as that of writing out every run; the cost follows the pieces.
 
 use super::form::{Dim, Piece, Pieces};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 
 /// The most pieces that a description without a short form is written out to.
@@ -38,7 +38,7 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
     }
     if size > isize::MAX as usize {
         return Err(Error::new(
-            Class::Type,
+            ErrorClass::Type,
             format!("a datatype has at most {} elements: this one has more", isize::MAX),
         ));
     }
@@ -51,7 +51,7 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
     }
     if low < i128::from(-REACH) || last >= i128::from(REACH) {
         return Err(Error::new(
-            Class::Type,
+            ErrorClass::Type,
             format!(
                 "elements {low} to {last} are out of range: displacements are from {} to below {REACH}",
                 -REACH
@@ -258,7 +258,7 @@ pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece
 /// A datatype would be written out to more pieces than `most`.
 pub(super) fn too_many(most: usize) -> Error {
     Error::new(
-        Class::Type,
+        ErrorClass::Type,
         format!("a datatype of more than {most} pieces that do not repeat: describe it in parts"),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::canonical::{REACH, is_canonical};
 use super::*;
-use crate::error::Class;
+use crate::error::ErrorClass;
 
 /// Canonical form as it is defined: every run written out, then folded pass by pass.
 fn plain(elements: &[i64]) -> Vec<Piece> {
@@ -358,7 +358,7 @@ fn damaged_wire_forms_are_errors_or_other_canonical_datatypes() {
         datatype.encode(&mut wire);
         for end in 0..wire.len() {
             let error = Datatype::decode(&mut &wire[..end]).unwrap_err();
-            assert_eq!(error.class(), Class::File);
+            assert_eq!(error.class(), ErrorClass::File);
         }
         for _ in 0..50 {
             let mut damaged = wire.clone();
@@ -411,7 +411,7 @@ fn text_is_short_and_read_back() {
         "0..99999999999999999999",
     ] {
         let error = text.parse::<Datatype>().unwrap_err();
-        assert_eq!(error.class(), Class::Type, "{text}");
+        assert_eq!(error.class(), ErrorClass::Type, "{text}");
     }
 }
 
@@ -441,7 +441,7 @@ fn a_part_that_has_no_short_form_is_an_error_before_it_is_written_out() {
     let pairs = |n| Datatype::nest(0, &[(n, 100), (2, 30), (2, 7)], 1);
     assert_eq!(pairs(1000).slice(1, 3998).unwrap().pieces().len(), 1999);
     let error = pairs(1 << 40).slice(1, 1 << 41).unwrap_err();
-    assert_eq!(error.class(), Class::Type);
+    assert_eq!(error.class(), ErrorClass::Type);
     assert_eq!(pairs(1 << 40).slice(4, 1 << 41).unwrap().pieces().len(), 1);
 }
 
@@ -502,7 +502,7 @@ fn what_exceeds_the_limits_is_an_error_of_class_type() {
         Datatype::try_sequence([Datatype::run(0..1 << 62), Datatype::run(0..1 << 62)]),
         Datatype::subarray(&[usize::MAX, 2], &[0, 0], &[1, 1]),
     ] {
-        assert_eq!(refused.unwrap_err().class(), Class::Type);
+        assert_eq!(refused.unwrap_err().class(), ErrorClass::Type);
     }
     let whole = Datatype::sequence([high.clone(), Datatype::nest(-REACH, &[], 1)]);
     assert!(whole.overlap(&high).is_some());
@@ -524,7 +524,7 @@ fn a_subarray_is_the_box_in_row_major_order() {
         (&[4, 4], &[0], &[4, 4]),
         (&[4], &[usize::MAX], &[2]),
     ] {
-        assert_eq!(Datatype::subarray(shape, start, len).unwrap_err().class(), Class::Type);
+        assert_eq!(Datatype::subarray(shape, start, len).unwrap_err().class(), ErrorClass::Type);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::canonical;
 use super::form::Datatype;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use std::fmt;
 use std::str::FromStr;
 
@@ -50,7 +50,7 @@ impl FromStr for Datatype {
         for part in text.split(',') {
             let (offset, dims, run) = nest(part.trim()).ok_or_else(|| {
                 Error::new(
-                    Class::Type,
+                    ErrorClass::Type,
                     format!("{part:?} is not a datatype: write 3..7, or 3+[8 by 100][2 by 10]x4, several with commas, or none"),
                 )
             })?;

@@ -6,7 +6,7 @@
 
 use super::canonical::{check, is_canonical};
 use super::form::{Datatype, Dim, Piece};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 
 /// The fewest bytes of a piece.
@@ -80,7 +80,7 @@ impl Datatype {
 }
 
 fn bad(what: &str) -> Error {
-    Error::new(Class::File, format!("the wire form of a datatype is damaged: {what}"))
+    Error::new(ErrorClass::File, format!("the wire form of a datatype is damaged: {what}"))
 }
 
 fn write(out: &mut Vec<u8>, mut value: u64) {

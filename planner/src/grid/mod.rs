@@ -11,7 +11,7 @@ mod halo;
 pub use halo::Neighbour;
 
 use crate::datatype::Datatype;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -98,14 +98,14 @@ impl<const D: usize> Block<D> {
         const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
         if rank >= ranks {
             return Err(Error::new(
-                Class::Rank,
+                ErrorClass::Rank,
                 format!("there is no rank {rank} among {ranks}: ranks count from 0"),
             ));
         }
         let grid = u32::try_from(ranks).ok().and_then(|ranks| balance::balanced(ranks, global));
         let Some(grid) = grid else {
             return Err(Error::new(
-                Class::Dims,
+                ErrorClass::Dims,
                 format!(
                     "an array of {global:?} cells cannot be cut into {ranks} blocks that all have cells: \
                      use fewer ranks or a larger array"
@@ -135,7 +135,7 @@ impl<const D: usize> Block<D> {
     pub fn of(&self, rank: usize) -> Result<Self> {
         if rank >= self.ranks {
             return Err(Error::new(
-                Class::Rank,
+                ErrorClass::Rank,
                 format!("there is no rank {rank} among {}: ranks count from 0", self.ranks),
             ));
         }
@@ -181,7 +181,7 @@ impl<const D: usize> Block<D> {
         let ranks = grid.iter().try_fold(1usize, |product, &ranks| product.checked_mul(ranks));
         if ranks != Some(self.ranks) {
             return Err(Error::new(
-                Class::Dims,
+                ErrorClass::Dims,
                 format!(
                     "a grid of {grid:?} ranks does not have {} ranks: the product of its extents must be the number of ranks",
                     self.ranks
@@ -212,7 +212,7 @@ impl<const D: usize> Block<D> {
             let smallest = cells / ranks;
             if smallest == 0 {
                 return Err(Error::new(
-                    Class::Dims,
+                    ErrorClass::Dims,
                     format!(
                         "{ranks} ranks along dimension {d} of {cells} cells: some would have none; \
                          give a `.grid(..)` with at most {cells} there, or use fewer ranks"
@@ -221,7 +221,7 @@ impl<const D: usize> Block<D> {
             }
             if width > smallest {
                 return Err(Error::new(
-                    Class::Arg,
+                    ErrorClass::Arg,
                     format!(
                         "a halo of {width} cells in dimension {d}, where {cells} cells over {ranks} ranks make blocks \
                          of as few as {smallest}: a halo is at most one block wide; use a `.grid(..)` with fewer ranks \
@@ -237,7 +237,7 @@ impl<const D: usize> Block<D> {
                 _ => {
                     let size = format!("an array of {:?} cells over {:?} ranks", self.global, self.grid);
                     return Err(Error::new(
-                        Class::Size,
+                        ErrorClass::Size,
                         format!("{size}: a block has more cells than memory has"),
                     ));
                 }

@@ -142,7 +142,7 @@ impl std::str::FromStr for Mode {
             "pipelined" => Ok(Mode::Pipelined),
             "direct" => Ok(Mode::Direct),
             other => Err(crate::Error::new(
-                crate::Class::Arg,
+                crate::ErrorClass::Arg,
                 format!("`{other}` is not a mode: use auto, aggressive, aggregated, pipelined or direct"),
             )),
         }

@@ -1,7 +1,7 @@
 //! [`Cover`]: which elements of a window were met; [`latest`]: of several writes, what survives.
 
 use crate::datatype::{Datatype, MOST_RUNS, pairs};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{Id, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Patterns};
 use crate::ir::transfers::{Side, Transfer, Transfers};
@@ -127,7 +127,7 @@ fn too_many(what: &str, window: WindowId, runs: usize, rank: Rank, patterns: &Pa
     let message = format!(
         "{what} window {window} of this rank overlap and have {runs} runs: overlapping operations of one epoch may have {MOST_RUNS} runs for one rank; name fewer elements twice, or divide the epoch"
     );
-    Error::new(Class::NoMem, message).on_rank(rank.index()).in_superstep(&patterns.name)
+    Error::new(ErrorClass::NoMem, message).on_rank(rank.index()).in_superstep(&patterns.name)
 }
 
 /// Of transfers that store into one window one after another, what no later store of an element replaces, in order.

@@ -10,7 +10,7 @@
 //! whichever release of the tool wrote them, and no byte of a file can change unseen.
 
 use super::Digest;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 
 /// The first bytes of a plan file: no text file has them, and a plan that was transferred as text no longer has them.
 const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
@@ -71,7 +71,7 @@ pub(super) fn split(file: &[u8]) -> (&[u8], &[u8]) {
 /// # Errors
 /// FILE, saying what was found and what to do.
 pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
-    let bad = |what: String| Error::new(Class::File, what);
+    let bad = |what: String| Error::new(ErrorClass::File, what);
     let again = "compile the plan again";
     let truncated = |expected: u64| {
         let found = file.len();

@@ -20,7 +20,7 @@ mod words;
 
 pub use difference::{Difference, difference};
 
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ir::class_map::{NestedRuns, Run};
 use crate::ir::pattern::Order;
 use crate::ir::schedule::{Placement, Schedule};
@@ -138,7 +138,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
             "the plan file {} cannot be read: it is not a regular file; give a file that `save` wrote",
             path.display()
         );
-        Error::new(Class::File, message)
+        Error::new(ErrorClass::File, message)
     };
     let mut options = OpenOptions::new();
     options.read(true);
@@ -222,7 +222,7 @@ fn within(length: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(
-        Class::File,
+        ErrorClass::File,
         format!(
             "a plan file of {length} bytes: at most {LENGTH_MAX} are read; prepare the superstep instead"
         ),
@@ -230,7 +230,7 @@ fn within(length: usize) -> Result<()> {
 }
 
 fn io(path: &Path, what: &str, error: std::io::Error) -> Error {
-    Error::new(Class::Io, format!("the plan file {} cannot be {what}: {error}", path.display()))
+    Error::new(ErrorClass::Io, format!("the plan file {} cannot be {what}: {error}", path.display()))
         .because(error)
 }
 
@@ -242,7 +242,7 @@ pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
     let ranks = schedule.class_of.len();
     if ranks > RANKS_MAX as usize {
         return Err(Error::new(
-            Class::File,
+            ErrorClass::File,
             format!("a plan file for {ranks} ranks: at most {RANKS_MAX} fit"),
         ));
     }
@@ -315,7 +315,7 @@ fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
 pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     if file.len() as u64 > LENGTH_MAX {
         return Err(Error::new(
-            Class::File,
+            ErrorClass::File,
             format!(
                 "this is not a plan file: it has more than {LENGTH_MAX} bytes; give a file that `save` wrote"
             ),
@@ -383,7 +383,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     // A schedule has one encoding: this check refuses duplicates, unused entries and other orders.
     if schedule.digest() != digest {
         return Err(Error::new(
-            Class::File,
+            ErrorClass::File,
             "the plan file is damaged: its schedule is not in canonical encoding; compile the plan again",
         ));
     }

@@ -3,7 +3,7 @@
 //! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`.
 
 use crate::datatype::{Datatype, Interner};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{BufferId, Id, OperationId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
     pub fn bad(&self, what: impl std::fmt::Display) -> Error {
         let (section, at) = (self.section, self.whole - self.bytes.len());
         Error::new(
-            Class::File,
+            ErrorClass::File,
             format!(
                 "the plan file is damaged: section `{section}`, before byte {at}: {what}; compile the plan again"
             ),

@@ -2,7 +2,7 @@
 
 use super::{element, parse_ranks, ranks};
 use crate::element::Op;
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{Delta, Id, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Order, Pattern, Patterns, Site};
 use std::fmt;
@@ -88,13 +88,13 @@ impl FromStr for Patterns {
             }
             read_line(line, &mut patterns).ok_or_else(|| {
                 Error::new(
-                    Class::Arg,
+                    ErrorClass::Arg,
                     format!("line {} is {line:?}, which is not a line of patterns", number + 1),
                 )
             })?;
         }
         if patterns.class_of.iter().any(|class| class.index() >= patterns.classes.len()) {
-            return Err(Error::new(Class::Arg, "a rank is of a class that is not described"));
+            return Err(Error::new(ErrorClass::Arg, "a rank is of a class that is not described"));
         }
         Ok(patterns)
     }

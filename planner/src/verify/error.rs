@@ -1,6 +1,6 @@
 //! [`VerifyError`]: what is wrong with a schedule, by name.
 
-use crate::error::{Class, Error};
+use crate::error::{Error, ErrorClass};
 use crate::ids::{ClassId, OperationId, Rank};
 use crate::ir::pattern::Site;
 
@@ -128,7 +128,7 @@ impl std::error::Error for VerifyError {}
 impl From<VerifyError> for Error {
     fn from(error: VerifyError) -> Self {
         let rank = error.finding().rank.0;
-        let class = if error.is_bound() { Class::NoMem } else { Class::Intern };
+        let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Intern };
         Error::new(class, format!("the schedule is not what was asked for: {error}"))
             .on_rank(rank as usize)
             .because(error)

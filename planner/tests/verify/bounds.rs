@@ -9,7 +9,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Patter
 use fencepost_planner::ir::schedule::{Instruction, Part, Placement, Program, Schedule};
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::verify;
-use fencepost_planner::{Class, Machine, Options, compile};
+use fencepost_planner::{ErrorClass, Machine, Options, compile};
 use std::process::Command;
 
 const ELEMENT: ElementType = ElementType::scalar(Scalar::U64);
@@ -108,7 +108,7 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
                         if let Err(error) = compiled {
                             assert_eq!(
                                 error.class(),
-                                Class::NoMem,
+                                ErrorClass::NoMem,
                                 "{kind}, {local:?}, {placement:?}: {error}"
                             );
                         } else {

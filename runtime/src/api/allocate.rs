@@ -13,7 +13,7 @@ use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::element::{ElementKind, ElementType};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Topology, Until};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -84,13 +84,13 @@ impl World {
             let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank).at(site));
             let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
                 return error(
-                    Class::Intern,
+                    ErrorClass::Intern,
                     format!("rank {rank} sent an invalid description of its part of a window"),
                 );
             };
             if description.element != element {
                 return error(
-                    Class::Type,
+                    ErrorClass::Type,
                     format!(
                         "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must ask for one type",
                         description.element
@@ -99,7 +99,7 @@ impl World {
             }
             if theirs != name.as_bytes() {
                 return error(
-                    Class::Type,
+                    ErrorClass::Type,
                     format!(
                         "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must ask for one type",
                         String::from_utf8_lossy(theirs)
@@ -108,7 +108,7 @@ impl World {
             }
             if !description.made {
                 return error(
-                    Class::Size,
+                    ErrorClass::Size,
                     format!(
                         "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
                         description.len,
@@ -119,13 +119,18 @@ impl World {
             }
             let region = regions.get(rank).cloned().flatten();
             if core.shares_all && region.is_none() {
-                return error(Class::Intern, format!("rank {rank}'s part of the window was not handed over"));
+                return error(
+                    ErrorClass::Intern,
+                    format!("rank {rank}'s part of the window was not handed over"),
+                );
             }
             let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
             let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
             peers.push(Peer { len: description.len as usize, region, base });
         }
-        let Some(region) = region else { return Err(Error::new(Class::Intern, "a window without memory")) };
+        let Some(region) = region else {
+            return Err(Error::new(ErrorClass::Intern, "a window without memory"));
+        };
         std::mem::forget(unmade);
         Ok(Window::new(WindowCore {
             key,

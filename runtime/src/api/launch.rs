@@ -2,7 +2,7 @@
 
 use crate::state::transport_kind::TransportKind;
 use fencepost_planner::ir::schedule::Placement;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 
 /// The rank that this process is in a job of processes; see [`process`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ pub fn process() -> Result<Option<Process>> {
 /// What this process is in its job; the first call joins.
 pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
     fencepost_job::member()
-        .map_err(|why| Error::new(Class::ProcFailed, format!("this rank cannot join its job: {why}")))
+        .map_err(|why| Error::new(ErrorClass::ProcFailed, format!("this rank cannot join its job: {why}")))
 }
 
 /// Become a job: start `ranks` processes of this program, with the same arguments, that reach each other by `transport`,
@@ -81,13 +81,13 @@ impl Process {
             "the program asks for {ranks} ranks, and the job that it was started in has {}: ask for as many as there are",
             self.ranks
         );
-        Err(Error::new(Class::Arg, message).on_rank(self.rank))
+        Err(Error::new(ErrorClass::Arg, message).on_rank(self.rank))
     }
 }
 
 fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
     use fencepost_job::{Reach, Start};
-    let refused = |message: String| Error::new(Class::Arg, message);
+    let refused = |message: String| Error::new(ErrorClass::Arg, message);
     let ranks = u32::try_from(ranks).ok().filter(|&ranks| ranks > 0);
     let ranks = ranks.ok_or_else(|| refused("a world has at least one rank".into()))?;
     let reach = if matches!(transport, TransportKind::Shm) { Reach::Shm } else { Reach::Tcp };

@@ -10,7 +10,7 @@ use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Leave};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,7 +102,10 @@ pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<
 fn from_environment() -> Result<Ranks> {
     let asked = match environment::text("FENCEPOST_RANKS")? {
         Some(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
-            Error::new(Class::Arg, format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"))
+            Error::new(
+                ErrorClass::Arg,
+                format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"),
+            )
         })?),
         None => None,
     };
@@ -151,7 +154,7 @@ impl<R> End<R> {
 }
 
 fn panicked(rank: usize, why: &str) -> Error {
-    Error::new(Class::Other, format!("rank {rank} panicked: {why}")).on_rank(rank)
+    Error::new(ErrorClass::Other, format!("rank {rank} panicked: {why}")).on_rank(rank)
 }
 
 impl Ranks {
@@ -262,7 +265,7 @@ impl Ranks {
     /// As [`run`](Self::run).
     pub fn collect<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
         if self.size == 0 {
-            return Err(Error::new(Class::Arg, "a world has at least one rank"));
+            return Err(Error::new(ErrorClass::Arg, "a world has at least one rank"));
         }
         if self.transport.is_of_processes() {
             launch(self.size, &self.transport)?;
@@ -273,7 +276,7 @@ impl Ranks {
                 "{} ranks as threads of one process: there are at most {THREADS}; use processes, or fewer ranks",
                 self.size
             );
-            return Err(Error::new(Class::Arg, message));
+            return Err(Error::new(ErrorClass::Arg, message));
         }
         let registry = Arc::new(Registry::default());
         let id = new_world();
@@ -326,7 +329,7 @@ impl Ranks {
     fn run_as_process<R>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
         use fencepost_job::control::Ending;
         let Some(member) = crate::api::launch::member()? else {
-            return Err(Error::new(Class::Intern, "a process that was launched is in no job"));
+            return Err(Error::new(ErrorClass::Intern, "a process that was launched is in no job"));
         };
         let rank = member.job().rank as usize;
         // Entered first: worlds are counted in the order in which threads enter them.
@@ -339,7 +342,7 @@ impl Ranks {
             // It takes part, and fails at once: the next worlds of all processes stay paired.
             let refused = || {
                 Error::new(
-                    Class::Arg,
+                    ErrorClass::Arg,
                     "this thread called `run` while another thread of the process was in a `run`: worlds of processes are paired by the order of calls, so one thread of a process may be in `run` at a time; call `run` from one thread, or start the ranks as threads",
                 )
             };
@@ -357,7 +360,7 @@ impl Ranks {
         let value = match value {
             Ok(_) if member.overlapped() => {
                 let message = "another thread called `run` while this one was in a `run`: worlds of processes are paired by the order of calls, so this world may be of ranks in different calls; call `run` from one thread at a time";
-                Err(Error::new(Class::Arg, message).on_rank(rank))
+                Err(Error::new(ErrorClass::Arg, message).on_rank(rank))
             }
             value => value,
         };

@@ -7,7 +7,7 @@ use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::window::Window;
 use fencepost_planner::ir::pattern::{Kind, Mode};
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{ErrorClass, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -57,7 +57,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         if core.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
-            return Err(core.error(Class::Assert, message.into(), site));
+            return Err(core.error(ErrorClass::Assert, message.into(), site));
         }
         if !remote.is_empty() {
             core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
@@ -90,7 +90,7 @@ pub(crate) fn run<'env, T: Element, R>(
         fn drop(&mut self) {
             let (core, call) = (self.0.core(), self.1);
             core.discard();
-            let error = call.error(&core.world, Class::Other, "the closure of the epoch panicked");
+            let error = call.error(&core.world, ErrorClass::Other, "the closure of the epoch panicked");
             // The error is for the others: this rank is unwinding.
             core.world.calls.begin();
             drop(fence::fail(&core.world, &[&**core], call, error));
@@ -122,6 +122,6 @@ pub(crate) fn run<'env, T: Element, R>(
         core.handler.tell(ended)?
     }
     value.ok_or_else(|| {
-        call.error(&core.world, Class::Intern, "internal error: a failed epoch returned success")
+        call.error(&core.world, ErrorClass::Intern, "internal error: a failed epoch returned success")
     })
 }

@@ -4,7 +4,7 @@ use crate::state::call::Call;
 use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
 use crate::state::world::World;
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{CreateJoin, Number, Topology};
 use std::rc::Rc;
 
@@ -70,7 +70,7 @@ impl World {
         if let Some(&founder) = members.iter().find(refused) {
             let why = String::from_utf8_lossy(all[founder].get(1..).unwrap_or_default()).into_owned();
             let message = format!("rank {founder} could not lay out a new world: {why}");
-            return Err(call.error(core, Class::Size, message));
+            return Err(call.error(core, ErrorClass::Size, message));
         }
         let number = |founder: usize| match all[founder].split_first() {
             Some((&FOUNDED, numbers)) => {
@@ -82,7 +82,7 @@ impl World {
                 let bug = || {
                     call.error(
                         core,
-                        Class::Intern,
+                        ErrorClass::Intern,
                         "internal error: a rank sent an invalid number of a new world",
                     )
                 };
@@ -99,7 +99,7 @@ impl World {
             _ => {
                 let end = core.registry.take_end((core.id, attempt), core.rank);
                 let none = "internal error: no end was laid out for this rank of a new world";
-                let (id, end) = end.ok_or_else(|| call.error(core, Class::Intern, none))?;
+                let (id, end) = end.ok_or_else(|| call.error(core, ErrorClass::Intern, none))?;
                 ((id, members.len()), end)
             }
         };

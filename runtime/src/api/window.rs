@@ -18,7 +18,7 @@ use crate::state::window::{Window, WindowCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Record;
 use std::panic::Location;
 
@@ -121,7 +121,7 @@ impl<T: Element> Window<T> {
             let len = remote.size().checked_mul(size_of::<T>());
             let Some(len) = len.filter(|&len| ticket.slot().reserve(len)) else {
                 let message = format!("there is no memory for {} elements", remote.size());
-                return Err(self.core.error(Class::NoMem, message, site));
+                return Err(self.core.error(ErrorClass::NoMem, message, site));
             };
             ticket.slot().fill_with(len, |_| ());
             return Ok(ticket);
@@ -216,11 +216,11 @@ impl WindowCore {
         if self.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
-            return Err(self.error(Class::Assert, message.into(), site));
+            return Err(self.error(ErrorClass::Assert, message.into(), site));
         }
         let Some((ready, id)) = self.matching.borrow().clone() else {
             return Err(self.error(
-                Class::RmaSync,
+                ErrorClass::RmaSync,
                 "this window does not take part in a superstep that is running".into(),
                 site,
             ));
@@ -231,7 +231,7 @@ impl WindowCore {
                 let key = key.unwrap_or(self.key);
                 let window = self.world.matching_window(key).ok_or_else(|| {
                     self.error(
-                        Class::Win,
+                        ErrorClass::Win,
                         "a section of a window that is not one of this superstep's".into(),
                         site,
                     )
@@ -266,7 +266,11 @@ impl WindowCore {
         if let Kind::Accumulate(op) = kind
             && !op.takes(self.element)
         {
-            return Err(self.error(Class::Op, format!("{op} is not defined for {}", self.element), site));
+            return Err(self.error(
+                ErrorClass::Op,
+                format!("{op} is not defined for {}", self.element),
+                site,
+            ));
         }
         let remote = self.region(target, region, count, site)?;
         if let Some((window, section)) = &section {
@@ -304,7 +308,7 @@ impl<T: Element> Window<T> {
         let mut packed = Vec::new();
         if packed.try_reserve_exact(elements.size()).is_err() {
             let message = format!("there is no memory to pack {} elements of a slice", elements.size());
-            return Err(self.core.error(Class::NoMem, message, site));
+            return Err(self.core.error(ErrorClass::NoMem, message, site));
         }
         packed.resize(elements.size(), T::zeroed());
         // SAFETY: all elements are in the slice, and there is room for as many.

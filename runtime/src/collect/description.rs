@@ -4,7 +4,7 @@ use crate::collect::limits::most_operations;
 use crate::collect::outbox::{Outbox, Wide, WideSource};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 
 /// Bytes before a frame's description:
 ///
@@ -38,7 +38,7 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
         let counted = u32::try_from(count).ok().filter(|_| count <= most_operations());
         let too_many = || {
             Error::new(
-                Class::Size,
+                ErrorClass::Size,
                 format!(
                     "an epoch has {count} operations for one rank, more than a frame can count: fence more often"
                 ),
@@ -50,7 +50,7 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     words(frame, outbox.records.iter().map(|record| record.head));
     for wide in &outbox.wide {
         let WideSource::Bytes(at) = wide.source else {
-            return Err(Error::new(Class::Intern, "a section was not read before its frame was sent"));
+            return Err(Error::new(ErrorClass::Intern, "a section was not read before its frame was sent"));
         };
         frame.push(wide.code as u8);
         frame.extend_from_slice(&(at as u64).to_le_bytes());

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::api::run::ranks;
     use crate::state::transport_kind::TransportKind;
-    use fencepost_planner::Class;
+    use fencepost_planner::ErrorClass;
     use fencepost_planner::ir::pattern::Mode;
     use fencepost_transport::SimConfig;
 
@@ -89,7 +89,7 @@ mod tests {
                     let many = puts.max(gets) > 4;
                     assert_eq!(fenced.is_err(), many, "{transport:?}, {puts} puts, {gets} gets: {fenced:?}");
                     if let (true, Err(error)) = (world.rank() == 0, fenced) {
-                        assert_eq!(error.class(), Class::Size, "{error}");
+                        assert_eq!(error.class(), ErrorClass::Size, "{error}");
                     }
                 }
                 assert_eq!(u[..], [7, 7, 7, 7, 0, 0, 0, 0]);

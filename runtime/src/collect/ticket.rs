@@ -1,7 +1,7 @@
 //! [`Ticket`]: elements that a get will have brought when its fence is over.
 
 use crate::kernel::element::Element;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -104,11 +104,11 @@ impl<T: Element> Ticket<T> {
         match arrival.progress {
             Progress::Awaited => {
                 let message = "the elements of this ticket have not arrived: take them after the fence of their window has returned `Ok`, and fetch them again after a fence that failed";
-                return error(Class::RmaSync, message.into());
+                return error(ErrorClass::RmaSync, message.into());
             }
             Progress::Taken => {
                 return error(
-                    Class::Arg,
+                    ErrorClass::Arg,
                     "the elements of this ticket were taken before: keep what `take` returned".into(),
                 );
             }
@@ -116,7 +116,7 @@ impl<T: Element> Ticket<T> {
         }
         if elements.try_reserve_exact(self.len).is_err() {
             return error(
-                Class::NoMem,
+                ErrorClass::NoMem,
                 format!("there is no memory for the {} elements of this ticket", self.len),
             );
         }

@@ -11,7 +11,7 @@ use crate::fence::remote;
 use crate::fence::{CALL, Disagreement, Fence, INLINE, Notifications, RUNS};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Liveness, Lost, Notify};
 
 /// How far others are from this rank.
@@ -110,7 +110,7 @@ impl Fence<'_> {
                 "this rank is in {own}, its call number {} of the world, and rank {rank} is {calls} ahead, in {theirs}: one of the two failed in an earlier call, or left it without the others; nothing was applied",
                 self.world.calls.number()
             );
-            self.call.error(self.world, Class::RmaSync, message)
+            self.call.error(self.world, ErrorClass::RmaSync, message)
         }))
     }
 
@@ -122,11 +122,11 @@ impl Fence<'_> {
             world.rank,
             self.call.describe(self.windows)
         );
-        world.call_sites.end(Class::RmaSync);
+        world.call_sites.end(ErrorClass::RmaSync);
         self.endpoint.end(Cause { rank, what: what.clone() });
         world.ended(&what);
         let message = format!("{what}: all ranks must run the same ones, in the same order");
-        self.call.error(world, Class::RmaSync, message).ending_world()
+        self.call.error(world, ErrorClass::RmaSync, message).ending_world()
     }
 
     /// Drop the frames that `from` sent for this exchange; what left before it is staged.

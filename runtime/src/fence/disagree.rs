@@ -4,7 +4,7 @@ use crate::fence::{Disagreement, FAILED, Fence, Notifications};
 use crate::protocol::exchange::take_bytes;
 use crate::protocol::frames::kind;
 use fencepost_planner::ir::pattern::Order;
-use fencepost_planner::{Class, Error};
+use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::{Notify, Topology};
 
 impl Fence<'_> {
@@ -65,7 +65,7 @@ impl Fence<'_> {
         }
         if let Some((rank, _, text)) = others.iter().find(|(_, failed, _)| *failed) {
             let what = format!("rank {rank} did not complete this epoch: {text}; nothing was applied");
-            return self.call.error(self.world, Class::RmaSync, what).secondary();
+            return self.call.error(self.world, ErrorClass::RmaSync, what).secondary();
         }
         if let Some((rank, theirs)) = other_machine {
             let differs = theirs.lines().zip(machine.lines()).find(|(theirs, mine)| theirs != mine);
@@ -73,7 +73,7 @@ impl Fence<'_> {
             let message = format!(
                 "rank {rank} has the machine model `{theirs}`, and this rank `{mine}`: give all ranks one model, by `FENCEPOST_MACHINE` or `Ranks::machine`; nothing was applied"
             );
-            return self.call.error(self.world, Class::RmaSync, message);
+            return self.call.error(self.world, ErrorClass::RmaSync, message);
         }
         let (rank, _, mut text) =
             others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Fence<'_> {
         }
         self.call.error(
             self.world,
-            Class::RmaSync,
+            ErrorClass::RmaSync,
             format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments and assertions; nothing was applied"),
         )
     }

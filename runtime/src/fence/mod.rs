@@ -51,7 +51,7 @@ use crate::state::call::Call;
 use crate::state::calls;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
 use reads::Reads;
 use sources::prepare;
@@ -143,7 +143,9 @@ pub(crate) fn fence(
 pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
     match fence(world, windows, call, Some(error)) {
         Err(error) => error,
-        Ok(()) => call.error(world, Class::Intern, "internal error: a fence that failed returned success"),
+        Ok(()) => {
+            call.error(world, ErrorClass::Intern, "internal error: a fence that failed returned success")
+        }
     }
 }
 
@@ -159,7 +161,7 @@ fn refuse_foreign(
     let call = &world.supersteps.call(call);
     let message =
         "a window of another world cannot be fenced here: fence the windows of each world by themselves";
-    let error = failed.unwrap_or_else(|| call.error(world, Class::Win, message));
+    let error = failed.unwrap_or_else(|| call.error(world, ErrorClass::Win, message));
     let result = Fence::new(world, &[], call, &mut world.endpoint.borrow_mut()).run(Some(error));
     world.supersteps.fenced(true);
     windows.iter().for_each(|window| {
@@ -183,7 +185,7 @@ pub(crate) fn fence_with(
             "NOPRECEDE was asserted, and operations wait for the fence of window {}: nothing was applied",
             window.key.window
         );
-        call.error(world, Class::Assert, message)
+        call.error(world, ErrorClass::Assert, message)
     });
     fence(world, windows, &call, failed)?;
     if assertions.contains(Assertions::NOSUCCEED) {

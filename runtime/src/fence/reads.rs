@@ -19,7 +19,7 @@ use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::{Class, Result, State};
+use fencepost_planner::{ErrorClass, Result, State};
 use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Topology};
 use std::cell::Cell;
 
@@ -141,10 +141,10 @@ impl Fence<'_> {
                 "rank {rank} has to copy {bytes} bytes that others put from sections before it writes what others read, and there is no memory for the copy (each rank may put {} times the window's size this way, and 16 MiB at least)",
                 remote::MOST_TIMES
             );
-            self.world.call_sites.end(Class::NoMem);
+            self.world.call_sites.end(ErrorClass::NoMem);
             self.world.ended(&what);
             self.endpoint.end(Cause { rank, what: what.clone() });
-            let error = self.call.error(self.world, Class::NoMem, what);
+            let error = self.call.error(self.world, ErrorClass::NoMem, what);
             return Err(error.ending_world().leaving(State::Mixed));
         }
         self.each_exposed(|key, origin, section, size| {
@@ -343,7 +343,7 @@ mod tests {
                         endpoint.touching(false);
                         Ok(())
                     }
-                    _ => Err(fencepost_planner::Error::new(Class::Other, "gone")),
+                    _ => Err(fencepost_planner::Error::new(ErrorClass::Other, "gone")),
                 }
             });
             let stall = said.into_inner().expect("no panic");

@@ -11,7 +11,7 @@ use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{LISTED, Rendezvous, Section, lands_in_place};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Topology};
 
 /// Checks what one rank can see, and reads or exposes sections that are sources. Returns whether all that this rank gets is
@@ -19,7 +19,7 @@ use fencepost_transport::{Endpoint, Topology};
 pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
         if windows[..i].iter().any(|other| other.key == window.key) {
-            return Err(call.error(world, Class::Win, "a window is named twice in one fence"));
+            return Err(call.error(world, ErrorClass::Win, "a window is named twice in one fence"));
         }
     }
     let endpoint = &*world.endpoint.borrow();
@@ -62,7 +62,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             let bytes =
                 bytes.map_or("more bytes than can be counted".into(), |bytes| format!("{bytes} bytes"));
             let message = format!("this epoch gets {bytes}, and there is no memory for them");
-            return Err(call.error(world, Class::NoMem, message));
+            return Err(call.error(world, ErrorClass::NoMem, message));
         }
         if window.apart && bytes > Some(remote::most_answered(0, 0)) {
             answerable(window, pending, call)?;
@@ -79,7 +79,7 @@ fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error
         window.key.window,
         most_operations()
     );
-    call.error(&window.world, Class::Size, message)
+    call.error(&window.world, ErrorClass::Size, message)
 }
 
 /// Make room in tickets for what they get, elements of `size` bytes; whether there is.
@@ -102,7 +102,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
             let message = format!(
                 "this epoch gets {bytes} bytes from rank {target}, whose memory is not reached: at most {most} are sent, 256 times all of its window"
             );
-            return Err(call.error(world, Class::Size, message));
+            return Err(call.error(world, ErrorClass::Size, message));
         }
     }
     Ok(())
@@ -161,7 +161,7 @@ fn read_sections(
                 "this epoch puts {} elements of {size} bytes, and there is no memory for a copy of them",
                 elements.size()
             );
-            return Err(call.error(world, Class::NoMem, message));
+            return Err(call.error(world, ErrorClass::NoMem, message));
         }
         let at = outbox.room(bytes);
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody

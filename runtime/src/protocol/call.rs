@@ -7,7 +7,7 @@ use crate::state::handler::Handler;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Order;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
 
 impl Call {
@@ -26,7 +26,7 @@ impl Call {
         text
     }
 
-    pub(crate) fn error(&self, world: &WorldCore, class: Class, message: impl Into<String>) -> Error {
+    pub(crate) fn error(&self, world: &WorldCore, class: ErrorClass, message: impl Into<String>) -> Error {
         let error = Error::new(class, message).on_rank(world.rank).at(self.site);
         match self.name {
             Some(name) => error.in_superstep(name),
@@ -44,7 +44,7 @@ impl Call {
             "window {} has a section in this epoch but is not in its fence: fence all of them together, `world.fence((&mut u, &mut v))?`",
             key.window
         );
-        Error::new(Class::RmaSync, message).on_rank(world.rank).at(site)
+        Error::new(ErrorClass::RmaSync, message).on_rank(world.rank).at(site)
     }
 }
 
@@ -61,7 +61,7 @@ impl WorldCore {
         let message = format!(
             "this world has made {number} windows and splits, and a world makes no more: split the world, and make the window in a part"
         );
-        Err(call.error(self, Class::NoMem, message))
+        Err(call.error(self, ErrorClass::NoMem, message))
     }
 
     /// A call that ends or prepares an epoch, in the order that holds now.

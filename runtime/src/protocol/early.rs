@@ -7,7 +7,7 @@
 use crate::protocol::frames::kind;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::Class;
+use fencepost_planner::ErrorClass;
 use fencepost_transport::{Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost};
 
 /// The low half of the word of what leaves early: no other frame has it after one flipped bit, so none of those that a
@@ -66,7 +66,7 @@ impl WorldCore {
                     frame.len
                 );
                 endpoint.release(from);
-                self.call_sites.end(Class::NoMem);
+                self.call_sites.end(ErrorClass::NoMem);
                 endpoint.end(Cause { rank: self.rank, what: what.clone() });
                 return Err(Lost { rank: self.rank, how: Loss::Ended(what) });
             }

@@ -2,7 +2,7 @@
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
-use fencepost_planner::{Class, Error};
+use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::{Cause, Endpoint, Liveness, Loss, Lost};
 
 impl WorldCore {
@@ -16,8 +16,8 @@ impl WorldCore {
         };
         self.die(|| format!("{lost}{host}"));
         let class = match &lost.how {
-            Loss::Ended(_) => self.call_sites.ended().unwrap_or(Class::ProcFailed),
-            _ => Class::ProcFailed,
+            Loss::Ended(_) => self.call_sites.ended().unwrap_or(ErrorClass::ProcFailed),
+            _ => ErrorClass::ProcFailed,
         };
         call.error(self, class, why).ending_world()
     }
@@ -36,7 +36,7 @@ impl WorldCore {
     /// `from` sent an invalid frame, as `what` says: ends the world.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
-        self.call_sites.end(Class::Intern);
+        self.call_sites.end(ErrorClass::Intern);
         endpoint.end(Cause { rank: from, what: what.into() });
         Lost { rank: from, how: Loss::Ended(what.into()) }
     }
@@ -47,6 +47,6 @@ impl WorldCore {
             format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");
         endpoint.end(Cause { rank: from, what: what.clone() });
         self.die(|| what.clone());
-        call.error(self, Class::Intern, what).ending_world()
+        call.error(self, ErrorClass::Intern, what).ending_world()
     }
 }

@@ -3,11 +3,11 @@
 use crate::collect::operation::{TargetRegion, WindowKey};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
 
 /// Why a call is refused: the class and the message. The window or recorder adds the rank and the line.
-pub(crate) type Refusal = (Class, String);
+pub(crate) type Refusal = (ErrorClass, String);
 
 /// Both sides of a call have as many elements.
 pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refusal> {
@@ -16,7 +16,7 @@ pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refus
     }
     let message =
         format!("{given} elements at the origin and {asked} at the target: both sides must have as many");
-    Err((Class::Size, message))
+    Err((ErrorClass::Size, message))
 }
 
 /// All of `remote` is in the window of rank `target`, which has `len` elements there.
@@ -29,7 +29,7 @@ pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::resul
         remote.low(),
         remote.high()
     );
-    Err((Class::Disp, message))
+    Err((ErrorClass::Disp, message))
 }
 
 /// All of `elements` is in a slice of `len` elements.
@@ -42,7 +42,7 @@ pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(
         elements.low(),
         elements.high()
     );
-    Err((Class::Disp, message))
+    Err((ErrorClass::Disp, message))
 }
 
 fn outside(elements: &Datatype, len: usize) -> bool {
@@ -59,7 +59,7 @@ impl WindowCore {
     ) -> Result<()> {
         let Some(peer) = self.peers.get(target) else {
             return Err(self.error(
-                Class::Rank,
+                ErrorClass::Rank,
                 format!(
                     "target rank {target} is not one of the window's {} ranks (0 to {})",
                     self.peers.len(),
@@ -87,7 +87,7 @@ impl WindowCore {
             let message = format!(
                 "{count} elements from {at} on are not all in the window of rank {target}, which has {len} elements there"
             );
-            return Err(self.error(Class::Disp, message, site));
+            return Err(self.error(ErrorClass::Disp, message, site));
         }
         let remote = if count == 0 && matches!(region, TargetRegion::At(_)) {
             Datatype::empty()
@@ -109,7 +109,7 @@ impl WindowCore {
         let key = window.unwrap_or(self.key);
         if key.world != self.key.world {
             return Err(self.error(
-                Class::Win,
+                ErrorClass::Win,
                 "a section of a window of another world cannot take part: use windows of one world".into(),
                 site,
             ));
@@ -122,14 +122,14 @@ impl WindowCore {
         // A `Section` or `Source` of the user's own may name any window.
         if element != self.element {
             return Err(self.error(
-                Class::Type,
+                ErrorClass::Type,
                 format!("the section is of a window of {element}, and this window has elements of {}: both must have one type", self.element),
                 site,
             ));
         }
         if outside(section, len) {
             return Err(self.error(
-                Class::Disp,
+                ErrorClass::Disp,
                 format!(
                     "the section {}..{} is not all in this rank's window of {len} elements",
                     section.low(),
@@ -146,7 +146,12 @@ impl WindowCore {
         sizes(given, asked).map_err(|(class, message)| self.error(class, message, site))
     }
 
-    pub(crate) fn error(&self, class: Class, message: String, site: &'static Location<'static>) -> Error {
+    pub(crate) fn error(
+        &self,
+        class: ErrorClass,
+        message: String,
+        site: &'static Location<'static>,
+    ) -> Error {
         Error::new(class, message).on_rank(self.world.rank).at(site)
     }
 }

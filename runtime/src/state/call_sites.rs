@@ -3,7 +3,7 @@
 //! Ranks that do not agree find out by words and frames, which say that two calls differ, and not which they are. Where
 //! ranks are of one process, each also writes here what it enters. Nothing but the text of messages depends on it.
 
-use fencepost_planner::Class;
+use fencepost_planner::ErrorClass;
 use std::fmt::Write;
 use std::panic::Location;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ const WINDOWS: usize = 4;
 pub(crate) struct CallSites {
     ranks: Vec<Entered>,
     /// The class of the error that ended the world.
-    ended: OnceLock<Class>,
+    ended: OnceLock<ErrorClass>,
 }
 
 /// Where one rank is; a cache line of its own.
@@ -67,12 +67,12 @@ impl CallSites {
     }
 
     /// The world ends with an error of this class, unless it has ended.
-    pub(crate) fn end(&self, class: Class) {
+    pub(crate) fn end(&self, class: ErrorClass) {
         let _ = self.ended.set(class);
     }
 
     /// The class of the error that the world ended with, if a rank ended it.
-    pub(crate) fn ended(&self) -> Option<Class> {
+    pub(crate) fn ended(&self) -> Option<ErrorClass> {
         self.ended.get().copied()
     }
 }

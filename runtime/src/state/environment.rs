@@ -1,7 +1,7 @@
 //! Environment variables: each is understood, or refused with the values that are allowed.
 
 use fencepost_planner::machine::Machine;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::env::{VarError, var};
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
         Err(VarError::NotPresent) => Ok(None),
         Err(VarError::NotUnicode(bytes)) => {
             let message = format!("{name} is not text but {bytes:?}: unset it, or give what is allowed");
-            Err(Error::new(Class::Arg, message))
+            Err(Error::new(ErrorClass::Arg, message))
         }
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn one_of<V: Copy>(name: &str, words: &[(&str, V)], unset: V) -> Resu
             [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
             few => few.concat(),
         };
-        Error::new(Class::Arg, format!("{name} is `{text}`: it may be {allowed}"))
+        Error::new(ErrorClass::Arg, format!("{name} is `{text}`: it may be {allowed}"))
     })
 }
 
@@ -67,12 +67,12 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     };
     let model = read().map_err(|error| {
         refused(
-            Class::Arg,
+            ErrorClass::Arg,
             format!("{error}; give the path of a text of `key = value` lines, a machine model"),
         )
     })?;
     if model.len() as u64 > MACHINE {
-        return Err(refused(Class::File, format!("a machine model has {MACHINE} bytes at most")));
+        return Err(refused(ErrorClass::File, format!("a machine model has {MACHINE} bytes at most")));
     }
-    model.parse().map(Some).map_err(|error: Error| refused(Class::File, error.message().into()))
+    model.parse().map(Some).map_err(|error: Error| refused(ErrorClass::File, error.message().into()))
 }

@@ -33,7 +33,7 @@ impl ErrorHandler {
     /// unchanged.
     ///
     /// ```
-    /// # use fencepost_planner::Class;
+    /// # use fencepost_planner::ErrorClass;
     /// # use fencepost_runtime::ErrorHandler;
     /// # use std::{cell::Cell, rc::Rc};
     /// fencepost_runtime::ranks(2).run(|world| {
@@ -42,7 +42,7 @@ impl ErrorHandler {
     ///     world.on_error(ErrorHandler::call(move |error| see.set(Some(error.class()))));
     ///     let u = world.window::<f64>(4)?; // it has the world's handler
     ///     assert!(u.put([1.0]).to(2, 0).is_err());
-    ///     assert_eq!(seen.get(), Some(Class::Rank));
+    ///     assert_eq!(seen.get(), Some(ErrorClass::Rank));
     ///     Ok(())
     /// })
     /// # .unwrap();

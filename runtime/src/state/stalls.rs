@@ -1,7 +1,7 @@
 //! [`Stall`]: the report of a wait that lasts; and how a world treats such waits.
 
 use crate::state::environment;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::deadlock::Waits;
 use std::fmt;
 use std::io::Write as _;
@@ -120,7 +120,7 @@ impl Settings {
     pub(crate) fn from_environment() -> Result<Self> {
         let mut settings = Self::default();
         if let Some(text) = environment::text("FENCEPOST_STALL")? {
-            let refused = |why| Error::new(Class::Arg, format!("FENCEPOST_STALL is `{text}`: {why}"));
+            let refused = |why| Error::new(ErrorClass::Arg, format!("FENCEPOST_STALL is `{text}`: {why}"));
             let after = fencepost_job::duration(&text).map_err(refused)?;
             settings.after = Some(after).filter(|after| !after.is_zero());
         }

@@ -1,7 +1,7 @@
 //! [`TransportKind`]: how the ranks of a world reach each other.
 
 use crate::state::environment;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, SimConfig, local, sim};
 
 /// How the ranks of a world reach each other.
@@ -38,7 +38,7 @@ impl std::str::FromStr for TransportKind {
             "tcp" => TransportKind::Tcp,
             other => {
                 let message = format!("`{other}` is not a transport: use `local`, `sim`, `shm` or `tcp`");
-                return Err(Error::new(Class::Arg, message));
+                return Err(Error::new(ErrorClass::Arg, message));
             }
         })
     }

@@ -19,7 +19,7 @@ use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
-use fencepost_planner::{Class, Error, Result, grid};
+use fencepost_planner::{Error, ErrorClass, Result, grid};
 use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Topology};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -265,7 +265,9 @@ impl WorldCore {
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
             None => Ok(()),
-            Some(why) => Err(Error::new(Class::ProcFailed, why.clone()).on_rank(self.rank).ending_world()),
+            Some(why) => {
+                Err(Error::new(ErrorClass::ProcFailed, why.clone()).on_rank(self.rank).ending_world())
+            }
         }
     }
 

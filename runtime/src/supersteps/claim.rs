@@ -11,7 +11,7 @@ use crate::supersteps::recorder::Recording;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ impl Supersteps {
         if ids.iter().all(Option::is_none) {
             return Ok(());
         }
-        let differs = |message: String| Err(call.error(world, Class::Plan, message));
+        let differs = |message: String| Err(call.error(world, ErrorClass::Plan, message));
         let Some(epoch) = claim.get(running.next) else {
             return differs(format!(
                 "the pattern has {} epochs, and this fence ends another one",
@@ -111,7 +111,7 @@ pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()
         let message = format!(
             "the pattern of superstep `{name}` ({file}:{line}) panicked while it was evaluated: {said}: check the arguments before the first operation, and return an error"
         );
-        Err(Error::new(Class::Plan, message))
+        Err(Error::new(ErrorClass::Plan, message))
     })
 }
 

@@ -16,7 +16,7 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::plan;
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Nanos;
-use fencepost_planner::{Class, Error, Options, Result, Verified};
+use fencepost_planner::{Error, ErrorClass, Options, Result, Verified};
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -212,7 +212,7 @@ pub fn compile<A>(
     record: impl Fn(&Recording, &A, &dyn Fn() -> Result<A>) -> Result<()>,
 ) -> Result<Compiled> {
     let ranks = u32::try_from(ranks).map_err(|_| {
-        Error::new(Class::Rank, format!("a world of {ranks} ranks: a schedule has at most {}", u32::MAX))
+        Error::new(ErrorClass::Rank, format!("a world of {ranks} ranks: a schedule has at most {}", u32::MAX))
     })?;
     let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
     Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
@@ -247,7 +247,10 @@ pub(crate) fn describe<A>(
         Ok((epochs, observed))
     };
     if ranks == 0 {
-        return Err(Error::new(Class::Rank, "a world has at least one rank: give a number of ranks above 0"));
+        return Err(Error::new(
+            ErrorClass::Rank,
+            "a world has at least one rank: give a number of ranks above 0",
+        ));
     }
     let first = epochs(0, &make(0)?).map_err(|error| error.on_rank(0).in_superstep(superstep.name))?.0;
     let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
@@ -259,7 +262,7 @@ pub(crate) fn describe<A>(
             let same_fences = mine.len() == first.len() && mine[number].windows == *fenced;
             if !same_fences {
                 let message = "ranks execute different fences: a fence may depend only on values that are equal on all ranks";
-                return Err(Error::new(Class::RmaSync, message));
+                return Err(Error::new(ErrorClass::RmaSync, message));
             }
             Ok((mine.swap_remove(number).pattern, observed))
         };

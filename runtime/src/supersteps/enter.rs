@@ -17,7 +17,7 @@ use crate::supersteps::claim::Claim;
 use crate::supersteps::matched::{self};
 use crate::supersteps::uniform::Fnv;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt::Display;
@@ -48,7 +48,7 @@ pub fn enter<'w>(
     let held = windows.held();
     windows.with(|windows| {
         let Some(first) = windows.first() else {
-            return Err(Error::new(Class::Intern, "a superstep without windows"));
+            return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
         };
         let world = first.world.clone();
         world.calls.enter();
@@ -72,14 +72,14 @@ fn begin(
     if windows.iter().any(|window| window.key.world != world.id) {
         let message = "the windows of a superstep are of one world: these are of several";
         world.calls.begin();
-        return Err(fence::fail(world, windows, &call, call.error(world, Class::Win, message)));
+        return Err(fence::fail(world, windows, &call, call.error(world, ErrorClass::Win, message)));
     }
     if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
         let message = format!(
             "operations wait for the fence of window {}: fence it before the superstep begins",
             waiting.key.window
         );
-        let error = call.error(world, Class::RmaSync, message);
+        let error = call.error(world, ErrorClass::RmaSync, message);
         windows.iter().for_each(|window| window.discard());
         if let Some(matched) = bound {
             matched.abandon(&held, &error);
@@ -95,7 +95,7 @@ fn begin(
     let claim = match &bound {
         Some(matched) => {
             if let Err(error) = matched.begin(windows, &call) {
-                if error.class() == Class::Assert {
+                if error.class() == ErrorClass::Assert {
                     return Err(error); // all ranks have asserted it
                 }
                 matched.abandon(&held, &error);
@@ -175,8 +175,10 @@ impl Scope {
         E: From<Error> + Display,
     {
         // Where this unwinds, so has the body.
-        let failed =
-            result.as_ref().err().map(|error| self.call.error(&self.world, Class::Other, error.to_string()));
+        let failed = result
+            .as_ref()
+            .err()
+            .map(|error| self.call.error(&self.world, ErrorClass::Other, error.to_string()));
         self.left = true;
         let ended = windows.with(|windows| {
             let own = failed.is_some();
@@ -237,7 +239,7 @@ impl Scope {
             waiting.key.window
         );
         windows.iter().for_each(|window| window.discard());
-        Err(self.call.error(&self.world, Class::RmaSync, message))
+        Err(self.call.error(&self.world, ErrorClass::RmaSync, message))
     }
 }
 
@@ -247,7 +249,7 @@ impl Drop for Scope {
         if self.left {
             return;
         }
-        let error = self.call.error(&self.world, Class::Other, "the superstep's body panicked");
+        let error = self.call.error(&self.world, ErrorClass::Other, "the superstep's body panicked");
         match &self.bound {
             Some(matched) => matched.abandon(&self.windows, &error),
             // The error is for the others: this rank is unwinding already.
@@ -274,12 +276,12 @@ pub fn error_of<E: Display + 'static>(error: E) -> Error {
         return ours;
     }
     let message = error.map_or_else(String::new, |error| error.to_string());
-    Error::new(Class::Other, message)
+    Error::new(ErrorClass::Other, message)
 }
 
 /// The error of a superstep that returns one at `line`, where its pattern is recorded.
 pub fn left(line: u32) -> Error {
-    Error::new(Class::Other, format!("the superstep returns an error at line {line}"))
+    Error::new(ErrorClass::Other, format!("the superstep returns an error at line {line}"))
 }
 
 /// An element whose value does not matter.

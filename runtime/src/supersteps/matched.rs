@@ -10,7 +10,7 @@ use crate::state::windows::Held;
 use crate::state::world::WorldCore;
 use crate::supersteps::prepared::Ready;
 use fencepost_planner::ids::{Id, WindowId};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -70,7 +70,7 @@ impl Plans for Matched {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =
                 format!("the plan has {} epochs, and this fence ends another one", self.epochs.len());
-            return Err(call.error(world, Class::Plan, message));
+            return Err(call.error(world, ErrorClass::Plan, message));
         };
         let place = |window: &WindowCore| {
             let mut all = entered.iter().flatten();
@@ -80,7 +80,7 @@ impl Plans for Matched {
         if fenced.len() != planned.len() || !fenced.iter().all(as_planned) {
             let given: Vec<_> = fenced.iter().map(|window| place(window)).collect();
             let message = format!("this fence is of windows {given:?}, and in the plan of {planned:?}");
-            return Err(call.error(world, Class::Plan, message));
+            return Err(call.error(world, ErrorClass::Plan, message));
         }
         with(entered, |windows| ready.end(windows, call))?;
         self.next.set(self.next.get() + 1);
@@ -109,7 +109,7 @@ impl Plans for Matched {
                 windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key));
             if !same {
                 let message = "the body moved other windows into the places of those that it began with";
-                return Err(call.error(world, Class::Win, message));
+                return Err(call.error(world, ErrorClass::Win, message));
             }
             if !fences {
                 return self.fence(world, windows, entered, call);
@@ -119,7 +119,7 @@ impl Plans for Matched {
             }
             let (made, planned) = (self.next.get(), self.epochs.len());
             let message = format!("the body made {made} fences, and the plan has {planned} epochs");
-            Err(call.error(world, Class::Plan, message))
+            Err(call.error(world, ErrorClass::Plan, message))
         });
         match &ended {
             Ok(()) => self.leave(entered),
@@ -141,7 +141,7 @@ impl Plans for Matched {
 pub(super) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
     let mut held = windows.iter().flatten();
     let Some(first) = held.next() else {
-        return Err(Error::new(Class::Intern, "a superstep without windows"));
+        return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
     };
     let mut all = [&**first; 6];
     let mut count = 1;

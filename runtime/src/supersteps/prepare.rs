@@ -18,7 +18,7 @@ use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
-use fencepost_planner::{Class, Error, Result, Verified};
+use fencepost_planner::{Error, ErrorClass, Result, Verified};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl Prepared {
             let message = format!(
                 "the call at {site} takes its elements from values, or brings them to a ticket, and a plan has neither: call `run`, which takes the parameters of the superstep's function"
             );
-            let error = Error::new(Class::Plan, message).in_superstep(self.superstep.name);
+            let error = Error::new(ErrorClass::Plan, message).in_superstep(self.superstep.name);
             return self.world.handler.tell(Err(error.on_rank(self.world.rank)));
         }
         windows.with(|windows| {
@@ -109,7 +109,7 @@ impl Prepared {
         let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
         if !here {
             return world.handler.tell(Err(Error::new(
-                Class::Win,
+                ErrorClass::Win,
                 "the superstep was prepared in another world than these windows are of",
             )));
         }
@@ -211,7 +211,7 @@ fn agree_on(
                 Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len()))
             }
         });
-        let theirs = theirs.map_err(|text| call.error(world, Class::Plan, text))?;
+        let theirs = theirs.map_err(|text| call.error(world, ErrorClass::Plan, text))?;
         patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
     }
     let (placement, options) = (world.placement, prepared::options(world));
@@ -281,7 +281,7 @@ fn read(
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     if let Some(rank) = all.iter().position(|theirs| theirs[..] != word) {
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
-        return Err(call.error(world, Class::Plan, message));
+        return Err(call.error(world, ErrorClass::Plan, message));
     }
     // The first error is all ranks', and the end of it.
     let plans = match plans_of(path, own.len()) {
@@ -304,7 +304,7 @@ fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
     let message = format!(
         "{path} has the plans of {planned} epochs, and this superstep has {epochs}: compile it again"
     );
-    Err(Error::new(Class::Plan, message))
+    Err(Error::new(ErrorClass::Plan, message))
 }
 
 /// A rank's own patterns as others read them: each as the plan of one class without a program.

@@ -12,7 +12,7 @@ use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify};
-use fencepost_planner::{Class, Error, Options, Result};
+use fencepost_planner::{Error, ErrorClass, Options, Result};
 use fencepost_transport::{Channels, Topology};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -67,20 +67,20 @@ pub(crate) fn load(
     let read = plan.and_then(|Plan { schedule, .. }| {
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
-                Class::Plan,
+                ErrorClass::Plan,
                 format!("{} is for {} ranks and this world has {}: compile it for as many", path.display(), schedule.class_of.len(), world.size),
             ));
         }
         let planned = &schedule.classes[schedule.class_of[world.rank]].pattern;
         if let Some(difference) = plan::difference(own, planned) {
             return Err(Error::new(
-                Class::Plan,
+                ErrorClass::Plan,
                 format!("{} is not the plan of this superstep with these arguments: {difference}; compile it again", path.display()),
             ));
         }
         let patterns = patterns_of(&schedule);
         verify(&patterns, schedule).map_err(|error| {
-            let class = if error.is_bound() { Class::NoMem } else { Class::Plan };
+            let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Plan };
             Error::new(class, format!("{}: the schedule failed verification: {error}", path.display())).because(error)
         })
     });
@@ -97,7 +97,7 @@ pub(crate) fn agree(
         suits(schedule.placement, world)?;
         if schedule.order == Order::Relaxed && world.order.get() == Order::Canonical {
             let message = "the plan does not keep the order of operations, and this world does: call `World::set_order(Order::Relaxed)` first, or compile it in canonical order";
-            return Err(Error::new(Class::Plan, message));
+            return Err(Error::new(ErrorClass::Plan, message));
         }
         Executable::bind(schedule, world)
     });
@@ -113,15 +113,21 @@ pub(crate) fn agree(
             Some((1, _)) => {
                 return Err(call.error(
                     world,
-                    Class::Plan,
+                    ErrorClass::Plan,
                     format!("rank {rank} has another plan than this rank: give all ranks one file, or prepare with one set of arguments"),
                 ));
             }
             Some((_, text)) => {
                 let text = String::from_utf8_lossy(text);
-                return Err(call.error(world, Class::Plan, format!("rank {rank} refused the plan: {text}")));
+                return Err(call.error(
+                    world,
+                    ErrorClass::Plan,
+                    format!("rank {rank} refused the plan: {text}"),
+                ));
             }
-            None => return Err(call.error(world, Class::Intern, format!("rank {rank} sent an empty vote"))),
+            None => {
+                return Err(call.error(world, ErrorClass::Intern, format!("rank {rank} sent an empty vote")));
+            }
         }
     }
     Ok(Ready::of(world, executable))
@@ -145,7 +151,7 @@ fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     match missing {
         None => Ok(()),
         Some(peer) => Err(Error::new(
-            Class::Plan,
+            ErrorClass::Plan,
             format!(
                 "the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement",
                 world.rank
@@ -196,7 +202,7 @@ impl Ready {
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         if let Err(error) = executable.check(windows, call, &self.world) {
-            if error.class() == Class::Assert {
+            if error.class() == ErrorClass::Assert {
                 return Err(error); // all ranks have asserted it
             }
             // The others may be in the run already.
@@ -240,7 +246,7 @@ impl Ready {
             let next = &executable.pattern().operations[OperationId::new(self.calls.get())];
             return Err(call.error(
                 &self.world,
-                Class::Plan,
+                ErrorClass::Plan,
                 format!(
                     "the body made {} calls, and the plan has {asked}: the next one planned is the {} at {}",
                     self.calls.get(),
@@ -280,7 +286,7 @@ impl Planned for Ready {
         let ordinal = self.calls.get();
         let executable = &mut *self.executable.borrow_mut();
         let Some(executable) = executable.as_mut() else {
-            return Err(window.error(Class::RmaSync, "no plan is bound".into(), site));
+            return Err(window.error(ErrorClass::RmaSync, "no plan is bound".into(), site));
         };
         let me = Rank::new(self.world.rank);
         let target = asked.target.map(|target| Delta::between(me, Rank::new(target)));
@@ -297,7 +303,7 @@ impl Planned for Ready {
                 format!("the plan has the {} of {} at {}", name(planned.kind), planned.remote, planned.site)
             });
             return Err(window.error(
-                Class::Plan,
+                ErrorClass::Plan,
                 format!(
                     "call {ordinal} of the body is a {} of {}, but {planned}: compile the plan again",
                     name(asked.kind),
@@ -315,7 +321,7 @@ impl Planned for Ready {
                 && !slot.reserve(bytes)
             {
                 let message = format!("there is no memory for the {bytes} bytes of this ticket");
-                return Err(window.error(Class::NoMem, message, site));
+                return Err(window.error(ErrorClass::NoMem, message, site));
             }
             self.landings.borrow_mut().push((number, landing, bytes));
         }
@@ -338,7 +344,7 @@ impl Drop for Ready {
 }
 
 fn running(world: &WorldCore, call: &Call) -> Error {
-    call.error(world, Class::RmaSync, "this prepared superstep is running already")
+    call.error(world, ErrorClass::RmaSync, "this prepared superstep is running already")
 }
 
 fn name(kind: Kind) -> String {

@@ -12,7 +12,7 @@ use fencepost_planner::element::Op;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use fencepost_planner::table::Table;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -98,7 +98,7 @@ impl Recording {
         }
         if let Some(left) = shared.open.borrow().first() {
             let message = format!("the operation at {} comes after the last fence of its window", left.site);
-            return Err(Error::new(Class::RmaSync, message).on_rank(shared.rank as usize));
+            return Err(Error::new(ErrorClass::RmaSync, message).on_rank(shared.rank as usize));
         }
         Ok((shared.epochs.take(), shared.observed.get()))
     }
@@ -120,7 +120,7 @@ impl Shared {
         let message = format!(
             "the pattern has more than the {PATTERN_CALLS_MAX} operations and fences that it may have: let one datatype name many elements, or call the superstep without preparing it"
         );
-        Err(Error::new(Class::Plan, message).on_rank(self.rank as usize).at(site))
+        Err(Error::new(ErrorClass::Plan, message).on_rank(self.rank as usize).at(site))
     }
 
     fn end(&self, windows: Vec<WindowId>) {
@@ -184,7 +184,7 @@ impl<T: Element> Recorder<T> {
 
     fn unknown_length(&self, site: &'static Location<'static>) -> Error {
         let message = "where operations go depends on a window's length, which is not known ahead of time: pass the length as an argument of the superstep";
-        Error::new(Class::Arg, message).on_rank(self.shared.rank as usize).at(site)
+        Error::new(ErrorClass::Arg, message).on_rank(self.shared.rank as usize).at(site)
     }
 
     /// As [`Window::section`](crate::Window::section).
@@ -241,7 +241,7 @@ impl<T: Element> Recorder<T> {
                 "the section in the call at {} is of a window that is not in the fence",
                 operation.site
             );
-            return Err(Error::new(Class::RmaSync, message)
+            return Err(Error::new(ErrorClass::RmaSync, message)
                 .on_rank(self.shared.rank as usize)
                 .at(Location::caller()));
         }
@@ -265,7 +265,7 @@ impl<T: Element> Recorder<T> {
         let message = format!(
             "the pattern's loops have not ended after {PATTERN_TURNS_MAX} turns, and a pattern may make no more: let what ends this loop follow from the arguments, or call the superstep without preparing it"
         );
-        Err(Error::new(Class::Plan, message).on_rank(self.shared.rank as usize).at(Location::caller()))
+        Err(Error::new(ErrorClass::Plan, message).on_rank(self.shared.rank as usize).at(Location::caller()))
     }
 
     /// Which window of the superstep it stands for.
@@ -293,7 +293,7 @@ impl<T: Element> Recorder<T> {
                     shared.ranks,
                     shared.ranks - 1
                 );
-                return error(Class::Rank, message);
+                return error(ErrorClass::Rank, message);
             }
             if let Some(&len) = self.lengths().and_then(|lengths| lengths.get(target)) {
                 within(&remote, target, len).or_else(|(class, message)| error(class, message))?;
@@ -326,7 +326,7 @@ impl<T: Element> Recorder<T> {
             Some(key) if key.world == self.shared.id => WindowId(key.window),
             Some(_) => {
                 let message = "the section was made outside this superstep, whose plan has only sections that the superstep makes of its own windows: pass the elements as an argument, and make the section inside (`v.section(elements)`)";
-                return Err(Error::new(Class::Win, message).on_rank(self.shared.rank as usize).at(site));
+                return Err(Error::new(ErrorClass::Win, message).on_rank(self.shared.rank as usize).at(site));
             }
         };
         Ok(Local::Section { window, datatype })
@@ -347,7 +347,7 @@ impl<T: Element> Collect<T> for Recorder<T> {
             && !op.takes(element_type::<T>())
         {
             let message = format!("{op} is not defined for {}", element_type::<T>());
-            return Err(Error::new(Class::Op, message).on_rank(self.shared.rank as usize).at(site));
+            return Err(Error::new(ErrorClass::Op, message).on_rank(self.shared.rank as usize).at(site));
         }
         let (local, count) = match source {
             SourceData::Slice(values) => (Local::Buffer, values.len()),

@@ -18,7 +18,7 @@ use crate::state::transport_kind::TransportKind;
 use crate::state::window::Window;
 use crate::state::world::World;
 use crate::testing::support::{Dice, Reach, shown, stored};
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Leave, Liveness, Notify, Pause, SimEnd, Topology, sim};
 use std::thread;
 
@@ -120,7 +120,7 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
         let untouched = u.iter().all(|&cell| cell == u[LEN - 1]) && v.iter().all(|&cell| cell == v[LEN - 1]);
         let named = |text: &str| text.contains("of window 0") && text.contains("of window 1");
         match told {
-            Err(error) if error.class() == Class::RmaSync && named(error.message()) && untouched => {}
+            Err(error) if error.class() == ErrorClass::RmaSync && named(error.message()) && untouched => {}
             told => return Ok(Some(format!("rank {me}: {told:?}, {:?}, {:?}", &u[..2], &v[..2]))),
         }
         // And the world goes on.

@@ -10,7 +10,7 @@ use crate::testing::fuzzing::{input, operations};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Header, SimConfig, Tamper};
 use std::sync::{Arc, Mutex};
 
@@ -66,7 +66,7 @@ fn ends(
         result
     });
     if let Err(error) = whole {
-        assert_ne!(error.class(), Class::Other, "a rank panicked: {error}");
+        assert_ne!(error.class(), ErrorClass::Other, "a rank panicked: {error}");
     }
     ends.into_iter().map(|end| end.into_inner().unwrap()).collect()
 }
@@ -251,7 +251,7 @@ fn more_than_is_answered_is_refused_on_both_sides() {
                 u.get(&often).from(1, &often)?;
             }
             let class = u.fence().expect_err("more than is answered").class();
-            assert_eq!(class, [Class::Size, Class::RmaSync][world.rank()]);
+            assert_eq!(class, [ErrorClass::Size, ErrorClass::RmaSync][world.rank()]);
             // One's own elements do not travel.
             u.get(&often).from(world.rank(), &often)?;
             u.fence()

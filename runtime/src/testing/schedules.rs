@@ -32,7 +32,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Patter
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Schedule};
 use fencepost_planner::reference::{self, Epoch};
 use fencepost_planner::table::Table;
-use fencepost_planner::{Class, Machine, Options, Verified, compile, verify};
+use fencepost_planner::{ErrorClass, Machine, Options, Verified, compile, verify};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -221,7 +221,7 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
     let superstep = Superstep::new(epoch(2, vec![of(0), of(1), of(2)]), reach);
-    type Told = (Option<(Class, String)>, Vec<u64>);
+    type Told = (Option<(ErrorClass, String)>, Vec<u64>);
     let told: Vec<Told> = ranks(3)
         .transport(reach.transport(seed))
         .collect(|world| {
@@ -249,7 +249,7 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
             return Err(format!("rank {rank} is told nothing: {elements:?}"));
         };
         let both = text.contains("of window 0, 1") && text.contains("of window 1, 0");
-        if class != Class::RmaSync || !both {
+        if class != ErrorClass::RmaSync || !both {
             return Err(format!("rank {rank}: {text}"));
         }
     }

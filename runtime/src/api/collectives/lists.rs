@@ -14,7 +14,7 @@ use crate::state::window::Window;
 use crate::state::world::World;
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{Class, Result};
+use fencepost_planner::{ErrorClass, Result};
 
 /// Words that each rank has for each at every other: length; longest, whether it has the plan, and whether all its lists are as long; and a
 /// short list.
@@ -58,7 +58,7 @@ pub(super) fn exchange<'a, T: Element>(
         list.clear();
         if list.try_reserve_exact(lens[from]).is_err() {
             let message = format!("there is no memory for the {} elements of rank {from}", lens[from]);
-            let error = call.error(world.core(), Class::NoMem, message);
+            let error = call.error(world.core(), ErrorClass::NoMem, message);
             return Err(fail(world.core(), &[], call, error));
         }
     }

@@ -33,7 +33,7 @@ use crate::state::call::Call;
 use crate::state::world::World;
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::element::{ElementKind, Op};
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
 /// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 notifications.
@@ -156,7 +156,7 @@ impl World {
             Ok(())
         } else {
             let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
-            Err(call.error(self.core(), Class::Size, message))
+            Err(call.error(self.core(), ErrorClass::Size, message))
         };
         self.collective(&call, checked, || {
             lists::exchange(self, &call, Operation::AllToAll, |to| &elements[to])
@@ -222,7 +222,7 @@ impl World {
             let message = format!(
                 "{given} elements for {size} ranks, and room for {room}: give as many to each, and room for as many"
             );
-            Err(call.error(self.core(), Class::Size, message))
+            Err(call.error(self.core(), ErrorClass::Size, message))
         };
         self.collective(&call, checked, || {
             let what = self.what::<T>(Operation::AllToAll, len);
@@ -255,7 +255,7 @@ impl World {
             return Ok(());
         }
         let message = format!("root {root} is not one of the world's {} ranks", self.size());
-        Err(call.error(self.core(), Class::Rank, message))
+        Err(call.error(self.core(), ErrorClass::Rank, message))
     }
 
     fn check_room(&self, len: usize, room: usize, call: &Call) -> Result<()> {
@@ -263,7 +263,7 @@ impl World {
             return Ok(());
         }
         let message = format!("{len} elements of {} ranks each do not fill room for {room}", self.size());
-        Err(call.error(self.core(), Class::Size, message))
+        Err(call.error(self.core(), ErrorClass::Size, message))
     }
 
     fn check_op<T: Element>(&self, op: Op, call: &Call) -> Result<()> {
@@ -271,7 +271,7 @@ impl World {
         if op.takes(element) {
             return Ok(());
         }
-        Err(call.error(self.core(), Class::Op, format!("{op} is not defined for {element}")))
+        Err(call.error(self.core(), ErrorClass::Op, format!("{op} is not defined for {element}")))
     }
 }
 
@@ -304,5 +304,5 @@ fn fill<T: Element>(all: &mut [T], found: [&[T]; 2]) {
 
 /// An error that says that it is a bug of Fencepost.
 fn bug(call: &Call, world: &World, what: &str) -> Error {
-    call.error(world.core(), Class::Intern, what)
+    call.error(world.core(), ErrorClass::Intern, what)
 }

@@ -24,7 +24,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::Departure;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Endpoint, Topology};
 
 /// The result of [`send`].
@@ -129,7 +129,7 @@ pub(crate) fn send_early(
 ) -> Result<()> {
     let remembered = &mut *window.remembered.borrow_mut();
     let too_many =
-        || Error::new(Class::Size, "more frames than an epoch counts: the rest waits for the fence");
+        || Error::new(ErrorClass::Size, "more frames than an epoch counts: the rest waits for the fence");
     let frames = remembered.left[to].frames.checked_add(1).ok_or_else(too_many)?;
     let frame = &mut remembered.frame;
     describe(frame, outbox, 0)?;
@@ -138,7 +138,7 @@ pub(crate) fn send_early(
     let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
-        .map_err(|lost| Error::new(Class::ProcFailed, lost.to_string()))?;
+        .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
     world.posted(to);
     world.count_sent(frame.len(), described);
     let left = &mut remembered.left[to];

@@ -5,7 +5,7 @@ use crate::state::call::Call;
 use crate::state::stalls::{Stall, Stalls};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::Class;
+use fencepost_planner::ErrorClass;
 use fencepost_transport::deadlock::Waiting;
 use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify};
 use std::cell::Cell;
@@ -131,7 +131,7 @@ impl<'a> Watch<'a> {
         let Some(cycle) = lasting.cycle.as_ref().filter(|_| settings.ends) else { return };
         if waits.agree(rank, cycle) {
             let what = words(cycle);
-            self.world.call_sites.end(Class::RmaSync);
+            self.world.call_sites.end(ErrorClass::RmaSync);
             endpoint.end(Cause { rank: peer, what });
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Watch<'a> {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
         let Some(cycle) = ends.and_then(|lasting| lasting.cycle.as_deref()) else { return lost };
         let what = words(cycle);
-        self.world.call_sites.end(Class::RmaSync);
+        self.world.call_sites.end(ErrorClass::RmaSync);
         endpoint.end(Cause { rank: self.peer, what: what.clone() });
         Lost { rank: self.peer, how: Loss::Ended(what) }
     }

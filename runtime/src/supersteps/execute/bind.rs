@@ -11,7 +11,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
 use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Schedule};
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
-use fencepost_planner::{Class, Error, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Bytes, Channels, Frame as Arrival, Topology, Until};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Executable {
         let rank = world.rank;
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
-                Class::Plan,
+                ErrorClass::Plan,
                 format!(
                     "the plan is for {} ranks and this world has {}: compile it for {} ranks",
                     schedule.class_of.len(),
@@ -207,20 +207,20 @@ impl Executable {
                 self.schedule.windows.len(),
                 windows.len()
             );
-            return Err(call.error(world, Class::Win, message));
+            return Err(call.error(world, ErrorClass::Win, message));
         }
         for (i, window) in windows.iter().enumerate() {
             let id = WindowId::new(i);
             let error = |class, message: String| Err(call.error(world, class, message));
             if window.key.world != world.id {
-                return error(Class::Win, format!("window {i} is of another world"));
+                return error(ErrorClass::Win, format!("window {i} is of another world"));
             }
             if windows[..i].iter().any(|other| other.key == window.key) {
-                return error(Class::Win, "a window is given twice".into());
+                return error(ErrorClass::Win, "a window is given twice".into());
             }
             if window.element != self.schedule.windows[id] {
                 return error(
-                    Class::Type,
+                    ErrorClass::Type,
                     format!(
                         "window {i} has elements of {}, and the plan is for {}",
                         window.element, self.schedule.windows[id]
@@ -230,7 +230,7 @@ impl Executable {
             let len = window.peers[world.rank].len;
             if len < program.least_len[id] {
                 return error(
-                    Class::Size,
+                    ErrorClass::Size,
                     format!(
                         "window {i} has {len} elements on this rank, and the plan needs at least {}",
                         program.least_len[id]
@@ -241,11 +241,11 @@ impl Executable {
                 let message = format!(
                     "NOSUCCEED was asserted at the last fence of window {i}: no operation may follow it before the next one"
                 );
-                return error(Class::Assert, message);
+                return error(ErrorClass::Assert, message);
             }
             if window.is_pending() {
                 return error(
-                    Class::RmaSync,
+                    ErrorClass::RmaSync,
                     format!(
                         "operations wait for the fence of window {i}: fence it before the superstep begins"
                     ),
@@ -321,7 +321,7 @@ impl Resolve<'_> {
         let peer = delta.from(Rank::new(self.rank), self.ranks);
         peer.map(Id::index).ok_or_else(|| {
             Error::new(
-                Class::Intern,
+                ErrorClass::Intern,
                 format!("a program names rank {} {delta}, which is outside the world", self.rank),
             )
         })
@@ -338,7 +338,9 @@ impl Resolve<'_> {
                 at = bytes
                     .and_then(|bytes| at.checked_add(bytes)?.checked_next_multiple_of(16))
                     .filter(|&end| isize::try_from(end).is_ok())
-                    .ok_or_else(|| Error::new(Class::NoMem, "the calls bring more than any memory holds"))?;
+                    .ok_or_else(|| {
+                        Error::new(ErrorClass::NoMem, "the calls bring more than any memory holds")
+                    })?;
             }
             Ok(start)
         });
@@ -346,7 +348,7 @@ impl Resolve<'_> {
         let mut locals = Vec::new();
         if locals.try_reserve_exact(at).is_err() {
             let message = format!("there is no memory for the {at} bytes that the calls of this plan bring");
-            return Err(Error::new(Class::NoMem, message));
+            return Err(Error::new(ErrorClass::NoMem, message));
         }
         locals.resize(at, 0);
         Ok((starts, locals))
@@ -361,7 +363,7 @@ impl Resolve<'_> {
             let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
             let memory = memory.map_err(|why| {
                 let what = format!("this plan needs {copies} times {bytes} bytes for rank {peer}");
-                Error::new(Class::NoMem, format!("there is no memory for its buffers: {what}: {why}"))
+                Error::new(ErrorClass::NoMem, format!("there is no memory for its buffers: {what}: {why}"))
             })?;
             let bytes = bytes.next_multiple_of(16);
             Ok(Bound { peer, bytes, copies, memory, last: vec![None; copies] })

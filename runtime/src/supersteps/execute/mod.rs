@@ -27,7 +27,7 @@ use bind::{Step, Where};
 use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
-use fencepost_planner::{Class, Error, State};
+use fencepost_planner::{Error, ErrorClass, State};
 use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause};
 use offers::Offer;
 
@@ -244,10 +244,10 @@ impl Executable {
             Stop::Other(peer) => {
                 let theirs = elsewhere(world, endpoint, windows, call, peer);
                 let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
-                world.call_sites.end(Class::RmaSync);
+                world.call_sites.end(ErrorClass::RmaSync);
                 endpoint.end(Cause { rank: peer, what: what.clone() });
                 world.ended(&what);
-                call.error(world, Class::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))
+                call.error(world, ErrorClass::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))
                     .ending_world()
             }
         };
