@@ -154,7 +154,7 @@ impl Error {
 
     /// Marks the error as reported to an error handler; returns whether it was not before.
     #[doc(hidden)]
-    pub fn tell_once(&mut self) -> bool {
+    pub fn report_once(&mut self) -> bool {
         !std::mem::replace(&mut self.0.reported, true)
     }
 

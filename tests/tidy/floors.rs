@@ -26,8 +26,8 @@ const CYCLES: [(&[&str], &str); 6] = [
         "a world has supersteps and windows, and each knows its world",
     ),
     (
-        &["execute/bind.rs", "execute/offers.rs"],
-        "what is bound offers places, and offers are part of what is bound",
+        &["execute/bind.rs", "execute/preposts.rs"],
+        "what is bound pre-posts memory, and pre-posts are part of what is bound",
     ),
     (
         &["tcp/connect.rs", "tcp/core.rs", "tcp/fabric.rs", "tcp/poll.rs", "tcp/probes.rs"],

@@ -33,7 +33,7 @@ impl World {
         let call = Call::named(0, "World::window");
         let handler = &self.core().handler;
         self.core().calls.begin();
-        let window = handler.tell(self.window_in(len, &call))?;
+        let window = handler.report(self.window_in(len, &call))?;
         window.on_error(handler.get());
         Ok(window)
     }

@@ -1,7 +1,7 @@
 //! [`Epoch`]: an epoch whose operations may borrow their buffers.
 
 use crate::collect::operation::TargetRegion;
-use crate::collect::pending::{Into as Landing, WideGet};
+use crate::collect::pending::{DatatypeGet, Into as Landing};
 use crate::fence;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -41,7 +41,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
     #[track_caller]
     pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
         let handler = &self.epoch.window.core().handler;
-        handler.tell(self.got(target.into(), region.into(), Location::caller()))
+        handler.report(self.got(target.into(), region.into(), Location::caller()))
     }
 
     fn got(
@@ -63,7 +63,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
             core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
             let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
             let sequence = core.world.next_sequence();
-            let get = WideGet { remote, landing, site, mode: core.asked(Mode::Auto) };
+            let get = DatatypeGet { remote, landing, site, mode: core.asked(Mode::Auto) };
             core.pending(|pending| pending.push(target, get, sequence));
         }
         Ok(())
@@ -119,7 +119,7 @@ pub(crate) fn run<'env, T: Element, R>(
     if own {
         ended?
     } else {
-        core.handler.tell(ended)?
+        core.handler.report(ended)?
     }
     value.ok_or_else(|| {
         call.error(&core.world, ErrorClass::Intern, "internal error: a failed epoch returned success")

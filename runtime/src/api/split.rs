@@ -22,7 +22,7 @@ impl World {
         let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
         let call = Call::named(hash, "World::split");
         self.core().calls.begin();
-        self.core().handler.tell(self.split_in(colour, key, &call))
+        self.core().handler.report(self.split_in(colour, key, &call))
     }
 
     fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {

@@ -3,8 +3,8 @@
 use crate::collect::operation::{
     Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
 };
-use crate::collect::outbox::{DISPLACEMENTS, Head, Wide, WideSource, code_of};
-use crate::collect::pending::{Get as One, Into as Landing, WideGet};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
+use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
 use crate::collect::ticket::Ticket;
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
@@ -101,7 +101,7 @@ impl<T: Element> Window<T> {
         target: impl Into<Option<usize>>,
         region: impl Into<TargetRegion>,
     ) -> Result<Ticket<T>> {
-        self.core.handler.tell(self.fetched(target.into(), region.into(), Location::caller()))
+        self.core.handler.report(self.fetched(target.into(), region.into(), Location::caller()))
     }
 
     fn fetched(
@@ -130,7 +130,7 @@ impl<T: Element> Window<T> {
         let landing = Landing::Ticket(ticket.slot());
         let sequence = self.core.world.next_sequence();
         self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
-        let get = WideGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
+        let get = DatatypeGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
         self.core.pending(|pending| pending.push(target, get, sequence));
         Ok(ticket)
     }
@@ -153,7 +153,7 @@ impl<T: Element> Window<T> {
     pub fn fence(&mut self) -> Result<()> {
         let call = Call::fence(Location::caller());
         self.core.world.calls.begin();
-        self.core.handler.tell(fence::fence(&self.core.world, &[&*self.core], &call, None))
+        self.core.handler.report(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
     /// [`fence`](Self::fence), with what the program promises.
@@ -165,7 +165,7 @@ impl<T: Element> Window<T> {
     pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
         self.core.world.calls.begin();
-        self.core.handler.tell(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
+        self.core.handler.report(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
     }
 
     /// A scoped epoch: operations in it may borrow their buffers, and it ends in a fence of this window.
@@ -252,7 +252,7 @@ impl WindowCore {
 
     /// Collect a put or an accumulate that is more than one small element.
     #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
-    fn send_wide(
+    fn send_datatype(
         &self,
         kind: Kind,
         bytes: Option<&[u8]>,
@@ -281,13 +281,16 @@ impl WindowCore {
         }
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
-                (Some(bytes), _) => WideSource::Bytes(outbox.keep(bytes)),
+                (Some(bytes), _) => DatatypeSource::Bytes(outbox.keep(bytes)),
                 (None, Some((window, section))) => {
-                    WideSource::Section(window.unwrap_or(self.key), section, site)
+                    DatatypeSource::Section(window.unwrap_or(self.key), section, site)
                 }
                 (None, None) => return,
             };
-            outbox.push_wide(Wide { code: code_of(kind), remote, source, mode: self.asked(mode) }, site);
+            outbox.push_datatype(
+                DatatypeOperation { code: code_of(kind), remote, source, mode: self.asked(mode) },
+                site,
+            );
         });
         Ok(())
     }
@@ -350,7 +353,7 @@ impl<T: Element> Window<T> {
             self.core.send_one(kind, bytes, target, at, site);
         } else {
             let bytes = (!reads).then_some(bytes);
-            self.core.send_wide(kind, bytes, section, count, target, region, mode, site)?;
+            self.core.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
         }
         self.core.note(kind, target, count, reads, mode, site);
         self.core.send_eagerly(target, mode);
@@ -381,7 +384,7 @@ impl<T: Element> Window<T> {
         let landing = Landing::Section(window.unwrap_or(self.core.key), section);
         let sequence = self.core.world.next_sequence();
         self.core.note(Kind::Get, target, remote.size(), true, mode, site);
-        let get = WideGet { remote, landing, site, mode: self.core.asked(mode) };
+        let get = DatatypeGet { remote, landing, site, mode: self.core.asked(mode) };
         self.core.pending(|pending| pending.push(target, get, sequence));
         Ok(())
     }
@@ -421,7 +424,7 @@ impl<T: Element> Collect<T> for Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        self.core.handler.tell(self.sent(kind, source, target, region, mode, site))
+        self.core.handler.report(self.sent(kind, source, target, region, mode, site))
     }
 
     #[inline(always)]
@@ -448,6 +451,6 @@ impl<T: Element> Collect<T> for Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        self.core.handler.tell(self.got(into, target, region, mode, site))
+        self.core.handler.report(self.got(into, target, region, mode, site))
     }
 }

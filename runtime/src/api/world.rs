@@ -22,7 +22,7 @@ impl World {
         let call = Call::fence(Location::caller());
         self.core.calls.begin();
         windows.with(|windows| {
-            handler_of(&self.core, windows).tell(fence::fence(&self.core, windows, &call, None))
+            handler_of(&self.core, windows).report(fence::fence(&self.core, windows, &call, None))
         })
     }
 
@@ -35,7 +35,7 @@ impl World {
         let call = Call::fence(Location::caller());
         self.core.calls.begin();
         windows.with(|windows| {
-            handler_of(&self.core, windows).tell(fence::fence_with(&self.core, windows, &call, assertions))
+            handler_of(&self.core, windows).report(fence::fence_with(&self.core, windows, &call, assertions))
         })
     }
 
@@ -96,7 +96,7 @@ impl World {
     pub fn barrier(&self) -> Result<()> {
         let call = Call::named(0xba, "World::barrier");
         self.core.calls.begin();
-        self.core.handler.tell(fence::fence(&self.core, &[], &call, None))
+        self.core.handler.report(fence::fence(&self.core, &[], &call, None))
     }
 
     /// What the last successful epoch of this rank did and why, in lines of text: dynamic, replayed or prepared; how

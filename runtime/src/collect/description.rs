@@ -1,7 +1,7 @@
 //! A frame's bytes: the description of its operations, and their elements.
 
 use crate::collect::limits::most_operations;
-use crate::collect::outbox::{Outbox, Wide, WideSource};
+use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -21,7 +21,7 @@ pub(crate) const FAR: u64 = u64::MAX;
 #[derive(Default)]
 pub(crate) struct Description {
     pub(crate) heads: Vec<u64>,
-    pub(crate) wide: Vec<Wide>,
+    pub(crate) wide: Vec<DatatypeOperation>,
     /// What gets ask for: one element, this one; or the next of `far`, as [`FAR`] says.
     pub(crate) gets: Vec<u64>,
     pub(crate) far: Vec<Datatype>,
@@ -49,7 +49,7 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     frame.extend_from_slice(&[0; 4]);
     words(frame, outbox.records.iter().map(|record| record.head));
     for wide in &outbox.wide {
-        let WideSource::Bytes(at) = wide.source else {
+        let DatatypeSource::Bytes(at) = wide.source else {
             return Err(Error::new(ErrorClass::Intern, "a section was not read before its frame was sent"));
         };
         frame.push(wide.code as u8);
@@ -114,10 +114,10 @@ pub(crate) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Opti
         bytes = rest;
         let at = usize::try_from(u64::from_le_bytes(head[1..9].try_into().ok()?)).ok()?;
         let remote = Datatype::decode(&mut bytes).ok()?;
-        into.wide.push(Wide {
+        into.wide.push(DatatypeOperation {
             code: u64::from(head[0]),
             remote,
-            source: WideSource::Bytes(at),
+            source: DatatypeSource::Bytes(at),
             mode: Mode::Auto,
         });
     }

@@ -1,7 +1,7 @@
 //! Operations as they are applied at their target.
 
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::Wide;
+use crate::collect::outbox::DatatypeOperation;
 use fencepost_planner::element::ElementType;
 use fencepost_transport::Record;
 use std::cell::Cell;
@@ -16,7 +16,7 @@ pub(crate) enum Items<'a> {
 
 /// The data of operations that do not fit in their records.
 pub(crate) struct Operands<'a> {
-    pub(crate) wide: &'a [Wide],
+    pub(crate) wide: &'a [DatatypeOperation],
     /// The elements of datatype operations,
     pub(crate) bytes: &'a [u8],
     /// or, of exposed sections, where they are.

@@ -1,7 +1,7 @@
 //! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
 //!
 //! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
-//! is allocated. Everything else is a [`Wide`] operation that a record refers to, so that one list keeps the order.
+//! is allocated. Everything else is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
@@ -14,8 +14,8 @@ use std::panic::Location;
 /// The head of a record.
 ///
 /// ```text
-/// bits  0..40  displacement in elements, or the index of the wide operation
-/// bits 40..46  code: 0 put, 1 + operator, 63 wide
+/// bits  0..40  displacement in elements, or the index of the datatype operation
+/// bits 40..46  code: 0 put, 1 + operator, 63 datatype operation
 /// bits 46..64  the call's location: low bits of its address in units of eight bytes
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +23,8 @@ pub(crate) struct Head(pub(crate) u64);
 
 /// The code of a put.
 pub(crate) const PUT: u64 = 0;
-/// The code of a record that refers to a wide operation.
-pub(crate) const WIDE: u64 = 63;
+/// The code of a record that refers to a datatype operation.
+pub(crate) const DATATYPE: u64 = 63;
 /// Displacements are below this.
 pub(crate) const DISPLACEMENTS: u64 = 1 << 40;
 
@@ -76,20 +76,20 @@ pub(crate) fn op_of(code: u64) -> Option<Op> {
 
 /// An operation on a datatype.
 #[derive(Clone, Debug)]
-pub(crate) struct Wide {
+pub(crate) struct DatatypeOperation {
     /// `PUT` or an operator's code.
     pub(crate) code: u64,
     /// The elements of the target.
     pub(crate) remote: Datatype,
     /// Where its elements come from.
-    pub(crate) source: WideSource,
+    pub(crate) source: DatatypeSource,
     /// The mode asked for, by the call or by its window.
     pub(crate) mode: Mode,
 }
 
-/// Where a wide operation's elements come from.
+/// Where a datatype operation's elements come from.
 #[derive(Clone, Debug)]
-pub(crate) enum WideSource {
+pub(crate) enum DatatypeSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
     /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is exposed,
@@ -104,10 +104,10 @@ pub(crate) struct Outbox {
     /// The operations, in program order; while a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) records: Log<Record>,
     /// The operations that need more than a record.
-    pub(crate) wide: Vec<Wide>,
-    /// How many wide operations still wait for a section to be read; in the fence, how many are exposed.
+    pub(crate) wide: Vec<DatatypeOperation>,
+    /// How many datatype operations still wait for a section to be read; in the fence, how many are exposed.
     pub(crate) sections: usize,
-    /// The elements of wide operations.
+    /// The elements of datatype operations.
     pub(crate) bytes: Vec<u8>,
     /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
     /// them with what it writes.
@@ -131,14 +131,14 @@ impl Outbox {
         self.records.push(Record { head: head.0, value });
     }
 
-    /// A wide operation.
-    pub(crate) fn push_wide(&mut self, wide: Wide, site: &'static Location<'static>) {
-        if matches!(wide.source, WideSource::Section(..)) {
+    /// A datatype operation.
+    pub(crate) fn push_datatype(&mut self, wide: DatatypeOperation, site: &'static Location<'static>) {
+        if matches!(wide.source, DatatypeSource::Section(..)) {
             self.sections += 1;
         }
         let index = self.wide.len();
         self.wide.push(wide);
-        self.push(Head::new(index as u64, WIDE, site), 0);
+        self.push(Head::new(index as u64, DATATYPE, site), 0);
     }
 
     /// Room for `len` bytes at the end of the arena, aligned to eight, and where it begins.
@@ -189,7 +189,7 @@ mod tests {
     fn a_displacement_is_told_for_its_own_code_and_out_of_every_window_for_another() {
         let site = Location::caller();
         for at in [0, 1, 77, DISPLACEMENTS - 1] {
-            for code in (0..=Op::ALL.len() as u64).chain([WIDE]) {
+            for code in (0..=Op::ALL.len() as u64).chain([DATATYPE]) {
                 let head = Head::new(at, code, site);
                 assert_eq!((head.at() as u64, head.code()), (at, code));
                 for other in 0..64 {

@@ -8,7 +8,7 @@ use fencepost_planner::ir::pattern::Mode;
 use std::panic::Location;
 
 /// A get of more than one element, waiting for its fence.
-pub(crate) struct WideGet {
+pub(crate) struct DatatypeGet {
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
@@ -49,7 +49,7 @@ pub(crate) const ONE: u32 = u32::MAX;
 pub(crate) struct Pending {
     /// While a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) gets: Log<Get>,
-    pub(crate) wide: Vec<WideGet>,
+    pub(crate) wide: Vec<DatatypeGet>,
     pub(crate) staged: Vec<u8>,
     /// The same where all gets are of one element of eight bytes, in reach; else empty.
     pub(crate) words: Vec<u64>,
@@ -67,7 +67,7 @@ impl Get {
 
 impl Pending {
     /// A get that is more than one element, or lands elsewhere.
-    pub(crate) fn push(&mut self, target: usize, get: WideGet, sequence: u64) {
+    pub(crate) fn push(&mut self, target: usize, get: DatatypeGet, sequence: u64) {
         let wide = self.wide.len() as u32;
         self.wide.push(get);
         self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });

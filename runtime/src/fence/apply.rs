@@ -3,7 +3,7 @@
 use crate::collect::operands::Exposed;
 use crate::collect::operands::Operands;
 use crate::collect::operands::{Apply, Items};
-use crate::collect::outbox::{DISPLACEMENTS, Head, WIDE, Wide, WideSource, op_of};
+use crate::collect::outbox::{DATATYPE, DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, op_of};
 use crate::fence::reads::exposed_by;
 use crate::fence::remote;
 use crate::fence::{Fence, INLINE, Notifications};
@@ -110,9 +110,9 @@ unsafe fn apply<const SIZE: usize>(
     let size = if SIZE == 0 { element.size as usize } else { SIZE };
     let one = |head: Head, value: u64| {
         let code = head.code();
-        if code == WIDE {
+        if code == DATATYPE {
             // SAFETY: passed on.
-            unsafe { apply_wide(base, element, &operands.wide[head.at()], operands) };
+            unsafe { apply_datatype(base, element, &operands.wide[head.at()], operands) };
             return;
         }
         let at = head.at();
@@ -162,7 +162,7 @@ unsafe fn run_of_one_kind<const SIZE: usize>(
     records: &[Record],
 ) -> usize {
     let size = if SIZE == 0 { element.size as usize } else { SIZE };
-    if size > 8 || code == WIDE {
+    if size > 8 || code == DATATYPE {
         return 0;
     }
     let len = len.min(DISPLACEMENTS as usize);
@@ -187,13 +187,18 @@ unsafe fn run_of_one_kind<const SIZE: usize>(
 
 /// # Safety
 /// As [`apply`].
-unsafe fn apply_wide(base: *mut u8, element: ElementType, wide: &Wide, operands: &Operands<'_>) {
+unsafe fn apply_datatype(
+    base: *mut u8,
+    element: ElementType,
+    wide: &DatatypeOperation,
+    operands: &Operands<'_>,
+) {
     let size = element.size as usize;
     let len = wide.remote.size() * size;
     let from = match (&wide.source, &operands.exposed) {
-        (WideSource::Bytes(at), _) => operands.bytes[*at..at + len].as_ptr(),
-        (WideSource::Section(..), Exposed::Copied(next)) => next.replace(next.get().wrapping_add(len)),
-        (WideSource::Section(key, section, _), Exposed::InPlace(base_of)) => {
+        (DatatypeSource::Bytes(at), _) => operands.bytes[*at..at + len].as_ptr(),
+        (DatatypeSource::Section(..), Exposed::Copied(next)) => next.replace(next.get().wrapping_add(len)),
+        (DatatypeSource::Section(key, section, _), Exposed::InPlace(base_of)) => {
             let from = base_of(*key);
             return match op_of(wide.code) {
                 // SAFETY: the section was checked by its owner, which does not write it before this rank has settled; the
@@ -203,7 +208,7 @@ unsafe fn apply_wide(base: *mut u8, element: ElementType, wide: &Wide, operands:
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, section, base, &wide.remote) },
             };
         }
-        (WideSource::Section(..), Exposed::Nothing) => {
+        (DatatypeSource::Section(..), Exposed::Nothing) => {
             debug_assert!(false, "nothing is exposed to a rank that is not reached");
             return;
         }

@@ -9,7 +9,7 @@
 //! said so before it waits, so no rank waits for one that waits.
 
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{Head, WIDE, Wide, WideSource};
+use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head};
 use crate::collect::pending::{Into as Landing, ONE};
 use crate::fence::remote;
 use crate::fence::{EXPOSES, Fence, Notifications, READS};
@@ -74,7 +74,7 @@ impl Fence<'_> {
                 // SAFETY: this rank's own set, filled before its notification.
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut exposed = own.wide.iter().filter_map(|wide| match &wide.source {
-                    WideSource::Section(key, section, _) if own.sections > 0 => {
+                    DatatypeSource::Section(key, section, _) if own.sections > 0 => {
                         Some((crate::fence::sources::find(self.windows, *key)?, section))
                     }
                     _ => None,
@@ -121,7 +121,7 @@ impl Fence<'_> {
                 outbox.wide.iter().any(|wide| touched(&wide.remote))
                     || outbox.records.iter().any(|record| {
                         let head = Head(record.head);
-                        head.code() != WIDE && inside(head.at())
+                        head.code() != DATATYPE && inside(head.at())
                     })
             })
     }
@@ -173,8 +173,8 @@ impl Fence<'_> {
                 if outbox.sections == 0 {
                     continue;
                 }
-                for Wide { source, .. } in &outbox.wide {
-                    if let WideSource::Section(key, section, _) = source {
+                for DatatypeOperation { source, .. } in &outbox.wide {
+                    if let DatatypeSource::Section(key, section, _) = source {
                         act(*key, origin, section, size);
                     }
                 }

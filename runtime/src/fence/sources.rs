@@ -3,7 +3,7 @@
 
 use crate::collect::limits::most_operations;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{Outbox, Wide, WideSource};
+use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox};
 use crate::collect::pending::{Into as Landing, ONE, Pending};
 use crate::fence::remote;
 use crate::kernel;
@@ -124,8 +124,8 @@ fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -
 }
 
 /// The section that this operation on `window` has for a source, if it has one.
-fn section<'a>(wide: &'a Wide, window: &WindowCore) -> Option<Section<'a>> {
-    let WideSource::Section(_, source, _) = &wide.source else { return None };
+fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Section<'a>> {
+    let DatatypeSource::Section(_, source, _) = &wide.source else { return None };
     Some(Section { mode: wide.mode, source, target: &wide.remote, size: window.element.size })
 }
 
@@ -141,7 +141,7 @@ fn read_sections(
     let (mut exposed, mut exposed_bytes) = (0, 0usize);
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
-        let WideSource::Section(key, elements, site) = wide.source.clone() else { continue };
+        let DatatypeSource::Section(key, elements, site) = wide.source.clone() else { continue };
         let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, site)) };
         // What names elements again and again may be more than there is memory for where it has to be staged.
         let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
@@ -167,7 +167,7 @@ fn read_sections(
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
         // else writes it before this rank's notification is out.
         unsafe { kernel::pack(source.region.base(), &elements, size, outbox.bytes[at..].as_mut_ptr()) };
-        outbox.wide[index].source = WideSource::Bytes(at);
+        outbox.wide[index].source = DatatypeSource::Bytes(at);
     }
     outbox.sections = exposed;
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! While it is, the fast path of small operations is closed, so that each call passes by here with its line.
 
-use crate::collect::outbox::WideSource;
+use crate::collect::outbox::DatatypeSource;
 use crate::state::call::Call;
 use crate::state::explained::Explained;
 use crate::state::explained::Last;
@@ -172,7 +172,7 @@ fn dynamic(
             // SAFETY: the set that was filled is touched by its owner only, and read by others.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
             for wide in &outbox.wide {
-                if let WideSource::Section(_, section, _) = &wide.source {
+                if let DatatypeSource::Section(_, section, _) = &wide.source {
                     exposed += 1;
                     bytes += section.size() as u64 * u64::from(window.element.size);
                 }

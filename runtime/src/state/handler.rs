@@ -1,6 +1,6 @@
 //! [`ErrorHandler`]: what is done with an error before the call that found it returns it.
 //!
-//! Public calls end in [`Handler::tell`], where nothing is borrowed. A reported error is marked, so each is reported
+//! Public calls end in [`Handler::report`], where nothing is borrowed. A reported error is marked, so each is reported
 //! once, however many calls it passes through.
 
 use fencepost_planner::{Error, Result};
@@ -78,17 +78,17 @@ impl Handler {
 
     /// Reports the error of `result`, if there is one that was not reported before.
     #[inline]
-    pub(crate) fn tell<R>(&self, result: Result<R>) -> Result<R> {
-        result.map_err(|error| self.told(error))
+    pub(crate) fn report<R>(&self, result: Result<R>) -> Result<R> {
+        result.map_err(|error| self.reported(error))
     }
 
     #[cold]
-    fn told(&self, mut error: Error) -> Error {
+    fn reported(&self, mut error: Error) -> Error {
         match self.get() {
             ErrorHandler::Return => {}
             ErrorHandler::Abort => abort(&error),
             ErrorHandler::Call(told) => {
-                if error.tell_once() {
+                if error.report_once() {
                     told(&error);
                 }
             }

@@ -1,6 +1,6 @@
 //! The pattern of a superstep is a claim about its calls: comparing the two.
 
-use crate::collect::outbox::{Head, WIDE, WideSource, code_of};
+use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
 use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;
 use crate::state::supersteps::{Superstep, Supersteps};
@@ -131,13 +131,13 @@ fn differs_from(
         let outbox = unsafe { &*window.region.outbox(set, rank) };
         let made = outbox.records.iter().map(|record| {
             let head = Head(record.head);
-            if head.code() != WIDE {
+            if head.code() != DATATYPE {
                 return (head.code(), Datatype::run(head.at()..head.at() + 1), None);
             }
             let wide = &outbox.wide[head.at()];
             let section = match &wide.source {
-                WideSource::Section(key, section, _) => Some((*key, section)),
-                WideSource::Bytes(_) => None,
+                DatatypeSource::Section(key, section, _) => Some((*key, section)),
+                DatatypeSource::Bytes(_) => None,
             };
             (wide.code, wide.remote.clone(), section)
         });

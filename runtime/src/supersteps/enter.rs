@@ -56,7 +56,7 @@ pub fn enter<'w>(
         if scope.is_err() {
             world.calls.leave();
         }
-        handler_of(&world, windows).tell(scope)
+        handler_of(&world, windows).report(scope)
     })
 }
 
@@ -185,7 +185,7 @@ impl Scope {
             let ended = self.end(windows, failed);
             // Before the handler sees the error: it may panic.
             self.out();
-            if own { ended } else { handler_of(&self.world, windows).tell(ended) }
+            if own { ended } else { handler_of(&self.world, windows).report(ended) }
         });
         // A body's own error is returned as it is: what the fence says of it is for the others.
         let value = result?;

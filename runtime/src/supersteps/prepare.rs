@@ -89,14 +89,14 @@ impl Prepared {
                 "the call at {site} takes its elements from values, or brings them to a ticket, and a plan has neither: call `run`, which takes the parameters of the superstep's function"
             );
             let error = Error::new(ErrorClass::Plan, message).in_superstep(self.superstep.name);
-            return self.world.handler.tell(Err(error.on_rank(self.world.rank)));
+            return self.world.handler.report(Err(error.on_rank(self.world.rank)));
         }
         windows.with(|windows| {
             if self.superstep.opens {
                 windows.iter().for_each(|window| window.open());
             }
             let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
-            handler_of(&self.world, windows).tell(ran)
+            handler_of(&self.world, windows).report(ran)
         })
     }
 
@@ -108,7 +108,7 @@ impl Prepared {
         let world = self.world.clone();
         let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
         if !here {
-            return world.handler.tell(Err(Error::new(
+            return world.handler.report(Err(Error::new(
                 ErrorClass::Win,
                 "the superstep was prepared in another world than these windows are of",
             )));
@@ -177,7 +177,7 @@ pub fn prepare(
     world.calls.enter();
     let own = own(superstep, world, windows, record);
     world.calls.leave();
-    world.handler.tell(agree_on(superstep, world, windows, own, &call))
+    world.handler.report(agree_on(superstep, world, windows, own, &call))
 }
 
 /// All ranks tell their own patterns, and plan them.
@@ -261,7 +261,7 @@ pub fn load(
     world.calls.enter();
     let own = own(superstep, world, windows, record);
     world.calls.leave();
-    world.handler.tell(read(superstep, world, path, own, &call))
+    world.handler.report(read(superstep, world, path, own, &call))
 }
 
 /// All ranks read a file, and compare it with their own patterns.

@@ -239,7 +239,7 @@ impl World {
             Ok(()) => run(),
             Err(error) => Err(fence::fail(core, &[], call, error)),
         };
-        core.handler.tell(result)
+        core.handler.report(result)
     }
 
     fn in_place<T: Element>(&self, call: &Call, what: &Collective, elements: &mut [T]) -> Result<()> {

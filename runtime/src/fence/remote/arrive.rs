@@ -2,7 +2,7 @@
 
 use crate::collect::description::{Description, FAR, Parts, parts, read_description};
 use crate::collect::operands::{Exposed, Items, Operands};
-use crate::collect::outbox::{Head, PUT, WIDE, WideSource, op_of};
+use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT, op_of};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
@@ -139,12 +139,12 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
     let heads = description.heads.iter().all(|&head| {
         let head = Head(head);
         match head.code() {
-            WIDE => head.at() < description.wide.len(),
+            DATATYPE => head.at() < description.wide.len(),
             code => head.at() < len && size <= 8 && operator(code),
         }
     });
     let wide = description.wide.iter().all(|wide| {
-        let WideSource::Bytes(at) = wide.source else { return false };
+        let DatatypeSource::Bytes(at) = wide.source else { return false };
         let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
         inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
     });

@@ -3,7 +3,7 @@
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use crate::supersteps::execute::offers::{Offer, offers};
+use crate::supersteps::execute::preposts::{Prepost, preposts};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
@@ -24,7 +24,7 @@ pub(crate) struct Executable {
     pub(super) buffers: Vec<Bound>,
     pub(super) steps: Vec<Step>,
     /// Where payloads may be put as they come.
-    pub(super) offers: Vec<Offer>,
+    pub(super) preposts: Vec<Prepost>,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
     /// Ranks that may touch this rank's windows in this run and have not said that they are done.
@@ -133,7 +133,7 @@ impl Executable {
         let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
         let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
         let steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
-        let offers = offers(rank, &steps, far);
+        let preposts = preposts(rank, &steps, far);
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
@@ -151,7 +151,7 @@ impl Executable {
             rank,
             buffers,
             steps,
-            offers,
+            preposts,
             open: (0..world.size).map(|_| None).collect(),
             exposed,
             touches,
@@ -171,7 +171,7 @@ impl Executable {
         assert_eq!(program.pattern, *self.pattern(), "other calls");
         let resolve = Resolve { rank: self.rank, ranks: world.size as u32, schedule, program };
         (self.buffers, self.steps) = (resolve.buffers(world)?, resolve.steps(&self.starts)?);
-        self.offers = Vec::new();
+        self.preposts = Vec::new();
         Ok(())
     }
 

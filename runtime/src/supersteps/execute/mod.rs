@@ -8,7 +8,7 @@
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
 
 mod bind;
-mod offers;
+mod preposts;
 
 pub(crate) use bind::{Executable, takes_slice};
 
@@ -29,7 +29,7 @@ use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Error, ErrorClass, State};
 use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause};
-use offers::Offer;
+use preposts::Prepost;
 
 /// A run that can't go on.
 enum Stop {
@@ -57,11 +57,11 @@ impl Executable {
         let result = if self.touches && !endpoint.touching(true) {
             Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
         } else {
-            let offers = std::mem::take(&mut self.offers);
-            let offered = Offered { endpoint: &mut *endpoint, offers: &offers };
-            let result = self.steps(world, offered.endpoint, (windows, call), (word, rest), &offers);
+            let preposts = std::mem::take(&mut self.preposts);
+            let offered = Preposted { endpoint: &mut *endpoint, preposts: &preposts };
+            let result = self.steps(world, offered.endpoint, (windows, call), (word, rest), &preposts);
             drop(offered);
-            self.offers = offers;
+            self.preposts = preposts;
             result
         };
         if self.touches {
@@ -85,14 +85,14 @@ impl Executable {
         endpoint: &mut Endpoint,
         (windows, call): (&[&WindowCore], &Call),
         (word, rest): (u64, u32),
-        offers: &[Offer],
+        preposts: &[Prepost],
     ) -> Result<(), Stop> {
         let head = |kind: u32| header(word, kind, rest);
         self.exposed.clear();
         let mut offered = 0;
         for at in 0..self.steps.len() {
-            while let Some(Offer { peer, ahead, window, bytes, .. }) =
-                offers.get(offered).filter(|offer| offer.before == at)
+            while let Some(Prepost { peer, ahead, window, bytes, .. }) =
+                preposts.get(offered).filter(|prepost| prepost.before == at)
             {
                 // SAFETY: as many bytes lie there, as for unpacking. Neither this program touches them before it unpacks
                 // this frame, nor anybody else, as it exposes nothing; and they are there until the offer is withdrawn,
@@ -266,14 +266,14 @@ impl Executable {
 }
 
 /// Takes back what was offered, however a run ends.
-struct Offered<'e> {
+struct Preposted<'e> {
     endpoint: &'e mut Endpoint,
-    offers: &'e [Offer],
+    preposts: &'e [Prepost],
 }
 
-impl Drop for Offered<'_> {
+impl Drop for Preposted<'_> {
     fn drop(&mut self) {
-        self.offers.iter().for_each(|offer| self.endpoint.cancel(offer.peer));
+        self.preposts.iter().for_each(|prepost| self.endpoint.cancel(prepost.peer));
     }
 }
 

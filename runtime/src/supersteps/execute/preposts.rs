@@ -1,4 +1,4 @@
-//! [`Offer`]: where a payload may be put as it comes, so that unpacking it has nothing left to do.
+//! [`Prepost`]: where a payload may be put as it comes, so that unpacking it has nothing left to do.
 //!
 //! That is worth it for one long run of this rank's window. The place is offered as early as no rank can see the
 //! difference, since a payload comes while this rank still sends: before every step from which on the program neither
@@ -17,7 +17,7 @@ const AHEAD: usize = 1 << 8;
 
 /// A place for the payload of one frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Offer {
+pub(super) struct Prepost {
     /// It is made before this step.
     pub(super) before: usize,
     pub(super) peer: usize,
@@ -29,23 +29,23 @@ pub(super) struct Offer {
 }
 
 /// The offers of these steps of `rank`, in the order in which they are made; `far` says whose frames are copied.
-pub(super) fn offers(rank: usize, steps: &[Step], far: impl Fn(usize) -> bool) -> Vec<Offer> {
+pub(super) fn preposts(rank: usize, steps: &[Step], far: impl Fn(usize) -> bool) -> Vec<Prepost> {
     if steps.iter().any(|step| matches!(step, Step::Expose(_))) {
         return Vec::new();
     }
     let awaits = steps.iter().enumerate().filter_map(|(at, step)| match step {
         Step::Await(peer, Frame::Data { bytes }) if *bytes >= SHORTEST as u64 && far(*peer) => {
-            offer(rank, steps, at, *peer, *bytes)
+            prepost(rank, steps, at, *peer, *bytes)
         }
         _ => None,
     });
-    let mut all: Vec<Offer> = awaits.collect();
+    let mut all: Vec<Prepost> = awaits.collect();
     all.sort_by_key(|offer| offer.before); // stable: what is awaited first is offered first
     all
 }
 
 /// The offer for the frame that step `at` awaits.
-fn offer(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> Option<Offer> {
+fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> Option<Prepost> {
     let used = steps[at..].iter().take_while(|step| !matches!(step, Step::Release(other) if *other == peer));
     let mut unpacks = used
         .enumerate()
@@ -70,7 +70,7 @@ fn offer(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> Opt
     // One frame of a peer is open at a time: whether one is then is told by what comes first.
     let open = steps[before..=at].iter().find(|step| awaited(step) || released(step)).is_some_and(released);
     let ahead = steps[before..at].iter().filter(|step| awaited(step)).count() as u64 + u64::from(open);
-    Some(Offer { before, peer, ahead, window, bytes })
+    Some(Prepost { before, peer, ahead, window, bytes })
 }
 
 /// The bytes of this rank's window that a part is, if it is a run.
@@ -139,8 +139,8 @@ mod tests {
 
     /// Peers from 3 on share memory.
     fn found(steps: &[Step]) -> Vec<(usize, usize, u64)> {
-        let offers = offers(0, steps, |peer| peer < 3);
-        offers.into_iter().map(|offer| (offer.before, offer.peer, offer.ahead)).collect()
+        let preposts = preposts(0, steps, |peer| peer < 3);
+        preposts.into_iter().map(|prepost| (prepost.before, prepost.peer, prepost.ahead)).collect()
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
         for overlapping in [1, SHORTEST, 2 * SHORTEST - 1] {
             assert_eq!(found(&frame(overlapping)), [(1, 1, 0)], "what is sent in place is read first");
         }
-        let offer = &offers(0, &frame(0), |_| true)[0];
-        assert_eq!((offer.window, offer.bytes.clone()), (0, SHORTEST..2 * SHORTEST));
+        let prepost = &preposts(0, &frame(0), |_| true)[0];
+        assert_eq!((prepost.window, prepost.bytes.clone()), (0, SHORTEST..2 * SHORTEST));
     }
 
     #[test]
