@@ -46,8 +46,6 @@ ids! {
     ClassId "c";
     /// All that goes from one rank to another, by content: one id wherever in the world it is the same.
     LinkId "l";
-    /// A message within one link.
-    MessageId "m";
     /// A round of the order of issue.
     RoundId "round";
     /// A buffer of one rank's program.

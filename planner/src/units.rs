@@ -35,20 +35,8 @@ unit! {
     Bytes(u64) "B"
 }
 unit! {
-    /// A number of elements.
-    #[derive(Eq, Ord, Hash)]
-    Elems(u64) "elements"
-}
-unit! {
     /// Nanoseconds, as the machine model predicts them.
     Nanos(f64) "ns"
-}
-
-impl Elems {
-    /// As many elements of `size` bytes each.
-    pub fn bytes(self, size: u32) -> Bytes {
-        Bytes(self.0 * u64::from(size))
-    }
 }
 
 impl std::ops::Mul<f64> for Nanos {
