@@ -4,9 +4,10 @@ use crate::argument::Argument;
 use crate::element::ElementType;
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{ClassId, WindowId};
+use crate::intern::Interner;
 use crate::ir::pattern::{Order, Pattern, Patterns};
 use crate::table::Table;
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
 /// The patterns of all `ranks` ranks.
 ///
@@ -42,9 +43,8 @@ pub fn patterns<A: Argument>(
     };
 
     // Ranks by the class of their arguments, in order of appearance; `None` is a rank for itself.
-    let mut groups: Vec<Vec<u32>> = Vec::new();
-    let mut group_of: Vec<Option<u32>> = Vec::with_capacity(ranks as usize);
-    let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
+    let mut groups: IndexMap<Vec<u64>, Vec<u32>> = IndexMap::new();
+    let mut group_of: Vec<Option<usize>> = Vec::with_capacity(ranks as usize);
     let mut shape = None;
     for rank in 0..ranks {
         let argument = arguments(rank)?;
@@ -52,17 +52,15 @@ pub fn patterns<A: Argument>(
             shape = argument.shape().filter(|shape| product(shape) == Some(ranks));
         }
         group_of.push(argument.class().map(|class| {
-            let group = *known.entry(class).or_insert_with(|| {
-                groups.push(Vec::new());
-                groups.len() as u32 - 1
-            });
-            groups[group as usize].push(rank);
-            group
+            let group = groups.entry(class);
+            let number = group.index();
+            group.or_default().push(rank);
+            number
         }));
     }
 
-    let mut classes = Interned::default();
-    let shared = groups.iter().map(|members| {
+    let mut classes = Interner::default();
+    let shared = groups.values().map(|members| {
         let mut agreed = None;
         let mut samples = vec![members[0], members[members.len() / 2], members[members.len() - 1]];
         samples.dedup();
@@ -79,7 +77,6 @@ pub fn patterns<A: Argument>(
     let mut shared_id: Vec<Option<ClassId>> = vec![None; shared.len()];
     let mut class_of = Vec::with_capacity(ranks as usize);
     for (rank, group) in (0..ranks).zip(group_of) {
-        let group = group.map(|group| group as usize);
         let id = match group.and_then(|group| shared_id[group]) {
             Some(id) => id,
             None => match group.and_then(|group| Some((group, shared[group].clone()?))) {
@@ -101,23 +98,4 @@ pub fn patterns<A: Argument>(
 
 fn product(shape: &[u32]) -> Option<u32> {
     shape.iter().try_fold(1u32, |product, &extent| product.checked_mul(extent))
-}
-
-/// Patterns by content, numbered in order of appearance.
-#[derive(Default)]
-struct Interned {
-    ids: HashMap<Pattern, ClassId>,
-}
-
-impl Interned {
-    fn intern(&mut self, pattern: Pattern) -> ClassId {
-        let next = ClassId(self.ids.len() as u32);
-        *self.ids.entry(pattern).or_insert(next)
-    }
-
-    fn into_table(self) -> Table<ClassId, Pattern> {
-        let mut rows: Vec<(Pattern, ClassId)> = self.ids.into_iter().collect();
-        rows.sort_unstable_by_key(|&(_, id)| id);
-        rows.into_iter().map(|(pattern, _)| pattern).collect()
-    }
 }

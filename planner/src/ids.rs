@@ -46,6 +46,8 @@ ids! {
     ClassId "c";
     /// All that goes from one rank to another, by content: one id wherever in the world it is the same.
     LinkId "l";
+    /// A distinct datatype.
+    DatatypeId "d";
     /// A round of the order of issue.
     RoundId "round";
     /// A buffer of one rank's program.

@@ -13,6 +13,7 @@ pub mod error;
 pub mod explain;
 pub mod grid;
 pub mod ids;
+pub mod intern;
 pub mod ir;
 pub mod machine;
 pub mod options;

@@ -3,9 +3,9 @@
 use super::{Algorithm, Collective, Fold, Operation, Plan, SlotLen, Slots, Step, block, halves};
 use crate::datatype::Datatype;
 use crate::element::Op;
-use crate::ids::{ClassId, Delta, Rank, WindowId};
+use crate::ids::{Delta, Rank, WindowId};
+use crate::intern::Interner;
 use crate::ir::pattern::{self, Kind, Local, Mode, Order, Pattern, Patterns, Site};
-use crate::table::Table;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -136,26 +136,18 @@ impl Calls {
 
 /// An epoch of what each rank calls.
 fn epoch(what: &Collective, calls: impl Fn(u32, &mut Calls)) -> Step {
-    let mut ids: HashMap<Pattern, ClassId> = HashMap::new();
-    let mut classes = Table::new();
+    let mut classes = Interner::default();
     let class_of = (0..what.ranks).map(|rank| {
         let mut made = Calls { rank, pattern: Pattern::default() };
         calls(rank, &mut made);
-        match ids.get(&made.pattern) {
-            Some(id) => *id,
-            None => {
-                let id = classes.push(made.pattern.clone());
-                ids.insert(made.pattern, id);
-                id
-            }
-        }
+        classes.intern(made.pattern)
     });
     let class_of = class_of.collect();
     Step::Epoch(Patterns {
         name: "collective".into(),
         windows: [what.element].into_iter().collect(),
         shape: vec![what.ranks],
-        classes,
+        classes: classes.into_table(),
         class_of,
         order: Order::Canonical,
     })

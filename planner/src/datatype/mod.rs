@@ -7,7 +7,7 @@
 //! - `canonical`: from any description to the one form; `runs`: its elements as maximal runs, and two typemaps in step;
 //! - `slice`: a part of a typemap; `monotone`: both sides of a transfer reordered so that the target ascends;
 //! - `overlap`: whether two typemaps share an element, or one visits an element twice;
-//! - `text`: print and parse; `wire`: bytes; `intern`: ids by content.
+//! - `text`: print and parse; `wire`: bytes.
 //!
 //! # Limits
 //!
@@ -23,7 +23,6 @@
 mod build;
 mod canonical;
 mod form;
-mod intern;
 mod monotone;
 mod overlap;
 mod runs;
@@ -34,7 +33,6 @@ mod wire;
 pub use build::Repeat;
 pub use canonical::MOST_PIECES;
 pub use form::{Datatype, Dim, Piece};
-pub use intern::{DatatypeId, Interner};
 pub use monotone::{monotone, try_monotone};
 pub use overlap::MOST_RUNS;
 pub use runs::{Pairs, Runs, pairs};

@@ -527,15 +527,3 @@ fn a_subarray_is_the_box_in_row_major_order() {
         assert_eq!(Datatype::subarray(shape, start, len).unwrap_err().class(), ErrorClass::Type);
     }
 }
-
-#[test]
-fn equal_datatypes_have_one_id_and_ids_follow_first_meeting() {
-    let mut interner = Interner::new();
-    let column = Datatype::nest(3, &[(4, 10)], 1);
-    let first = interner.intern(&Datatype::run(0..4));
-    let second = interner.intern(&column);
-    assert_eq!((first, second), (DatatypeId(0), DatatypeId(1)));
-    assert_eq!(interner.intern(&Datatype::elements([3, 13, 23, 33])), second);
-    assert_eq!(interner[second], column);
-    assert_eq!(interner.datatypes().len(), 2);
-}

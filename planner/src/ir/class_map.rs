@@ -4,7 +4,7 @@
 //! follows the classes, however many ranks there are.
 
 use crate::ids::ClassId;
-use std::collections::HashMap;
+use indexmap::IndexSet;
 
 /// `count` times the same class or the same line of the level below.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -37,19 +37,10 @@ impl NestedRuns {
         let mut items: Vec<u32> = class_of.iter().map(|class| class.0).collect();
         let mut levels = Vec::with_capacity(shape.len());
         for &extent in shape.iter().rev() {
-            let mut lines: Vec<Line> = Vec::new();
-            let mut known: HashMap<Line, u32> = HashMap::new();
+            let mut lines: IndexSet<Line> = IndexSet::new();
             let chunks = items.chunks((extent as usize).max(1));
-            items = chunks
-                .map(|chunk| {
-                    let line = runs(chunk);
-                    *known.entry(line).or_insert_with_key(|line| {
-                        lines.push(line.clone());
-                        lines.len() as u32 - 1
-                    })
-                })
-                .collect();
-            levels.push(lines);
+            items = chunks.map(|chunk| lines.insert_full(runs(chunk)).0 as u32).collect();
+            levels.push(lines.into_iter().collect());
         }
         Self { levels }
     }

@@ -24,7 +24,7 @@ pub struct Transfers<'p> {
 }
 
 /// A movement of elements from a source to a target, in step.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Transfer {
     /// The kind of the operation at its origin; for [`Kind::Get`] the origin is the rank that the elements go to.
     pub kind: Kind,
@@ -43,7 +43,7 @@ pub struct Transfer {
 }
 
 /// More elements on the rank that sends, which are combined into those of a [`Transfer`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
     /// The elements.
     pub source: Side,
@@ -52,7 +52,7 @@ pub struct Fold {
 }
 
 /// Elements on one rank.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// Elements of a window.
     Window {

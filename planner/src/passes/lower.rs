@@ -23,6 +23,7 @@
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
 use crate::ids::{BufferId, ClassId, Delta, LinkId, OperationId, RoundId, WindowId};
+use crate::intern::Interner;
 use crate::ir::chunks::{Chunk, Cut};
 use crate::ir::pattern::{Kind, Mode, Order};
 use crate::ir::peers::{Peer, RankClass};
@@ -33,15 +34,12 @@ use crate::ir::transfers::{Fold, Side, Transfer};
 use crate::options::Options;
 use crate::passes::route::order_shows;
 use crate::table::Table;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// See the [module](self).
 pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
     let Placed { chunks, at, buffers, .. } = &placed;
     let patterns = chunks.patterns;
-    let (mut classes, mut met): (Table<ClassId, Program>, HashMap<u64, Vec<ClassId>>) =
-        (Table::new(), HashMap::new());
+    let mut classes = Interner::default();
     let becomes: Table<ClassId, ClassId> = chunks
         .peers
         .classes
@@ -54,22 +52,14 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
                 assignments: &chunks.assignments[id],
                 buffers: &buffers[id],
             };
-            let program = rank.program(options);
-            let mut hasher = DefaultHasher::new();
-            program.hash(&mut hasher);
-            let same_hash = met.entry(hasher.finish()).or_default();
-            same_hash.iter().copied().find(|&id| classes[id] == program).unwrap_or_else(|| {
-                let id = classes.push(program);
-                same_hash.push(id);
-                id
-            })
+            classes.intern(rank.program(options))
         })
         .collect();
     Schedule {
         name: patterns.name.clone(),
         windows: patterns.windows.clone(),
         shape: patterns.shape.clone(),
-        classes,
+        classes: classes.into_table(),
         class_of: chunks.peers.class_of.iter().map(|&class| becomes[class]).collect(),
         order: patterns.order,
         placement: chunks.placement,

@@ -12,6 +12,7 @@ use super::cover::{Cover, any_overlap, survivors};
 use crate::datatype::Datatype;
 use crate::element::Op;
 use crate::ids::{ClassId, LinkId, WindowId};
+use crate::intern::Interner;
 use crate::ir::pattern::Kind;
 use crate::ir::peers::{Peers, RankClass};
 use crate::ir::transfers::{Transfer, Transfers};
@@ -26,7 +27,8 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     if seen.values().all(Option::is_none) {
         return Transfers { patterns, placement, peers, links };
     }
-    let mut variants = Variants { of: links.ids().map(|_| Vec::new()).collect(), links: Table::new() };
+    // The links of this stage, each with the one that it was made of.
+    let mut variants: Interner<LinkId, (LinkId, Vec<Transfer>)> = Interner::default();
     // For each class and peer, what is left of what it receives.
     let received: Table<ClassId, Vec<Option<LinkId>>> = peers
         .classes
@@ -35,14 +37,16 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
             let mut left = seen[id].clone().map(Vec::into_iter);
             let links = class.peers.iter().map(|peer| {
                 let left = left.as_mut().and_then(Iterator::next);
-                peer.receives
-                    .and_then(|link| variants.link(link, left.unwrap_or_else(|| links[link].clone())))
+                let link = peer.receives?;
+                let left = left.unwrap_or_else(|| links[link].clone());
+                (!left.is_empty()).then(|| variants.intern((link, left)))
             });
             links.collect()
         })
         .collect();
     let peers = grouped(&peers, &received);
-    Transfers { patterns, placement, peers, links: variants.links }
+    let links = variants.into_table().into_values().map(|(_, transfers)| transfers).collect();
+    Transfers { patterns, placement, peers, links }
 }
 
 /// The transfers to a rank of this class that can be seen, peer by peer; `None` where all of them can.
@@ -83,27 +87,6 @@ fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Ve
 /// Whether it hides all that was written before it.
 fn replaces(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
-}
-
-/// The links of this stage, each with the one it was made of.
-struct Variants {
-    of: Table<LinkId, Vec<LinkId>>,
-    links: Table<LinkId, Vec<Transfer>>,
-}
-
-impl Variants {
-    /// The new link that `link` became: that of `transfers`, if there are any.
-    fn link(&mut self, link: LinkId, transfers: Vec<Transfer>) -> Option<LinkId> {
-        if transfers.is_empty() {
-            return None;
-        }
-        let known = self.of[link].iter().copied().find(|&variant| self.links[variant] == transfers);
-        Some(known.unwrap_or_else(|| {
-            let new = self.links.push(transfers);
-            self.of[link].push(new);
-            new
-        }))
-    }
 }
 
 /// The ranks by what they send and receive now.

@@ -296,9 +296,9 @@ fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
     files.iter().for_each(|file| to.string(file));
     let files = to.take();
 
-    let mut datatypes = std::mem::take(&mut to.datatypes).into_datatypes();
+    let datatypes = std::mem::take(&mut to.datatypes).into_table();
     to.number(datatypes.len());
-    datatypes.values_mut().for_each(|datatype| datatype.encode(&mut to.bytes));
+    datatypes.values().for_each(|datatype| datatype.encode(&mut to.bytes));
     let datatypes = to.take();
 
     to.string(concat!("fencepost ", env!("CARGO_PKG_VERSION")));

@@ -10,7 +10,7 @@ use crate::ids::{BufferId, ClassId, Delta, OperationId, RoundId};
 use crate::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use crate::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Routing};
 use crate::table::Table;
-use std::collections::HashMap;
+use indexmap::IndexSet;
 
 /// A value that has one encoding.
 pub(super) trait Wire: Sized {
@@ -18,13 +18,9 @@ pub(super) trait Wire: Sized {
     fn read(from: &mut Reader<'_>) -> Result<Self>;
 }
 
-/// Distinct items, written one after another in order of appearance.
+/// The words of distinct items, in order of appearance.
 #[derive(Default)]
-struct Pool {
-    items: Vec<u8>,
-    /// Looked up by key only, never iterated: its order does not matter.
-    ids: HashMap<Vec<u8>, usize>,
-}
+struct Pool(IndexSet<Vec<u8>>);
 
 impl Pool {
     /// Append the numbers of `items` to `list`, after how many there are.
@@ -37,18 +33,13 @@ impl Pool {
         list.number(items.len());
         for item in items {
             item.write(to);
-            let (words, next) = (to.take(), self.ids.len());
-            let id = *self.ids.entry(words).or_insert_with_key(|words| {
-                self.items.extend_from_slice(words);
-                next
-            });
-            list.number(id);
+            list.number(self.0.insert_full(to.take()).0);
         }
     }
 
     fn write(self, to: &mut Writer) {
-        to.number(self.ids.len());
-        to.bytes.extend(self.items);
+        to.number(self.0.len());
+        self.0.iter().for_each(|words| to.bytes.extend_from_slice(words));
     }
 }
 

@@ -2,20 +2,19 @@
 //!
 //! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`.
 
-use crate::datatype::{Datatype, Interner};
+use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{BufferId, Id, OperationId};
-use std::collections::HashMap;
+use crate::ids::{BufferId, DatatypeId, Id, OperationId};
+use crate::intern::Interner;
+use indexmap::IndexSet;
 use std::sync::Arc;
 
 /// A section that is being written, with the tables that all sections refer to.
 #[derive(Default)]
 pub(super) struct Writer {
     pub bytes: Vec<u8>,
-    pub datatypes: Interner,
-    pub files: Vec<Arc<str>>,
-    /// Looked up by key only, never iterated: its order does not matter.
-    known: HashMap<Arc<str>, u32>,
+    pub datatypes: Interner<DatatypeId, Datatype>,
+    pub files: IndexSet<Arc<str>>,
 }
 
 impl Writer {
@@ -43,16 +42,12 @@ impl Writer {
     }
 
     pub fn file(&mut self, file: &Arc<str>) {
-        let next = self.files.len() as u32;
-        let id = *self.known.entry(file.clone()).or_insert(next);
-        if id == next {
-            self.files.push(file.clone());
-        }
+        let (id, _) = self.files.insert_full(file.clone());
         self.number(id);
     }
 
     pub fn datatype(&mut self, datatype: &Datatype) {
-        let id = self.datatypes.intern(datatype);
+        let id = self.datatypes.intern_ref(datatype);
         self.number(id.index());
     }
 

@@ -1,39 +1,39 @@
 //! Answers about datatypes, each computed once.
 
-use crate::datatype::{Datatype, DatatypeId, Interner};
+use crate::datatype::Datatype;
+use crate::ids::DatatypeId;
+use crate::intern::Interner;
 use std::collections::BTreeMap;
 use std::ops::Index;
 
 /// Datatypes by content, and what is known of them.
 #[derive(Default)]
 pub(super) struct Memo {
-    interner: Interner,
+    known: Interner<DatatypeId, Datatype>,
     overlaps: BTreeMap<(DatatypeId, DatatypeId), bool>,
     repeats: BTreeMap<DatatypeId, bool>,
 }
 
 impl Memo {
     pub fn intern(&mut self, datatype: &Datatype) -> DatatypeId {
-        self.interner.intern(datatype)
+        self.known.intern_ref(datatype)
     }
 
     /// Whether some element is in both.
     pub fn overlap(&mut self, a: DatatypeId, b: DatatypeId) -> bool {
         let key = (a.min(b), a.max(b));
-        let known = self.interner.datatypes();
-        *self.overlaps.entry(key).or_insert_with(|| known[a].overlaps(&known[b]))
+        *self.overlaps.entry(key).or_insert_with(|| self.known[a].overlaps(&self.known[b]))
     }
 
     /// Whether it visits an element twice.
     pub fn repeats(&mut self, datatype: DatatypeId) -> bool {
-        let known = self.interner.datatypes();
-        *self.repeats.entry(datatype).or_insert_with(|| known[datatype].overlaps_itself())
+        *self.repeats.entry(datatype).or_insert_with(|| self.known[datatype].overlaps_itself())
     }
 }
 
 impl Index<DatatypeId> for Memo {
     type Output = Datatype;
     fn index(&self, id: DatatypeId) -> &Datatype {
-        &self.interner.datatypes()[id]
+        &self.known[id]
     }
 }

@@ -3,9 +3,9 @@
 use super::error::{Finding, VerifyError};
 use super::memo::Memo;
 use super::neighbourhood::Neighbourhood;
-use crate::datatype::{Datatype, DatatypeId, MOST_RUNS, pairs};
+use crate::datatype::{Datatype, MOST_RUNS, pairs};
 use crate::element::{ElementType, Op};
-use crate::ids::{Delta, OperationId, WindowId};
+use crate::ids::{DatatypeId, Delta, OperationId, WindowId};
 use crate::ir::pattern::Order;
 use crate::ir::schedule::Part;
 use crate::table::Table;

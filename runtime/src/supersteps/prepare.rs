@@ -14,12 +14,12 @@ use crate::supersteps::recorder::Recording;
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{ClassId, WindowId};
+use fencepost_planner::intern::Interner;
 use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::{Error, ErrorClass, Result, Verified};
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
 use std::rc::Rc;
@@ -196,7 +196,9 @@ fn agree_on(
     })?;
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
-    let mut patterns: Vec<Interned> = own.iter().map(|_| Interned::default()).collect();
+    // The distinct patterns of each epoch, and which is each rank's.
+    let mut patterns: Vec<(Interner<ClassId, Pattern>, Vec<ClassId>)> =
+        own.iter().map(|_| Default::default()).collect();
     for (rank, bytes) in all.iter().enumerate() {
         let theirs = match bytes.split_first() {
             Some((1, bytes)) => from_bytes(bytes, &table),
@@ -212,12 +214,20 @@ fn agree_on(
             }
         });
         let theirs = theirs.map_err(|text| call.error(world, ErrorClass::Plan, text))?;
-        patterns.iter_mut().zip(theirs).for_each(|(all, theirs)| all.push(theirs));
+        for ((classes, class_of), theirs) in patterns.iter_mut().zip(theirs) {
+            class_of.push(classes.intern(theirs));
+        }
     }
     let (placement, options) = (world.placement, prepared::options(world));
-    let epochs = patterns.into_iter().map(|interned| {
-        let mut patterns = interned.into_patterns(superstep.name, table.clone());
-        patterns.order = world.order.get();
+    let epochs = patterns.into_iter().map(|(classes, class_of)| {
+        let patterns = Patterns {
+            name: superstep.name.to_owned(),
+            windows: table.clone(),
+            shape: vec![world.size as u32],
+            classes: classes.into_table(),
+            class_of,
+            order: world.order.get(),
+        };
         let schedule = schedule(&patterns, placement, &world.machine, &options);
         prepared::agree(world, schedule.map(Arc::new), call)
     });
@@ -353,32 +363,4 @@ fn from_bytes(mut bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Resul
         bytes = rest;
     }
     Ok(patterns)
-}
-
-/// Patterns of all ranks, equal ones kept once.
-#[derive(Default)]
-struct Interned {
-    ids: HashMap<Pattern, ClassId>,
-    classes: Table<ClassId, Pattern>,
-    class_of: Vec<ClassId>,
-}
-
-impl Interned {
-    fn push(&mut self, pattern: Pattern) {
-        let id = match self.ids.get(&pattern) {
-            Some(id) => *id,
-            None => {
-                let id = self.classes.push(pattern.clone());
-                self.ids.insert(pattern, id);
-                id
-            }
-        };
-        self.class_of.push(id);
-    }
-
-    fn into_patterns(self, name: &str, windows: Table<WindowId, ElementType>) -> Patterns {
-        let Self { classes, class_of, .. } = self;
-        let shape = vec![class_of.len() as u32];
-        Patterns { name: name.to_owned(), windows, shape, classes, class_of, order: Order::Canonical }
-    }
 }

@@ -7,6 +7,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use crate::supersteps::execute::{Executable, takes_slice};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::intern::Interner;
 use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::plan::{self, Plan};
@@ -15,7 +16,6 @@ use fencepost_planner::verify::{Verified, verify};
 use fencepost_planner::{Error, ErrorClass, Options, Result};
 use fencepost_transport::{Channels, Topology};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,21 +32,14 @@ pub(crate) struct Ready {
 
 /// The patterns that a schedule's programs say they are for: each once, though several programs may be for it.
 pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
-    let mut classes: Table<ClassId, Pattern> = Table::new();
-    let mut known: HashMap<&Pattern, ClassId> = HashMap::new();
-    let pattern_of: Table<ClassId, ClassId> = schedule
-        .classes
-        .values()
-        .map(|program| {
-            let new = || classes.push(program.pattern.clone());
-            *known.entry(&program.pattern).or_insert_with(new)
-        })
-        .collect();
+    let mut classes = Interner::default();
+    let pattern_of: Table<ClassId, ClassId> =
+        schedule.classes.values().map(|program| classes.intern(&program.pattern)).collect();
     Patterns {
         name: schedule.name.clone(),
         windows: schedule.windows.clone(),
         shape: schedule.shape.clone(),
-        classes,
+        classes: classes.into_table().into_values().cloned().collect(),
         class_of: schedule.class_of.iter().map(|&class| pattern_of[class]).collect(),
         order: schedule.order,
     }
