@@ -23,6 +23,7 @@ pub mod reference;
 pub mod table;
 pub mod text;
 pub mod units;
+mod varint;
 pub mod verify;
 
 pub use compile::compile;

@@ -1,12 +1,12 @@
 //! The wire form: one byte string for each typemap, and nothing else is read.
 //!
-//! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`. First the
-//! number of pieces, then each: its displacement less that of the one before, the number of dimensions, each one's count
-//! and stride outermost first, and its run.
+//! Numbers are as in [`varint`]. First the number of pieces, then each: its displacement less that of the one before, the
+//! number of dimensions, each one's count and stride outermost first, and its run.
 
 use super::canonical::{check, is_canonical};
 use super::form::{Datatype, Dim, Piece};
 use crate::error::{Error, ErrorClass, Result};
+use crate::varint::{self, write, write_signed};
 use smallvec::SmallVec;
 
 /// The fewest bytes of a piece.
@@ -83,40 +83,12 @@ fn bad(what: &str) -> Error {
     Error::new(ErrorClass::File, format!("the wire form of a datatype is damaged: {what}"))
 }
 
-fn write(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn write_signed(out: &mut Vec<u8>, value: i64) {
-    write(out, ((value << 1) ^ (value >> 63)) as u64);
-}
-
 fn read(bytes: &mut &[u8]) -> Result<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let Some((&byte, rest)) = bytes.split_first() else {
-            return Err(bad("truncated"));
-        };
-        *bytes = rest;
-        let group = u64::from(byte & 0x7f);
-        if (group << shift) >> shift != group || (byte == 0 && shift > 0) {
-            return Err(bad("not the shortest number"));
-        }
-        value |= group << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(bad("not the shortest number"))
+    varint::read(bytes).map_err(bad)
 }
 
 fn read_signed(bytes: &mut &[u8]) -> Result<i64> {
-    let value = read(bytes)?;
-    Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    varint::read_signed(bytes).map_err(bad)
 }
 
 fn count(bytes: &mut &[u8]) -> Result<usize> {

@@ -166,13 +166,9 @@ fn checksum(section: &[u8]) -> [u8; 8] {
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(word)
+    u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(word)
+    u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }

@@ -1,11 +1,11 @@
-//! The words of a section: numbers, strings, references. Each value has one encoding; the reader checks every bound.
-//!
-//! Numbers are base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`.
+//! The words of a section: numbers (as in [`varint`]), strings, references. Each value has one encoding; the reader
+//! checks every bound.
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{BufferId, DatatypeId, Id, OperationId};
 use crate::intern::Interner;
+use crate::varint;
 use indexmap::IndexSet;
 use std::sync::Arc;
 
@@ -24,16 +24,11 @@ impl Writer {
 
     pub fn number(&mut self, value: impl TryInto<u64>) {
         // No number of a schedule has more than 64 bits.
-        let mut value = value.try_into().unwrap_or(u64::MAX);
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+        varint::write(&mut self.bytes, value.try_into().unwrap_or(u64::MAX));
     }
 
     pub fn signed(&mut self, value: i64) {
-        self.number(((value << 1) ^ (value >> 63)) as u64);
+        varint::write_signed(&mut self.bytes, value);
     }
 
     pub fn string(&mut self, text: &str) {
@@ -108,7 +103,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn byte(&mut self) -> Result<u8> {
-        let (&byte, rest) = self.bytes.split_first().ok_or_else(|| self.bad("the section ends too early"))?;
+        let (&byte, rest) = self.bytes.split_first().ok_or_else(|| self.bad("it ends too early"))?;
         self.bytes = rest;
         Ok(byte)
     }
@@ -129,24 +124,11 @@ impl<'a> Reader<'a> {
     }
 
     pub fn number(&mut self) -> Result<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let group = u64::from(byte & 0x7f);
-            if (group << shift) >> shift != group || (byte == 0 && shift > 0) {
-                break;
-            }
-            value |= group << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(self.bad("a number that is not written the shortest way in 64 bits"))
+        varint::read(&mut self.bytes).map_err(|what| self.bad(what))
     }
 
     pub fn signed(&mut self) -> Result<i64> {
-        let value = self.number()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+        varint::read_signed(&mut self.bytes).map_err(|what| self.bad(what))
     }
 
     pub fn u32(&mut self) -> Result<u32> {
