@@ -1,4 +1,4 @@
-//! Bodies of supersteps, drawn at random: those of `tests/slicer/generated.rs`, and many more that are only sliced.
+//! Bodies of supersteps, drawn at random: those of `tests/supersteps/slicer/generated.rs`, and many more that are only sliced.
 
 use crate::slice::Outcome;
 use crate::understand;
@@ -267,18 +267,18 @@ fn the_bodies_in_the_file_are_those_that_are_drawn() {
         let _ = write!(programs, "    {how} drawn_{seed}(u, n, k, list) {{\n{body}    }}\n");
     }
     let text = format!(
-        "//! {IN_FILE} bodies drawn at random, {dynamic} of them dynamic: `FENCEPOST_DRAW=write cargo test -p fencepost-macros` writes them.\n\n\
+        "//! {IN_FILE} bodies drawn at random, {dynamic} of them dynamic: `FENCEPOST_BLESS=1 cargo test -p fencepost-macros` writes them.\n\n\
          #![allow(unused, clippy::all, clippy::pedantic, reason = \"drawn at random\")]\n\n\
          use super::bodies::{{bad, pick, small, validate, validated}};\nuse super::*;\n\n\
          macro_rules! ensure {{\n    ($holds:expr, $what:expr) => {{\n        if !$holds {{\n            return Err(bad($what));\n        }}\n    }};\n}}\n\n\
          programs! {{\n{programs}}}\n"
     );
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/slicer/generated.rs");
-    if std::env::var_os("FENCEPOST_DRAW").is_some_and(|write| write == "write") {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/supersteps/slicer/generated.rs");
+    if std::env::var_os("FENCEPOST_BLESS").is_some() {
         std::fs::write(path, &text).expect("the file can be written");
     }
     let file = std::fs::read_to_string(path).expect("the file is there");
-    assert!(file == text, "{path} is not what is drawn: FENCEPOST_DRAW=write writes it");
+    assert!(file == text, "{path} is not what is drawn: FENCEPOST_BLESS=1 writes it");
 }
 
 #[test]

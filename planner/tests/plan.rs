@@ -10,75 +10,20 @@ use fencepost_planner::ir::schedule::{
 };
 use fencepost_planner::plan::{RANKS_MAX, difference, from_bytes, load, load_all, save, save_all, to_bytes};
 use fencepost_planner::verify;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-// What this thread has allocated: now, and at most.
-thread_local! {
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator as it is; counting touches two cells only, which are
-// never dropped and never allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.set(LIVE.get() + layout.size() as isize);
-        PEAK.set(PEAK.get().max(LIVE.get()));
-        // SAFETY: the caller keeps the contract of the same method.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        LIVE.set(LIVE.get() - layout.size() as isize);
-        // SAFETY: the caller keeps the contract of the same method.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
+use fencepost_tests_support::counting::{Counting, peak};
+use fencepost_tests_support::random::Random;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// The most bytes that were live at once during `act`, above those before it.
-fn peak<T>(act: impl FnOnce() -> T) -> (T, isize) {
-    let before = LIVE.get();
-    PEAK.set(before);
-    let result = act();
-    (result, PEAK.get() - before)
-}
-
-/// Numbers by a seed (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    fn one<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())].clone()
-    }
-    fn many<T, C: FromIterator<T>>(&mut self, most: usize, mut one: impl FnMut(&mut Self) -> T) -> C {
-        let count = self.below(most + 1);
-        (0..count).map(|_| one(self)).collect()
-    }
-}
 
 fn element(random: &mut Random) -> ElementType {
     match random.below(4) {
         0 => ElementType::opaque(1 + random.below(300) as u32),
         1 => {
-            let (value, index) = (random.one(&Scalar::ALL), random.one(&Scalar::ALL));
+            let (value, index) = (random.one_of(&Scalar::ALL), random.one_of(&Scalar::ALL));
             ElementType { size: value.size() + index.size(), kind: ElementKind::ValueAt(value, index) }
         }
-        _ => ElementType::scalar(random.one(&Scalar::ALL)),
+        _ => ElementType::scalar(random.one_of(&Scalar::ALL)),
     }
 }
 
@@ -99,7 +44,7 @@ fn datatype(random: &mut Random) -> Datatype {
 
 /// A schedule of which every reference is to something, and no more: what a plan file may hold.
 fn schedule(seed: u64) -> Schedule {
-    let random = &mut Random(seed);
+    let random = &mut Random::new(seed);
     let shape: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(5) as u32).collect();
     let ranks: u32 = shape.iter().product();
     let windows: Vec<ElementType> = (0..1 + random.below(3)).map(|_| element(random)).collect();
@@ -108,13 +53,17 @@ fn schedule(seed: u64) -> Schedule {
     let classes: Vec<Program> = (0..classes).map(|_| program(random)).collect();
     let class_of = (0..ranks).map(|_| ClassId(random.below(classes.len()) as u32)).collect();
     Schedule {
-        name: random.one(&["", "exchange", "Größe"]).into(),
+        name: random.one_of(&["", "exchange", "Größe"]).into(),
         windows: windows.into_iter().collect(),
         shape,
         classes: classes.into_iter().collect(),
         class_of,
-        order: random.one(&[Order::Canonical, Order::Relaxed]),
-        placement: random.one(&[Placement::Together, Placement::Apart, Placement::Hosts { ranks_each: 3 }]),
+        order: random.one_of(&[Order::Canonical, Order::Relaxed]),
+        placement: random.one_of(&[
+            Placement::Together,
+            Placement::Apart,
+            Placement::Hosts { ranks_each: 3 },
+        ]),
     }
 }
 
@@ -123,7 +72,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
         |random: &mut Random| Delta(random.below(2 * ranks as usize - 1) as i64 - i64::from(ranks) + 1);
     let window = |random: &mut Random| WindowId(random.below(windows) as u32);
     let operations: Vec<Operation> = random.many(4, |random| Operation {
-        kind: random.one(&[Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::MaxLoc)]),
+        kind: random.one_of(&[Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::MaxLoc)]),
         window: window(random),
         target: if random.below(5) == 0 { None } else { Some(delta(random)) },
         remote: datatype(random),
@@ -132,16 +81,16 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
         } else {
             Local::Section { window: window(random), datatype: datatype(random) }
         },
-        mode: random.one(&Mode::ALL),
+        mode: random.one_of(&Mode::ALL),
         site: Site {
-            file: random.one(&["src/main.rs", "halo.rs"]).into(),
+            file: random.one_of(&["src/main.rs", "halo.rs"]).into(),
             line: random.below(500) as u32,
             column: 9,
         },
     });
     let routes = operations.iter().map(|operation| {
         operation.target.map(|_| Routing {
-            mode: random.one(&Mode::ALL[1..]),
+            mode: random.one_of(&Mode::ALL[1..]),
             instead: random.below(2) == 0,
             round: RoundId(random.below(9) as u32),
         })
@@ -160,7 +109,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
             Part::Operation { operation, first: random.below(300), count: random.below(300) }
         }
     };
-    let op = |random: &mut Random| (random.below(2) == 0).then(|| random.one(&Op::ALL));
+    let op = |random: &mut Random| (random.below(2) == 0).then(|| random.one_of(&Op::ALL));
     let instructions = random.many(12, |random| {
         let buffer = BufferId(random.below(buffers.len().max(1)) as u32);
         let (at, bytes) = (random.below(5000) as u64, random.below(5000) as u64);
@@ -170,7 +119,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
             3 if !buffers.is_empty() => Instruction::Send { buffer, at, bytes, round: RoundId(3) },
             4 => Instruction::Await {
                 peer: delta(random),
-                frame: random.one(&[Frame::Entry, Frame::Data { bytes }, Frame::Done]),
+                frame: random.one_of(&[Frame::Entry, Frame::Data { bytes }, Frame::Done]),
             },
             5 => Instruction::Copy {
                 from: part(random),
@@ -190,7 +139,7 @@ fn program(random: &mut Random, ranks: u32, windows: usize) -> Program {
             9 if !buffers.is_empty() => Instruction::Combine {
                 from: part(random),
                 into: datatype(random),
-                op: random.one(&Op::ALL),
+                op: random.one_of(&Op::ALL),
                 element: element(random),
                 buffer,
                 at,
@@ -271,9 +220,9 @@ fn edit(random: &mut Random, bytes: &mut Vec<u8>) {
     let at = random.below(bytes.len().max(1));
     let to = (at + random.below(9)).min(bytes.len());
     match random.below(7) {
-        0 => bytes.insert(at.min(bytes.len()), random.next() as u8),
+        0 => bytes.insert(at.min(bytes.len()), random.bits() as u8),
         1 if !bytes.is_empty() => drop(bytes.remove(at)),
-        2 if !bytes.is_empty() => bytes[at] = random.one(&[0, 1, 2, 0x7f, 0x80, 0xff]),
+        2 if !bytes.is_empty() => bytes[at] = random.one_of(&[0, 1, 2, 0x7f, 0x80, 0xff]),
         3 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
         4 => {
             let part = bytes[at.min(to)..to].to_vec();
@@ -413,10 +362,10 @@ fn justified(length: usize) -> isize {
 
 #[test]
 fn no_edit_goes_unseen() {
-    let random = &mut Random(1);
+    let random = &mut Random::new(1);
     let files: Vec<Vec<u8>> = (0..50).map(|seed| to_bytes(&schedule(seed)).unwrap()).collect();
     for _ in 0..100_000 {
-        let good = random.one(&files);
+        let good = random.one_of(&files);
         let mut file = good.clone();
         (0..1 + random.below(3)).for_each(|_| edit(random, &mut file));
         let (result, peak) = peak(|| from_bytes(&file));
@@ -428,11 +377,11 @@ fn no_edit_goes_unseen() {
 /// Sections are edited, then checksums and digest made good again: what is still accepted is a plan.
 #[test]
 fn edits_with_good_digests_are_refused_or_are_plans() {
-    let random = &mut Random(2);
+    let random = &mut Random::new(2);
     let files: Vec<Vec<u8>> = (0..200).map(|seed| to_bytes(&schedule(seed)).unwrap()).collect();
     let mut accepted = 0;
     for _ in 0..100_000 {
-        let mut sections = taken_apart(&random.one(&files));
+        let mut sections = taken_apart(&random.one_of(&files));
         for _ in 0..1 + random.below(2) {
             let section = random.below(6);
             edit(random, &mut sections[section].1);
@@ -459,9 +408,9 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
 
 #[test]
 fn random_bytes_are_refused() {
-    let random = &mut Random(3);
+    let random = &mut Random::new(3);
     for _ in 0..10_000 {
-        let mut file: Vec<u8> = random.many(400, |random| random.next() as u8);
+        let mut file: Vec<u8> = random.many(400, |random| random.bits() as u8);
         if random.below(2) == 0 && file.len() > 24 {
             let length = file.len() as u64;
             file[..8].copy_from_slice(b"\x89FPLAN\r\n");

@@ -1,6 +1,7 @@
 //! Names and phrases that were given up, so that they do not return; and samples of errors and comments to read.
 
 use crate::{read, root, with_extension};
+use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -196,11 +197,10 @@ fn a_sample_of_comments_and_messages_can_be_printed() {
     }
     assert!(comments.len() > 1000 && messages.len() > 300, "{} and {}", comments.len(), messages.len());
     let Ok(seed) = std::env::var("FENCEPOST_SAMPLE") else { return };
-    let mut state = seed.parse::<u64>().expect("FENCEPOST_SAMPLE is a number") | 1;
+    let mut random = Random::new(seed.parse().expect("FENCEPOST_SAMPLE is a number"));
     for all in [comments, messages].map(Vec::from_iter) {
         for _ in 0..20 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            println!("- {}", all[(state >> 33) as usize % all.len()]);
+            println!("- {}", random.one_of(&all));
         }
         println!();
     }

@@ -326,6 +326,7 @@ pub fn fuzz(data: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost_tests_support::random::Random;
     use proptest::prelude::*;
 
     fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
@@ -415,11 +416,8 @@ mod tests {
 
     #[test]
     fn changed_files_are_refused_or_are_grids() {
-        let (mut random, mut grids) = (1u64, 0);
-        let mut below = |bound: usize| {
-            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            (random >> 33) as usize % bound
-        };
+        let (mut random, mut grids) = (Random::new(1), 0);
+        let mut below = |bound: usize| random.below(bound);
         let good = |version, (descr, size): (&str, usize)| {
             file(version, &header(descr, "False", "(2, 3)"), &vec![7; 6 * size])
         };

@@ -64,6 +64,7 @@ pub fn by_sections(file: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost_tests_support::random::Random;
 
     #[test]
     fn changed_plans_are_refused_or_are_plans() {
@@ -84,11 +85,8 @@ mod tests {
             plans += usize::from(plan(&changed));
         }
         assert!((100..sections.len() * 8).contains(&plans), "{plans}");
-        let mut random = 1u64;
-        let mut below = |bound: usize| {
-            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            (random >> 33) as usize % bound
-        };
+        let mut random = Random::new(1);
+        let mut below = |bound: usize| random.below(bound);
         for _ in 0..5000 {
             let mut changed = if below(2) == 0 { whole.clone() } else { sections.clone() };
             for _ in 0..1 + below(4) {

@@ -3,12 +3,13 @@
 //! A frame refers to its sender's buffer, so that a buffer written too soon shows; a copy reads and writes the peer's
 //! memory as it is, so that a race shows; ranks run ahead of each other as far as the schedule lets them.
 
-use super::{Dice, by_rank, sources, store};
+use super::{by_rank, sources, store};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{BufferId, Delta, Id, Rank};
 use fencepost_planner::ir::pattern::{Order, Patterns};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Schedule};
 use fencepost_planner::reference::{self, Buffers, Epoch, World, apply};
+use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A frame on its way.
@@ -53,7 +54,7 @@ pub fn differs(
     seed: u64,
 ) -> Result<(), String> {
     let mut machine = Machine::new(patterns, schedule, world.clone());
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut left: Vec<Vec<(World, Buffers)>> = vec![Vec::new(); machine.ranks.len()];
     for rank in 0..machine.ranks.len() {
         machine.enter(rank, 0);
@@ -68,8 +69,8 @@ pub fn differs(
         if movable.is_empty() {
             return Err(format!("ranks {unfinished:?} wait forever"));
         }
-        let rank = dice.pick(&movable);
-        for _ in 0..1 + dice.roll(6) {
+        let rank = dice.one_of(&movable);
+        for _ in 0..1 + dice.below(6) {
             if left[rank].len() == runs || !machine.can_move(rank) {
                 break;
             }

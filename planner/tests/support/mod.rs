@@ -10,36 +10,7 @@ use fencepost_planner::ids::{Delta, Id, OperationId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
 use fencepost_planner::reference::{Buffers, World};
 use fencepost_planner::table::Table;
-
-/// A generator of numbers that looks random and is the same everywhere.
-#[derive(Clone)]
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    /// One of `0..below`.
-    pub fn roll(&mut self, below: usize) -> usize {
-        (self.next() % below as u64) as usize
-    }
-
-    pub fn chance(&mut self, of: usize) -> bool {
-        self.roll(of) == 0
-    }
-
-    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.roll(of.len())].clone()
-    }
-}
+use fencepost_tests_support::random::Random;
 
 /// The pattern of each rank.
 pub fn by_rank(patterns: &Patterns) -> Vec<Pattern> {
@@ -64,7 +35,7 @@ pub fn intern(mut patterns: Patterns) -> Patterns {
 /// Bytes for the slices of one rank's puts and accumulates.
 pub fn sources(patterns: &Patterns, rank: usize, run: usize) -> Buffers {
     let pattern = &patterns.classes[patterns.class_of[rank]];
-    let mut dice = Dice::new((rank * 1000 + run) as u64 + 77);
+    let mut dice = Random::new((rank * 1000 + run) as u64 + 77);
     let with_slice = pattern.operations.iter().filter(|(_, operation)| {
         operation.target.is_some() && operation.kind != Kind::Get && operation.local == Local::Buffer
     });
@@ -78,11 +49,11 @@ pub fn sources(patterns: &Patterns, rank: usize, run: usize) -> Buffers {
 
 /// What a rank stores into its own windows before it enters run `run`.
 pub fn store(world: &mut World, rank: usize, run: usize) {
-    let mut dice = Dice::new((rank * 3001 + run * 17) as u64 + 5);
+    let mut dice = Random::new((rank * 3001 + run * 17) as u64 + 5);
     for (window, element) in world.element.clone().iter() {
         let (size, bytes) = (element.size as usize, &mut world.memory[rank][window]);
         for _ in 0..(bytes.len() / size).min(3) {
-            let at = dice.roll(bytes.len() / size) * size;
+            let at = dice.below(bytes.len() / size) * size;
             bytes[at..at + size].copy_from_slice(&random::value(*element, &mut dice));
         }
     }

@@ -1,6 +1,6 @@
 //! Random epochs of small worlds, and halos of large ones.
 
-use super::{Dice, intern, operation, patterns};
+use super::{intern, operation, patterns};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Delta, Id, WindowId};
@@ -10,18 +10,19 @@ use fencepost_planner::machine::Machine;
 use fencepost_planner::reference::World;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::{Options, compile};
+use fencepost_tests_support::random::Random;
 
 /// A value of a few that make operators show.
-pub fn value(element: ElementType, dice: &mut Dice) -> Vec<u8> {
-    let number = dice.roll(9) as i64 - 3;
+pub fn value(element: ElementType, dice: &mut Random) -> Vec<u8> {
+    let number = dice.below(9) as i64 - 3;
     let odd = [f64::NAN, -0.0, f64::INFINITY, 1e300, 0.1, 1e-9];
-    let scalar = |scalar: Scalar, dice: &mut Dice| match scalar {
+    let scalar = |scalar: Scalar, dice: &mut Random| match scalar {
         Scalar::F64 => {
-            let number = if dice.chance(4) { dice.pick(&odd) } else { number as f64 * 0.3 };
+            let number = if dice.once_in(4) { dice.one_of(&odd) } else { number as f64 * 0.3 };
             number.to_ne_bytes().to_vec()
         }
         Scalar::F32 => {
-            let number = if dice.chance(4) { dice.pick(&odd) as f32 } else { number as f32 * 0.3 };
+            let number = if dice.once_in(4) { dice.one_of(&odd) as f32 } else { number as f32 * 0.3 };
             number.to_ne_bytes().to_vec()
         }
         scalar => number.to_ne_bytes()[..scalar.size() as usize].to_vec(),
@@ -29,35 +30,36 @@ pub fn value(element: ElementType, dice: &mut Dice) -> Vec<u8> {
     match element.kind {
         ElementKind::Scalar(kind) => scalar(kind, dice),
         ElementKind::ValueAt(value, at) => [scalar(value, dice), scalar(at, dice)].concat(),
-        ElementKind::Opaque => (0..element.size).map(|_| dice.roll(256) as u8).collect(),
+        ElementKind::Opaque => (0..element.size).map(|_| dice.below(256) as u8).collect(),
     }
 }
 
 /// Windows of `ranks` ranks, all of one length, filled.
 pub fn world(windows: &[ElementType], ranks: usize, len: usize, seed: u64) -> World {
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let fill =
-        |element: &ElementType, dice: &mut Dice| (0..len).flat_map(|_| value(*element, dice)).collect();
+        |element: &ElementType, dice: &mut Random| (0..len).flat_map(|_| value(*element, dice)).collect();
     let memory =
         (0..ranks).map(|_| windows.iter().map(|element| fill(element, &mut dice)).collect()).collect();
     World { element: windows.iter().copied().collect(), memory }
 }
 
 /// `count` elements of `0..len` in some order, some of them twice.
-fn datatype(dice: &mut Dice, len: usize, count: usize) -> Datatype {
-    let any =
-        |dice: &mut Dice| Datatype::elements((0..count).map(|_| dice.roll(len) as i64).collect::<Vec<_>>());
-    match dice.roll(4) {
+fn datatype(dice: &mut Random, len: usize, count: usize) -> Datatype {
+    let any = |dice: &mut Random| {
+        Datatype::elements((0..count).map(|_| dice.below(len) as i64).collect::<Vec<_>>())
+    };
+    match dice.below(4) {
         0 if count <= len => {
-            let first = dice.roll(len - count + 1);
+            let first = dice.below(len - count + 1);
             Datatype::run(first..first + count)
         }
         1 if count > 0 && 2 * count <= len => {
-            let first = dice.roll(len - 2 * count + 1) as i64;
+            let first = dice.below(len - 2 * count + 1) as i64;
             Datatype::nest(first, &[(count, 2)], 1)
         }
         2 if count > 0 && count <= len => {
-            let last = count - 1 + dice.roll(len - count + 1);
+            let last = count - 1 + dice.below(len - count + 1);
             Datatype::nest(last as i64, &[(count, -1)], 1)
         }
         _ => any(dice),
@@ -69,7 +71,7 @@ pub const LEN: usize = 12;
 
 /// A random epoch of at most 5 ranks; its windows hold [`LEN`] elements.
 pub fn epoch(seed: u64) -> Patterns {
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let types = [
         ElementType::scalar(Scalar::I32),
         ElementType::scalar(Scalar::F64),
@@ -77,43 +79,43 @@ pub fn epoch(seed: u64) -> Patterns {
         ElementType { size: 12, kind: ElementKind::ValueAt(Scalar::F64, Scalar::I32) },
         ElementType::opaque(3),
     ];
-    let windows: Vec<ElementType> = (0..1 + dice.roll(3)).map(|_| dice.pick(&types)).collect();
-    let ranks = 1 + dice.roll(5);
-    let order = if dice.chance(4) { Order::Relaxed } else { Order::Canonical };
-    let most = 1 + dice.roll(4);
+    let windows: Vec<ElementType> = (0..1 + dice.below(3)).map(|_| dice.one_of(&types)).collect();
+    let ranks = 1 + dice.below(5);
+    let order = if dice.once_in(4) { Order::Relaxed } else { Order::Canonical };
+    let most = 1 + dice.below(4);
     let all = (0..ranks)
-        .map(|rank| (0..dice.roll(most + 1)).map(|_| one(&mut dice, &windows, ranks, rank)).collect())
+        .map(|rank| (0..dice.below(most + 1)).map(|_| one(&mut dice, &windows, ranks, rank)).collect())
         .collect();
     intern(patterns(&windows, order, all))
 }
 
 fn one(
-    dice: &mut Dice,
+    dice: &mut Random,
     windows: &[ElementType],
     ranks: usize,
     rank: usize,
 ) -> fencepost_planner::ir::pattern::Operation {
-    let window = dice.roll(windows.len());
+    let window = dice.below(windows.len());
     let element = windows[window];
     let ops: Vec<Op> = Op::ALL.into_iter().filter(|op| op.takes(element)).collect();
-    let kind = match dice.roll(3) {
+    let kind = match dice.below(3) {
         0 => Kind::Get,
         1 => Kind::Put,
-        _ => Kind::Accumulate(dice.pick(&ops)),
+        _ => Kind::Accumulate(dice.one_of(&ops)),
     };
-    let count = if dice.chance(8) { 0 } else { 1 + dice.roll(5) };
+    let count = if dice.once_in(8) { 0 } else { 1 + dice.below(5) };
     let remote = datatype(dice, LEN, count);
     let like: Vec<usize> = (0..windows.len()).filter(|other| windows[*other] == element).collect();
-    let local = if dice.chance(2) {
+    let local = if dice.once_in(2) {
         Local::Buffer
     } else {
-        Local::Section { window: WindowId::new(dice.pick(&like)), datatype: datatype(dice, LEN, count) }
+        Local::Section { window: WindowId::new(dice.one_of(&like)), datatype: datatype(dice, LEN, count) }
     };
-    let target = dice.roll(ranks) as i64 - rank as i64;
+    let target = dice.below(ranks) as i64 - rank as i64;
     let mut made = operation(kind, target, remote, local);
     made.window = WindowId::new(window);
-    made.target = if dice.chance(12) { None } else { Some(Delta(target)) };
-    made.site.line = 10 + dice.roll(90) as u32;
+    made.target = if dice.once_in(12) { None } else { Some(Delta(target)) };
+    made.site.line = 10 + dice.below(90) as u32;
     made
 }
 
@@ -189,13 +191,13 @@ pub fn compiled(patterns: &Patterns, placement: Placement, options: &Options, se
 
 /// A placement and options of all that there are.
 pub fn choices(seed: u64) -> (Placement, Options) {
-    let mut dice = Dice::new(seed ^ 0x5555);
-    let placement = match dice.roll(4) {
+    let mut dice = Random::new(seed ^ 0x5555);
+    let placement = match dice.below(4) {
         0 => Placement::Apart,
         1 => Placement::Hosts { ranks_each: 2 },
         _ => Placement::Together,
     };
-    let chunk = dice.chance(2).then(|| Bytes(8 + dice.roll(40) as u64));
-    let options = Options { mode: dice.pick(&Mode::ALL), coalesce: !dice.chance(4), chunk, cap: None };
+    let chunk = dice.once_in(2).then(|| Bytes(8 + dice.below(40) as u64));
+    let options = Options { mode: dice.one_of(&Mode::ALL), coalesce: !dice.once_in(4), chunk, cap: None };
     (placement, options)
 }

@@ -21,7 +21,7 @@ fn bounded(name: &str, body: impl FnOnce()) {
     }
     let script = "ulimit -v 3145728; exec timeout 240 \"$0\" --exact \"$1\"";
     let mut child = Command::new("sh");
-    child.args(["-c", script]).arg(std::env::current_exe().unwrap()).arg(format!("bounds::{name}"));
+    child.args(["-c", script]).arg(std::env::current_exe().unwrap()).arg(format!("verify::bounds::{name}"));
     let output = child.env("FENCEPOST_TEST_BOUNDED", "1").output().unwrap();
     let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
     assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);

@@ -1,8 +1,8 @@
 //! Damage, one way at a time, at each place where it can be done, to many good schedules: each is refused by its name.
 
-use crate::damages::{DAMAGES, foreign};
-use crate::good::good;
-use crate::support::{Dice, intern, interpreter, naive, operation, patterns, random};
+use super::damages::{DAMAGES, foreign};
+use super::good::good;
+use crate::support::{intern, interpreter, naive, operation, patterns, random};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
@@ -13,11 +13,12 @@ use fencepost_planner::plan::{from_bytes, to_bytes};
 use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::{VerifyError, verify, verify_expanded};
 use fencepost_planner::{Options, compile};
+use fencepost_tests_support::random::Random;
 
 #[test]
 fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
     let good = good();
-    let (mut dice, mut otherwise) = (Dice::new(3), Vec::new());
+    let (mut dice, mut otherwise) = (Random::new(3), Vec::new());
     for damage in DAMAGES {
         let (mut schedules, mut refused, mut by_first_name, mut accepted) = (0, 0, 0, 0);
         for (index, (patterns, schedule)) in good.iter().enumerate() {
@@ -40,7 +41,7 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
                         Ok(_) => {
                             assert!(damage.harmless, "{place}: accepted");
                             accepted += 1;
-                            runs_like_the_reference(patterns, &damaged, dice.next(), &place);
+                            runs_like_the_reference(patterns, &damaged, dice.bits(), &place);
                         }
                     }
                 }
@@ -66,23 +67,23 @@ fn another_writer_than_the_last_is_refused() {
         let section = Local::Section { window: WindowId(0), datatype: Datatype::run(0..20) };
         operation(Kind::Put, target, Datatype::run(first..first + 20), section)
     };
-    let mut dice = Dice::new(5);
+    let mut dice = Random::new(5);
     let mut refused = 0;
     for _ in 0..40 {
         let window = [ElementType::scalar(Scalar::F64)];
-        let order = if dice.chance(4) { Order::Relaxed } else { Order::Canonical };
+        let order = if dice.once_in(4) { Order::Relaxed } else { Order::Canonical };
         let rank =
-            |rank: i64, dice: &mut Dice| vec![put(2 - rank, dice.roll(6)), put(2 - rank, dice.roll(6))];
+            |rank: i64, dice: &mut Random| vec![put(2 - rank, dice.below(6)), put(2 - rank, dice.below(6))];
         let asked = intern(patterns(&window, order, (0..5).map(|r| rank(r, &mut dice)).collect()));
         // The schedule of another order of ranks, or without the last of them, said to be of this one.
         let mut other = asked.clone();
         for pattern in other.classes.values_mut() {
-            if dice.chance(2) {
-                let id = pattern.operations.ids().nth(dice.roll(2)).unwrap();
+            if dice.once_in(2) {
+                let id = pattern.operations.ids().nth(dice.below(2)).unwrap();
                 pattern.operations[id].target = None;
             }
         }
-        let (placement, options) = random::choices(dice.next());
+        let (placement, options) = random::choices(dice.bits());
         let mut schedule = random::compiled(&other, placement, &options, 1);
         if schedule.class_of != asked.class_of {
             continue;
@@ -91,7 +92,7 @@ fn another_writer_than_the_last_is_refused() {
             schedule.classes[class].pattern = pattern.clone();
         }
         match verify(&asked, schedule.clone()) {
-            Ok(_) => runs_like_the_reference(&asked, &schedule, dice.next(), "another writer"),
+            Ok(_) => runs_like_the_reference(&asked, &schedule, dice.bits(), "another writer"),
             Err(error) => {
                 assert!(["WrongPlace", "Dropped", "WrongOrder"].contains(&error.name()), "{error}");
                 refused += 1;
@@ -185,25 +186,25 @@ fn schedules_of_other_worlds_are_refused() {
 /// Any two instructions of any programs exchanged, moved or lost: what is accepted runs like the reference.
 #[test]
 fn what_is_accepted_is_good_whatever_was_done_to_it() {
-    let mut dice = Dice::new(11);
+    let mut dice = Random::new(11);
     let (mut accepted, mut refused) = (0, 0);
     for (patterns, schedule) in good() {
         for _ in 0..40 {
             let mut damaged = schedule.clone();
-            for _ in 0..1 + dice.roll(2) {
-                let class = ClassId::new(dice.roll(damaged.classes.len()));
+            for _ in 0..1 + dice.below(2) {
+                let class = ClassId::new(dice.below(damaged.classes.len()));
                 let code = &mut damaged.classes[class].instructions;
                 if code.len() < 2 {
                     continue;
                 }
-                let (from, to) = (dice.roll(code.len()), dice.roll(code.len()));
-                match dice.roll(4) {
+                let (from, to) = (dice.below(code.len()), dice.below(code.len()));
+                match dice.below(4) {
                     0 => code.swap(from, to),
                     1 => {
                         let moved = code.remove(from);
                         code.insert(to.min(code.len()), moved);
                     }
-                    2 if dice.chance(4) => {
+                    2 if dice.once_in(4) => {
                         code.remove(from);
                     }
                     _ => {
@@ -217,7 +218,7 @@ fn what_is_accepted_is_good_whatever_was_done_to_it() {
             assert_eq!(verdict.is_ok(), expanded.is_ok(), "{verdict:?} by class, {expanded:?} expanded");
             if verdict.is_ok() {
                 accepted += 1;
-                runs_like_the_reference(&patterns, &damaged, dice.next(), "shuffled");
+                runs_like_the_reference(&patterns, &damaged, dice.bits(), "shuffled");
             } else {
                 refused += 1;
             }

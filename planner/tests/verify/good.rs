@@ -1,11 +1,12 @@
 //! Schedules that are good: to be damaged.
 
-use crate::support::{Dice, intern, naive, operation, patterns, random};
+use crate::support::{intern, naive, operation, patterns, random};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Kind, Local, Order, Patterns};
 use fencepost_planner::ir::schedule::Schedule;
+use fencepost_tests_support::random::Random;
 
 /// Schedules that are good, and what they were made of.
 pub fn good() -> Vec<(Patterns, Schedule)> {
@@ -54,11 +55,11 @@ fn watched(count: usize, owner: i64) -> Patterns {
 
 /// Two ranks accumulate into overlapping elements of a third, each more than once.
 fn summed(seed: u64) -> Patterns {
-    let mut dice = Dice::new(seed);
-    let op = dice.pick(&[Op::Sum, Op::Max, Op::Bxor, Op::Land]);
+    let mut dice = Random::new(seed);
+    let op = dice.one_of(&[Op::Sum, Op::Max, Op::Bxor, Op::Land]);
     let mut several = |target: i64| {
-        let one = |dice: &mut Dice| {
-            let (from, to) = (dice.roll(20), dice.roll(12));
+        let one = |dice: &mut Random| {
+            let (from, to) = (dice.below(20), dice.below(12));
             let section = Local::Section { window: WindowId(0), datatype: Datatype::run(from..from + 12) };
             operation(Kind::Accumulate(op), target, Datatype::run(to..to + 12), section)
         };

@@ -11,6 +11,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, SimConfig, Tamper};
 use std::sync::{Arc, Mutex};
 
@@ -108,36 +109,27 @@ fn told(nth: usize, what: &str, change: impl Fn(&mut Header, &mut Vec<u8>) + Sen
     !none
 }
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) as usize % bound
-    }
-
-    /// Change a few bytes, or leave out, double or move some.
-    fn change(&mut self, bytes: &mut Vec<u8>) {
-        for _ in 0..1 + self.below(4) {
-            let len = bytes.len();
-            if len == 0 {
-                return;
+/// Change a few bytes, or leave out, double or move some.
+fn change(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..1 + random.below(4) {
+        let len = bytes.len();
+        if len == 0 {
+            return;
+        }
+        let (at, n) = (random.below(len), 1 + random.below(9));
+        let end = len.min(at + n);
+        match random.below(8) {
+            0 => bytes[at] = random.below(256) as u8,
+            1 => bytes[at..end].fill(0),
+            2 => bytes[at..end].fill(0xff),
+            3 => bytes[at] = bytes[at].wrapping_add(1),
+            4 => drop(bytes.drain(at..end)),
+            5 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
             }
-            let (at, n) = (self.below(len), 1 + self.below(9));
-            let end = len.min(at + n);
-            match self.below(8) {
-                0 => bytes[at] = self.below(256) as u8,
-                1 => bytes[at..end].fill(0),
-                2 => bytes[at..end].fill(0xff),
-                3 => bytes[at] = bytes[at].wrapping_add(1),
-                4 => drop(bytes.drain(at..end)),
-                5 => {
-                    let again = bytes[at..end].to_vec();
-                    bytes.splice(at..at, again);
-                }
-                6 => bytes.swap(at, len - 1),
-                _ => bytes[at] ^= 1 << self.below(8),
-            }
+            6 => bytes.swap(at, len - 1),
+            _ => bytes[at] ^= 1 << random.below(8),
         }
     }
 }
@@ -149,7 +141,7 @@ fn a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless() {
     for kind in [kind::SETUP, kind::DATA, kind::REPLY, kind::EARLY] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
-    let (mut dice, mut errors) = (Dice(1), 0);
+    let (mut random, mut errors) = (Random::new(1), 0);
     for (nth, (_, payload)) in frames.iter().enumerate() {
         for bit in 0..64 {
             errors += usize::from(told(nth, "a bit of its word", move |header, _| header.word ^= 1 << bit));
@@ -165,7 +157,7 @@ fn a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless() {
             errors += usize::from(told(nth, "its kind", move |header, _| header.kind = other));
         }
         for _ in 0..12 {
-            let (bit, len) = (dice.below(payload.len().max(1) * 8), dice.below(payload.len().max(1)));
+            let (bit, len) = (random.below(payload.len().max(1) * 8), random.below(payload.len().max(1)));
             let flip = move |_: &mut Header, payload: &mut Vec<u8>| {
                 payload.iter_mut().skip(bit / 8).take(1).for_each(|byte| *byte ^= 1 << (bit % 8));
             };
@@ -176,8 +168,9 @@ fn a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless() {
                     "frame {nth} cut to {len}"
                 );
             }
-            let seed = dice.below(1 << 30) as u64;
-            errors += usize::from(told(nth, "bytes", move |_, payload| Dice(seed).change(payload)));
+            let seed = random.below(1 << 30) as u64;
+            errors +=
+                usize::from(told(nth, "bytes", move |_, payload| change(&mut Random::new(seed), payload)));
         }
     }
     assert!(errors > frames.len() * 50, "{errors} errors of {} frames", frames.len());
@@ -194,7 +187,7 @@ fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> 
 #[test]
 fn changed_operations_are_refused_or_stay_in_their_window() {
     let recorded = recorded();
-    let mut dice = Dice(2);
+    let mut random = Random::new(2);
     for which in 0..3 {
         let frames = of_window(&recorded, u32::from(which));
         let feed = |last: usize, changed: &[u8]| {
@@ -217,7 +210,7 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
             }
             for _ in 0..1000 {
                 let mut changed = bytes.clone();
-                dice.change(&mut changed);
+                change(&mut random, &mut changed);
                 feed(last, &changed);
             }
         }
@@ -261,11 +254,11 @@ fn more_than_is_answered_is_refused_on_both_sides() {
 
 #[test]
 fn any_bytes_are_read_by_what_fuzzers_call() {
-    let mut dice = Dice(3);
+    let mut random = Random::new(3);
     for _ in 0..10_000 {
-        let len = dice.below(120);
+        let len = random.below(120);
         let bytes: Vec<u8> =
-            (0..len).map(|_| [dice.below(256) as u8, dice.below(3) as u8][dice.below(2)]).collect();
+            (0..len).map(|_| [random.below(256) as u8, random.below(3) as u8][random.below(2)]).collect();
         operations(&bytes);
         fencepost_transport::decode(&bytes);
     }

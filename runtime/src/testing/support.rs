@@ -1,6 +1,7 @@
 //! What the tests of the waits share: links that a seed decides, ranks that linger, and the search for a seed.
 
 use crate::state::transport_kind::TransportKind;
+use fencepost_tests_support::random::Random;
 use fencepost_transport::SimConfig;
 
 /// How ranks reach each other over the links of `sim`.
@@ -24,24 +25,17 @@ impl Reach {
     }
 }
 
-/// A generator of numbers that a seed decides.
-pub(super) struct Dice(u64);
+/// What a rank does, as a seed decides.
+pub(super) struct Dice(Random);
 
 impl Dice {
     pub(super) fn new(seed: u64, rank: usize) -> Self {
-        let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (rank as u64 + 1) << 32);
-        dice.below(2);
-        dice
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % bound
+        Self(Random::new(seed << 8 | rank as u64))
     }
 
     /// Lets other ranks go first, usually briefly, sometimes for long.
     pub(super) fn linger(&mut self) {
-        let looks = if self.below(3) == 0 { self.below(200) } else { self.below(3) };
+        let looks = if self.0.once_in(3) { self.0.below(200) } else { self.0.below(3) };
         (0..looks).for_each(|_| std::thread::yield_now());
     }
 }

@@ -5,8 +5,6 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +12,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use fencepost_tests_support::counting::{Counting, peak};
+use fencepost_tests_support::random::Random;
 use fencepost_transport::auth::{
     HandshakeError, Identity, Opener, Opening, Secret, Session, Taker, Taking, Verdict,
 };
@@ -22,66 +22,16 @@ use fencepost_transport::{
     Topology, fuzz, listen, tcp_with,
 };
 
-/// Counts what a thread has allocated, and the maximum at a time.
-struct Counting;
-
-thread_local! {
-    static NOW: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(change: isize) {
-    // Once the thread is gone, nobody reads the count.
-    let _ = NOW.try_with(|now| {
-        now.set(now.get() + change);
-        let _ = MOST.try_with(|most| most.set(most.get().max(now.get())));
-    });
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 /// Returns the most that `work` had allocated at a time, in bytes.
 fn most(work: impl FnOnce()) -> isize {
-    let before = NOW.get();
-    MOST.set(before);
-    work();
-    MOST.get() - before
+    peak(work).1
 }
 
 /// More than any input here justifies: two steps of a payload.
 const WORTH: isize = 5 << 20;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-}
 
 /// Changes some of the bytes: flips, sets, cuts, repeats, inserts.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
@@ -89,7 +39,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         let at = random.below(bytes.len());
         match random.below(6) {
             0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
-            1 if !bytes.is_empty() => bytes[at] = random.next() as u8,
+            1 if !bytes.is_empty() => bytes[at] = random.bits() as u8,
             2 => bytes.truncate(at),
             3 => bytes.insert(at, [0, 1, 0x7f, 0xff][random.below(4)]),
             4 => {
@@ -266,7 +216,7 @@ const MUTATIONS: usize = 1_000_000;
 
 #[test]
 fn mutated_handshakes_and_frames_are_refused_or_read_and_allocate_nothing_for_what_is_claimed() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let (items, spoken) = (fuzz::recorded(200), fuzz::spoken(40));
     assert!(spoken.iter().all(|words| fuzz::handshake(words)), "what is not broken is believed");
     let (mut refused, mut read) = (0, 0);
@@ -283,7 +233,7 @@ fn mutated_handshakes_and_frames_are_refused_or_read_and_allocate_nothing_for_wh
         } else {
             let from = random.below(items.len());
             let count = 1 + random.below(8);
-            let mut bytes = vec![random.next() as u8];
+            let mut bytes = vec![random.bits() as u8];
             items[from..].iter().take(count).for_each(|item| bytes.extend_from_slice(item));
             mutate(&mut bytes, &mut random);
             most_of_it = most_of_it.max(most(|| {
@@ -392,7 +342,7 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
             .map(|kind| {
                 let (table, over) = (&table, &over);
                 scope.spawn(move || {
-                    let (mut random, mut held, mut let_in) = (Random(kind as u64), Vec::new(), 0);
+                    let (mut random, mut held, mut let_in) = (Random::new(kind as u64), Vec::new(), 0);
                     let other = Secret::from_bytes([1; 32]);
                     // At least some, however soon the honest ranks finish.
                     for round in 0..500 {
@@ -411,7 +361,7 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
                             // Sends arbitrary bytes.
                             1 => {
                                 let Ok(mut stream) = TcpStream::connect(at) else { continue };
-                                let words: Vec<u8> = (0..4096).map(|_| random.next() as u8).collect();
+                                let words: Vec<u8> = (0..4096).map(|_| random.bits() as u8).collect();
                                 let _ = stream.write_all(&words);
                                 let_in += usize::from(matches!(stream.read(&mut [0; 8]), Ok(1..)));
                             }
@@ -501,7 +451,7 @@ fn a_recorded_connection_played_again_does_nothing() {
 #[test]
 fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
     let items = fuzz::recorded(60);
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     for round in 0..30 {
         let talked = Barrier::new(3);
         let talked = &talked;

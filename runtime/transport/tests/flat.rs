@@ -1,37 +1,15 @@
 //! Traffic whose reader keeps up needs no more memory however long it lasts, and none at all from the allocator between
 //! threads. Alone in its file, since it counts what the whole process allocates.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
+use fencepost_tests_support::counting::{Counting, allocations_of_process, live_of_process};
 use fencepost_transport::{
     Channels, Endpoint, Header, Leave, Liveness, Notify, Pause, SimConfig, Topology, local, sim,
 };
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static LIVE: AtomicI64 = AtomicI64::new(0);
-
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        LIVE.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: Counting = Counting;
 
 const AHEAD: u64 = 8;
 
@@ -78,10 +56,10 @@ fn exchange(end: &mut Endpoint) {
 fn measure(ends: Vec<Endpoint>) -> (u64, i64) {
     let rank = |mut end: Endpoint| {
         traffic(&mut end, 1_000);
-        let before = (ALLOCATIONS.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
+        let before = (allocations_of_process(), live_of_process());
         exchange(&mut end); // no rank continues before both have read the counts
         traffic(&mut end, 100_000);
-        let after = (ALLOCATIONS.load(Ordering::Relaxed), LIVE.load(Ordering::Relaxed));
+        let after = (allocations_of_process(), live_of_process());
         exchange(&mut end); // no rank ends before both have read the counts
         end.leave(Leave::Finished);
         (after.0 - before.0, after.1 - before.1)

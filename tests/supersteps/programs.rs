@@ -1,11 +1,8 @@
 //! `#[superstep]` in whole programs: what it runs, and what its pattern, its plan and its prepared form are.
 
-#[path = "support/transports.rs"]
-mod transports;
-
 use fencepost::prelude::*;
 use fencepost::{__private::Recorder, Machine, Op, Options, Placement, State, World, ranks};
-use transports::transports;
+use fencepost_tests_support::transports::transports;
 
 /// Fill this block's halo from the blocks around it.
 #[superstep]
@@ -316,7 +313,7 @@ fn leaving_the_plan_is_an_error_at_the_call() {
             Ok(error.to_string())
         })
         .unwrap();
-    assert!(errors.iter().any(|error| error.contains("superstep.rs")), "{errors:?}");
+    assert!(errors.iter().any(|error| error.contains("programs.rs")), "{errors:?}");
 }
 
 #[test]
@@ -669,7 +666,7 @@ fn values_behind_an_alias_are_run_as_any_others_and_cannot_be_replayed() -> Resu
                 (ErrorClass::Plan, State::Unchanged, false)
             );
             assert!(
-                error.message().contains("superstep.rs") && error.message().contains("call `run`"),
+                error.message().contains("programs.rs") && error.message().contains("call `run`"),
                 "{error}"
             );
             let me = world.rank() as u32;

@@ -2,58 +2,17 @@
 //!
 //! This program's allocator refuses what is large on threads that ask for it, so on ranks.
 
-#[path = "support/ends.rs"]
-mod ends;
-
-use ends::ends;
 use fencepost::transport::SimConfig;
 use fencepost::{ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    /// More bytes at once than this are refused.
-    static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-struct Refusing;
-
-fn refused(size: usize) -> bool {
-    MOST.try_with(|most| size > most.get()).unwrap_or(false)
-}
-
-// SAFETY: everything that is not refused is passed on to the system's allocator, and a refusal is a null pointer.
-unsafe impl GlobalAlloc for Refusing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
-        if refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's.
-        if refused(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's.
-        if refused(size) { std::ptr::null_mut() } else { unsafe { System.realloc(at, layout, size) } }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Refusing = Refusing;
+use fencepost_tests_support::counting::with_at_most;
+use fencepost_tests_support::ends::ends;
 
 /// Elements that are more bytes than the rank without memory has.
 const LEN: usize = 1 << 18;
 
 /// What `call` returns on a world whose rank 1 has no memory for `LEN` elements meanwhile.
 fn short_of_memory<R>(world: &World, call: impl FnOnce() -> R) -> R {
-    MOST.set(if world.rank() == 1 { LEN } else { usize::MAX });
-    let result = call();
-    MOST.set(usize::MAX);
-    result
+    with_at_most(if world.rank() == 1 { LEN } else { usize::MAX }, call)
 }
 
 fn worlds() -> [Ranks; 3] {

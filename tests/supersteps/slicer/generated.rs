@@ -1,4 +1,4 @@
-//! 80 bodies drawn at random, 20 of them dynamic: `FENCEPOST_DRAW=write cargo test -p fencepost-macros` writes them.
+//! 80 bodies drawn at random, 20 of them dynamic: `FENCEPOST_BLESS=1 cargo test -p fencepost-macros` writes them.
 
 #![allow(unused, clippy::all, clippy::pedantic, reason = "drawn at random")]
 

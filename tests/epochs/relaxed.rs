@@ -1,20 +1,17 @@
 //! Epochs in relaxed order: each element takes each of its operations exactly once, in some order, and nothing else.
 
-mod support;
-#[path = "support/transports.rs"]
-mod transports;
-
 use fencepost::transport::SimConfig;
 use fencepost::{
     ErrorClass, Machine, Mode, Op, Options, Order, Placement, Result, TransportKind, Window, ranks, superstep,
 };
 use fencepost_planner::ids::OperationId;
 use fencepost_planner::reference;
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::play::{Variant, play};
+use fencepost_tests_support::program::{Outcome, Program, RawProgram, raw_program};
+use fencepost_tests_support::transports::transports;
 use proptest::prelude::*;
 use std::sync::Arc;
-use support::play::{Variant, play};
-use support::program::{Outcome, Program, RawProgram, raw_program};
-use transports::transports;
 
 fn allowed(program: &Program, found: &Outcome) -> std::result::Result<(), String> {
     let before = program.first();
@@ -73,7 +70,11 @@ fn agrees(raw: &RawProgram, seed: u64) -> std::result::Result<(), TestCaseError>
 
 #[test]
 fn every_relaxed_epoch_leaves_what_the_reference_allows() {
-    let config = ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: cases(250, 1_000) as u32,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     proptest!(config, |(raw in raw_program(), seed in any::<u64>())| agrees(&raw, seed)?);
 }
 

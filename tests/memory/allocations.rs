@@ -5,53 +5,12 @@
 //! seed piles up more bytes than ever before: there, less than one allocation in ten epochs is allowed, where one that
 //! belongs to the epoch would make at least one an epoch.
 
-#[path = "support/transports.rs"]
-mod transports;
-
 use fencepost::transport::{Count, Meter};
 use fencepost::{
     Block, Datatype, EpochKind, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use transports::{sim, transports};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count() {
-    // A thread that is ending counts no more.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's.
-        unsafe { System.realloc(at, layout, size) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use fencepost_tests_support::counting;
+use fencepost_tests_support::transports::{sim, transports};
 
 /// Kinds of frames, as the meter counts them.
 const DATA: u32 = 1;
@@ -62,9 +21,9 @@ const DONE: u32 = 10;
 
 /// What this rank allocates while `f` runs.
 fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
-    let before = ALLOCATIONS.get();
+    let before = counting::allocations();
     f()?;
-    Ok(ALLOCATIONS.get() - before)
+    Ok(counting::allocations() - before)
 }
 
 /// How many allocations `epochs` epochs may make, that were run before.

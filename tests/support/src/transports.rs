@@ -1,5 +1,4 @@
 //! The transports that whole programs are tested on.
-#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use fencepost::TransportKind;
 use fencepost::transport::SimConfig;

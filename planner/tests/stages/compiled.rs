@@ -1,8 +1,6 @@
 //! Every schedule leaves what the reference interpreter leaves, whatever the options and in whatever order ranks run.
 
-#[expect(dead_code, reason = "the verifier's tests use the rest of it")]
-mod support;
-
+use crate::support::{interpreter, random};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::grid::Block;
@@ -15,7 +13,6 @@ use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::verify_expanded;
 use fencepost_planner::{ErrorClass, Options, collect, compile, conflicts, explain};
 use proptest::prelude::*;
-use support::{interpreter, random};
 
 const LEN: usize = 12;
 

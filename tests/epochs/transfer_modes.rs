@@ -372,7 +372,7 @@ fn run_reads_its_environment_strictly() {
     let said = |plan: &str| {
         let program = std::env::current_exe().unwrap();
         let output = std::process::Command::new(program)
-            .args(["--exact", "in_an_environment", "--nocapture"])
+            .args(["--exact", "transfer_modes::in_an_environment", "--nocapture"])
             .envs([("FENCEPOST_RANKS", "2"), ("FENCEPOST_TRANSPORT", "sim"), ("FENCEPOST_PLAN", plan)])
             .output()
             .unwrap();
@@ -395,7 +395,7 @@ fn every_variable_is_understood_or_refused_by_its_name() {
     for (name, value) in names.iter().flat_map(|name| [(name, unknown), (name, no_text)]) {
         let name = format!("FENCEPOST_{name}");
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "in_an_environment", "--nocapture"])
+            .args(["--exact", "transfer_modes::in_an_environment", "--nocapture"])
             .envs([("FENCEPOST_RANKS", "2"), ("FENCEPOST_TRANSPORT", "sim"), ("FENCEPOST_PLAN", "on")])
             .env(&name, value)
             .output()

@@ -1,6 +1,6 @@
 //! Plays a program through the public API.
 
-use super::program::{Epoch, Outcome, Program, first_bytes, slice_of};
+use crate::program::{Epoch, Outcome, Program, first_bytes, slice_of};
 use fencepost::__private::{Prepared, Superstep, adopt, enter};
 use fencepost::{
     AnyWindow, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window, World,

@@ -203,7 +203,7 @@ fn in_a_process_of_its_own() {
 #[test]
 fn abort_prints_the_error_and_ends_the_process() {
     let out = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
+        .args(["--exact", "handlers::in_a_process_of_its_own", "--nocapture"])
         .env("FENCEPOST_TEST_ABORTS", "1")
         .output()
         .unwrap();
@@ -276,7 +276,7 @@ fn what_abort_prints_is_one_write() {
     let (here, there) = UnixDatagram::pair().unwrap();
     here.set_nonblocking(true).unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
+        .args(["--exact", "handlers::in_a_process_of_its_own", "--nocapture"])
         .env("FENCEPOST_TEST_ABORTS", "1")
         .stdout(std::process::Stdio::null())
         .stderr(OwnedFd::from(there))

@@ -4,18 +4,17 @@
 //! Programs are drawn: a list of calls of every kind, the same on all ranks, of which some fail on one rank. Call `i` of
 //! rank `r` sends a value that says so to everybody, so a rank that is paired with another call of a peer sees it.
 
-#[path = "support/transports.rs"]
-mod transports;
-
 use fencepost::prelude::*;
 use fencepost::{Assertions, ErrorHandler, Op, ranks};
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::transports;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use transports::transports;
 
 /// What rank `rank` sends in phase `phase` of call `call`.
 fn tag(call: usize, phase: usize, rank: usize) -> u64 {
@@ -310,11 +309,8 @@ struct Step {
 }
 
 fn drawn(seed: u64) -> (usize, Vec<Step>) {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
-    let mut below = move |bound: usize| {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 33) as usize % bound
-    };
+    let mut random = Random::new(seed);
+    let mut below = |bound: usize| random.below(bound);
     let ranks = 2 + below(3);
     let mut steps: Vec<Step> = (0..3 + below(8))
         .map(|_| {
@@ -442,7 +438,7 @@ fn watched(transport: fencepost::TransportKind, seed: u64, tally: &Cell<[usize; 
 #[test]
 #[expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 fn a_rank_that_fails_alone_is_noticed_and_in_step_again() {
-    let programs = std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let programs = cases(40, 100);
     let tally = Cell::new([0; 3]);
     for seed in 0..programs {
         for transport in transports([seed]) {

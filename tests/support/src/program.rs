@@ -1,5 +1,6 @@
 //! Random programs of epochs, and what the reference makes of them.
 
+use crate::random::Random;
 use fencepost::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
@@ -38,6 +39,7 @@ struct RawOperation {
     local: [u8; 4],
 }
 
+/// Any program of up to five ranks, three windows, and seven epochs.
 pub fn raw_program() -> impl Strategy<Value = RawProgram> {
     let operation = (any::<u8>(), any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 5]>(), any::<[u8; 4]>())
         .prop_map(|(rank, kind, window, target, remote, local)| RawOperation {
@@ -58,15 +60,20 @@ pub fn raw_program() -> impl Strategy<Value = RawProgram> {
 }
 
 /// A program: windows, and epochs of operations.
+#[derive(Debug)]
 pub struct Program {
+    /// The number of ranks.
     pub ranks: usize,
+    /// The type of each window's elements.
     pub windows: Vec<ElementType>,
-    /// `[rank][window]`.
+    /// The length of each window in elements, `[rank][window]`.
     pub lens: Vec<Vec<usize>>,
+    /// In program order.
     pub epochs: Vec<Epoch>,
 }
 
-#[derive(Clone)]
+/// One epoch of a program.
+#[derive(Clone, Debug)]
 pub struct Epoch {
     /// Which windows are fenced.
     pub fenced: Vec<usize>,
@@ -126,10 +133,12 @@ pub struct Outcome {
 }
 
 impl RawProgram {
+    /// The number of epochs.
     pub fn epochs(&self) -> usize {
         self.epochs.len()
     }
 
+    /// The program that these numbers describe.
     pub fn program(&self) -> Program {
         let ranks = self.ranks as usize;
         let windows: Vec<ElementType> =
@@ -249,13 +258,8 @@ pub fn slice_of(epoch: usize, rank: usize, operation: usize, element: ElementTyp
 }
 
 fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = Random::new(seed);
+    let mut next = || random.bits();
     let mut bytes = Vec::new();
     let scalar = |bytes: &mut Vec<u8>, scalar: Scalar, raw: u64| match scalar {
         Scalar::F64 => {

@@ -1,21 +1,16 @@
 //! `#[superstep]` against bodies that were written, or drawn, to break its slicer: each does the same without the
 //! attribute, with it, prepared, and compiled ahead; or it is dynamic, and says why.
 
-#[path = "slicer/bodies.rs"]
 mod bodies;
-#[path = "slicer/generated.rs"]
 mod generated;
-#[path = "support/transports.rs"]
-mod transports;
-
 use fencepost::prelude::*;
 use fencepost::{World, ranks};
+use fencepost_tests_support::transports::transports;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
-use transports::transports;
 
 /// How many ranks.
 const RANKS: usize = 3;
@@ -333,7 +328,7 @@ fn a_pattern_that_panics_on_one_rank_leaves_all_ranks_in_step() {
                 let prepared = quietly(|| guarded::prepare(world, list)).unwrap_err();
                 assert_eq!(prepared.class(), ErrorClass::Plan, "{prepared}");
                 let text = prepared.to_string();
-                assert!(text.contains("superstep `guarded` (tests/slicer.rs:"), "{text}");
+                assert!(text.contains("superstep `guarded` (tests/supersteps/slicer.rs:"), "{text}");
                 assert!(text.contains("index out of bounds"), "{text}");
                 in_step(world)?;
                 let loaded = quietly(|| guarded::load(world, "no plan", list)).unwrap_err();

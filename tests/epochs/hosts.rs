@@ -5,6 +5,7 @@ use fencepost::{
     ErrorClass, Machine, Mode, Op, Options, Placement, Result, State, TransportKind, Window, World, ranks,
     superstep,
 };
+use fencepost_tests_support::random::Random;
 use std::sync::Mutex;
 
 /// The host of each rank: even, uneven, one rank on some, all on one, each on its own, and mixed up.
@@ -19,16 +20,6 @@ const LAYOUTS: [&[u32]; 9] = [
     &[2, 0, 0, 1, 0, 1],
     &[5, 3, 5, 5, 3, 9, 3],
 ];
-
-/// A generator of numbers, the same on every rank.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % bound
-    }
-}
 
 /// To the next rank, from the one before, and to the first.
 #[superstep]
@@ -108,9 +99,9 @@ fn works(world: &World, members: &[usize]) -> Result<()> {
 }
 
 /// One split: which ranks are in which part, in which order, and what is done there.
-fn splits(world: &World, dice: &mut Dice, depth: u32) -> Result<Option<(World, Vec<usize>)>> {
+fn splits(world: &World, random: &mut Random, depth: u32) -> Result<Option<(World, Vec<usize>)>> {
     let drawn: Vec<(Option<u32>, i64)> = (0..world.size())
-        .map(|_| (dice.below(4).checked_sub(1).map(|colour| colour as u32 % 2), dice.below(5) as i64 - 2))
+        .map(|_| (random.below(4).checked_sub(1).map(|colour| colour as u32 % 2), random.below(5) as i64 - 2))
         .collect();
     let (colour, key) = drawn[world.rank()];
     let mut members: Vec<usize> =
@@ -123,8 +114,8 @@ fn splits(world: &World, dice: &mut Dice, depth: u32) -> Result<Option<(World, V
     works(&part, &members)?;
     if depth > 0 {
         // All ranks of the part draw the same numbers.
-        let mut dice = Dice(u64::from(depth) << 8 | u64::from(colour.unwrap_or_default()));
-        splits(&part, &mut dice, depth - 1)?;
+        let mut random = Random::new(u64::from(depth) << 8 | u64::from(colour.unwrap_or_default()));
+        splits(&part, &mut random, depth - 1)?;
         works(&part, &members)?;
     }
     Ok(Some((part, members)))
@@ -136,12 +127,12 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
         let mode = Mode::ALL[at % Mode::ALL.len()];
         let world = ranks(layout.len()).transport(TransportKind::MixedThreads(layout.to_vec())).mode(mode);
         world.run(|world| {
-            let mut dice = Dice(at as u64 + 1);
+            let mut random = Random::new(at as u64 + 1);
             let whole: Vec<usize> = (0..world.size()).collect();
             works(world, &whole)?;
             let mut kept = Vec::new();
             for round in 0..6 {
-                let part = splits(world, &mut dice, 2)?;
+                let part = splits(world, &mut random, 2)?;
                 // Some are dropped at once, and some live on next to later ones.
                 kept.extend(part.filter(|_| round % 2 == 0));
             }

@@ -1,13 +1,10 @@
 //! Bad input and ranks that leave: each a clear error with MPI's class, nothing lost, nothing hung, and no timeout anywhere.
 
-#[path = "support/ends.rs"]
-mod ends;
-
-use ends::ends;
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{
     Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep,
 };
+use fencepost_tests_support::ends::ends;
 use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {

@@ -1,16 +1,11 @@
 //! Safe code that does what it should not, on any rank: each ends in errors or values, on every transport, never in a hang.
 
-#[path = "support/ends.rs"]
-mod ends;
-#[path = "support/transports.rs"]
-mod transports;
-
-use ends::ends;
 use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
 use fencepost::{Assertions, Ranks, Section, Source, TransportKind, World, ranks};
+use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::transports::transports;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use transports::transports;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     transports([3, 4]).into_iter().map(|t| ranks(size).transport(t)).collect()

@@ -3,30 +3,10 @@
 
 use fencepost::transport::SimConfig;
 use fencepost::{Result, TransportKind, Window, World, ranks, superstep};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI64, Ordering};
-
-static HELD: AtomicI64 = AtomicI64::new(0);
-
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use fencepost_tests_support::counting::{Counting, live_of_process};
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: Counting = Counting;
 
 #[superstep]
 fn shift(u: &mut Window<u64>) -> Result<()> {
@@ -40,7 +20,7 @@ fn held(world: &World) -> Result<i64> {
     for _ in 0..2 {
         world.barrier()?;
     }
-    let held = HELD.load(Ordering::Relaxed);
+    let held = live_of_process();
     world.barrier()?;
     Ok(held)
 }

@@ -1,11 +1,8 @@
 //! What is handed to a plan, and what a plan file may hold, in whole programs.
 
-#[path = "support/transports.rs"]
-mod transports;
-
 use fencepost::prelude::*;
 use fencepost::ranks;
-use transports::transports;
+use fencepost_tests_support::transports::{self, transports};
 
 mod sections {
     use super::*;
@@ -203,7 +200,7 @@ mod memory {
     /// What fails in little memory and time is run again by itself, in a process that has no more.
     #[test]
     fn a_put_of_more_than_any_memory_is_no_memory_however_it_is_made() {
-        let name = "memory::a_put_of_more_than_any_memory_is_no_memory_however_it_is_made";
+        let name = "plans::memory::a_put_of_more_than_any_memory_is_no_memory_however_it_is_made";
         if std::env::var_os("FENCEPOST_TEST_BOUNDED").is_none() {
             let script = "ulimit -v 4194304; exec timeout 240 \"$0\" --exact \"$1\"";
             let mut child = std::process::Command::new("sh");

@@ -5,13 +5,12 @@ mod corpus;
 mod damage;
 mod damages;
 mod good;
-#[path = "../support/mod.rs"]
-mod support;
 mod waits;
 
+use crate::support::{intern, interpreter, naive, random};
 use fencepost_planner::ids::Id;
 use fencepost_planner::verify::{VerifyError, verify, verify_expanded};
-use support::{interpreter, naive, random};
+use fencepost_tests_support::random::Random;
 
 #[test]
 fn plain_schedules_of_random_epochs_are_accepted_and_leave_what_the_reference_leaves() {
@@ -33,7 +32,7 @@ fn plain_schedules_of_random_epochs_are_accepted_and_leave_what_the_reference_le
 fn an_accepted_schedule_by_class_is_accepted_expanded() {
     for (height, width) in [(vec![3, 3, 3], vec![4, 4, 4]), (vec![2, 3, 2, 2], vec![5, 5, 4])] {
         for (corners, wrap) in [(false, false), (true, false), (true, true)] {
-            let patterns = support::intern(random::halo(&height, &width, corners, wrap));
+            let patterns = intern(random::halo(&height, &width, corners, wrap));
             let schedule = naive::lower(&patterns, true);
             assert_eq!(verify_expanded(&patterns, &schedule), Ok::<(), VerifyError>(()));
             verify(&patterns, schedule).unwrap_or_else(|error| panic!("{error}"));
@@ -60,7 +59,7 @@ fn schedules_of_the_passes_are_accepted_and_leave_what_the_reference_leaves() {
 /// Of even and uneven blocks, wrapped around or not, on up to 64 ranks: good, and with two instructions of a class exchanged.
 #[test]
 fn verdicts_by_class_and_fully_expanded_agree() {
-    let mut dice = support::Dice::new(9);
+    let mut dice = Random::new(9);
     let grids = [
         (vec![3; 8], vec![4; 8]),
         (vec![3, 3, 2, 2, 2, 2, 2, 2], vec![3, 3, 3, 2, 2, 2, 2, 2]),
@@ -71,15 +70,15 @@ fn verdicts_by_class_and_fully_expanded_agree() {
     let (mut accepted, mut refused) = (0, 0);
     for (height, width) in grids {
         for (corners, wrap) in [(true, true), (true, false), (false, true)] {
-            let patterns = support::intern(random::halo(&height, &width, corners, wrap));
-            let (placement, options) = random::choices(dice.next());
+            let patterns = intern(random::halo(&height, &width, corners, wrap));
+            let (placement, options) = random::choices(dice.bits());
             let good = random::compiled(&patterns, placement, &options, 1);
             for turn in 0..12 {
                 let mut schedule = good.clone();
                 if turn > 0 {
-                    let class = Id::new(dice.roll(schedule.classes.len()));
+                    let class = Id::new(dice.below(schedule.classes.len()));
                     let code = &mut schedule.classes[class].instructions;
-                    let (one, two) = (dice.roll(code.len()), dice.roll(code.len()));
+                    let (one, two) = (dice.below(code.len()), dice.below(code.len()));
                     let near = (one + 1).min(code.len() - 1);
                     code.swap(one, if turn % 2 == 0 { two } else { near });
                 }

@@ -1,33 +1,19 @@
 //! Ranks that are not in step: apart as far as their neighbours let them, in different supersteps, with swapped windows,
 //! gone early; and values that are leaked on the way. Never wrong bits, never a hang, never without bound.
 
-#[path = "support/ends.rs"]
-mod ends;
-#[path = "support/transports.rs"]
-mod transports;
-
-use ends::ends;
 use fencepost::{
     Block, ErrorClass, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks,
     superstep,
 };
+use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::{sim, transports};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use transports::{sim, transports};
-
-/// A generator of numbers, the same on every rank.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.0 >> 33) % bound
-    }
-}
 
 /// Some work, so that ranks are not in step: how much depends on the rank and on the step.
 fn work(rank: usize, step: u64) {
-    let much = Dice(rank as u64 * 7919 + step / 50).below(4) == 0;
+    let much = Random::new(rank as u64 * 7919 + step / 50).once_in(4);
     let mut sum = 0;
     for i in 0..if much { 3000 } else { 30 } {
         sum = black_box(sum + i);
@@ -134,10 +120,10 @@ enum Step {
 }
 
 fn script(seed: u64, steps: usize) -> Vec<Step> {
-    let mut dice = Dice(seed);
+    let mut random = Random::new(seed);
     let mut step = || {
-        let prepared = dice.below(3) > 0;
-        match dice.below(4) {
+        let prepared = random.below(3) > 0;
+        match random.below(4) {
             0 => Step::Right { prepared },
             1 => Step::Left { prepared },
             2 => Step::Look { prepared },
@@ -289,7 +275,7 @@ const DIFFERENT: [Differing; 6] = [
         "a prepared superstep and a barrier",
         |all| all.around.replay(&mut all.u, &mut all.v),
         |all| all.world.barrier(),
-        ["superstep around", "tests/skew.rs"],
+        ["superstep around", "tests/supersteps/unsynchronised.rs"],
     ),
 ];
 

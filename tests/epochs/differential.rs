@@ -7,22 +7,19 @@
 //!
 //! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP and on several hosts, whose ranks the
 //! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TRANSPORTS=all` runs every program on all
-//! five, and `FENCEPOST_TRANSPORTS=tcp,mixed` on those; `FENCEPOST_CASES` says how many programs.
-
-#![expect(clippy::print_stdout, reason = "the number of epochs is part of the result")]
-
-mod support;
+//! five, and `FENCEPOST_TRANSPORTS=tcp,mixed` on those; `FENCEPOST_CASES` says how many programs, 2,600 where it is `all`.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Datatype, Machine, Mode, Options, Placement, TransportKind};
 use fencepost_planner::ir::pattern::Local;
 use fencepost_planner::units::Bytes;
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::play::{Variant, play};
+use fencepost_tests_support::program::{self, Epoch, Program, RawProgram, raw_program};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::play::{Variant, play};
-use support::program::{Epoch, Program, RawProgram, raw_program};
 
 /// The variants in which to play `program` on one transport: dynamic and prepared in every mode, and some epochs of each kind.
 fn variants(
@@ -175,7 +172,7 @@ fn agrees(
                 *found == expected,
                 "{transport:?}, {}: {}\n{program}",
                 variant.name,
-                support::program::first_difference(&expected, found)
+                program::first_difference(&expected, found)
             );
         }
         let mut counts = counts.borrow_mut();
@@ -185,15 +182,16 @@ fn agrees(
     Ok(())
 }
 
-fn cases() -> u32 {
-    std::env::var("FENCEPOST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(2_600)
-}
+/// How many programs are drawn by default, and in a full run.
+const PROGRAMS: [u64; 2] = [200, 2_600];
 
-/// At least 10,000 epochs a run: 2,600 programs of four epochs each on average.
+/// In a full run at least 10,000 epochs: 2,600 programs of four epochs each on average.
 #[test]
+#[expect(clippy::print_stdout, reason = "the number of epochs is part of the result")]
 fn every_program_does_what_the_reference_does() {
+    let programs = cases(PROGRAMS[0], PROGRAMS[1]);
     let config = ProptestConfig {
-        cases: cases(),
+        cases: programs as u32,
         max_shrink_iters: 4_000,
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -213,7 +211,7 @@ fn every_program_does_what_the_reference_does() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    assert!(cases() < 2_600 || epochs.get() >= 10_000, "{} epochs", epochs.get());
+    assert!(programs < PROGRAMS[1] || epochs.get() >= 10_000, "{} epochs", epochs.get());
 }
 
 /// Seeds draw every kind of placement, and the planner assumes no more sharing than there is.
@@ -258,7 +256,7 @@ fn magnified(mut program: Program, times: usize) -> Program {
 fn programs_of_long_runs_do_over_sockets_what_the_reference_does() {
     const TIMES: usize = 2048; // an element of eight bytes becomes 16 KiB
     let config = ProptestConfig {
-        cases: (cases() / 100).max(3),
+        cases: (cases(PROGRAMS[0], PROGRAMS[1]) as u32 / 100).max(3),
         max_shrink_iters: 100,
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -1,0 +1,15 @@
+//! What the planner computes, stage by stage: patterns, passes, whole schedules, what the verifier accepts, and the decisions
+//! of dynamic epochs.
+
+mod adaptive;
+mod collect;
+mod collective;
+mod compiled;
+mod grid;
+mod halo;
+mod passes;
+mod reference;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../verify/mod.rs"]
+mod verify;

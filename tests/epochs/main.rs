@@ -1,0 +1,10 @@
+//! Epochs: what they leave, on every transport and in every mode, how they are explained, and what decides how they travel.
+
+mod collectives;
+mod differential;
+mod exhaustive;
+mod explain;
+mod hosts;
+mod machine;
+mod relaxed;
+mod transfer_modes;

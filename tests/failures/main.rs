@@ -1,0 +1,8 @@
+//! Failures: each is an error with MPI's class, on the ranks that must see it, and no rank waits forever.
+
+mod errors;
+mod faults;
+mod handlers;
+mod misuse;
+mod partial;
+mod stalls;

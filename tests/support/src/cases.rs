@@ -1,0 +1,21 @@
+//! How much a test tries: a sample by default, and more where `FENCEPOST_CASES` is set, which `.ci/run` does.
+
+const VARIABLE: &str = "FENCEPOST_CASES";
+
+/// How many cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, and any number that is set instead.
+///
+/// # Panics
+///
+/// Where the variable is neither `all` nor a number.
+pub fn cases(sample: u64, all: u64) -> u64 {
+    match std::env::var(VARIABLE) {
+        Err(_) => sample,
+        Ok(text) if text == "all" => all,
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text}: use a number, or `all`")),
+    }
+}
+
+/// Whether a test that enumerates its cases tries every one: where `FENCEPOST_CASES` is set, whatever to.
+pub fn every_case() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}

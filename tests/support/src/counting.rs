@@ -1,0 +1,124 @@
+//! An allocator that counts, by thread and for the whole process, and that refuses what a thread may not have.
+//!
+//! A test program that uses it declares it: `#[global_allocator] static ALLOCATOR: Counting = Counting;`
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// The system's allocator, counted.
+#[derive(Debug)]
+pub struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
+thread_local! {
+    static OF_THREAD: OfThread = const {
+        OfThread { allocations: Cell::new(0), live: Cell::new(0), peak: Cell::new(0), most: Cell::new(usize::MAX) }
+    };
+}
+
+/// What a thread has allocated. It is never dropped, and never allocates.
+struct OfThread {
+    allocations: Cell<u64>,
+    /// Bytes that this thread allocated, less those that it freed.
+    live: Cell<isize>,
+    /// The maximum of `live`.
+    peak: Cell<isize>,
+    /// The largest allocation that is granted, in bytes.
+    most: Cell<usize>,
+}
+
+/// The number of allocations that this thread has made.
+pub fn allocations() -> u64 {
+    OF_THREAD.with(|thread| thread.allocations.get())
+}
+
+/// The number of allocations that the process has made.
+pub fn allocations_of_process() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+/// The bytes that the process holds.
+pub fn live_of_process() -> i64 {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// What `act` returns, and the maximum of bytes that this thread held meanwhile, above those before.
+pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
+    let before = OF_THREAD.with(|thread| {
+        thread.peak.set(thread.live.get());
+        thread.live.get()
+    });
+    let result = act();
+    (result, OF_THREAD.with(|thread| thread.peak.get()) - before)
+}
+
+/// What `act` returns where no allocation of this thread of more than `most` bytes is granted.
+pub fn with_at_most<R>(most: usize, act: impl FnOnce() -> R) -> R {
+    OF_THREAD.with(|thread| thread.most.set(most));
+    let result = act();
+    OF_THREAD.with(|thread| thread.most.set(usize::MAX));
+    result
+}
+
+fn is_refused(size: usize) -> bool {
+    OF_THREAD.with(|thread| size > thread.most.get())
+}
+
+fn allocated(size: usize) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    LIVE.fetch_add(size as i64, Ordering::Relaxed);
+    OF_THREAD.with(|thread| {
+        thread.allocations.set(thread.allocations.get() + 1);
+        thread.live.set(thread.live.get() + size as isize);
+        thread.peak.set(thread.peak.get().max(thread.live.get()));
+    });
+}
+
+fn freed(size: usize) {
+    LIVE.fetch_sub(size as i64, Ordering::Relaxed);
+    OF_THREAD.with(|thread| thread.live.set(thread.live.get() - size as isize));
+}
+
+// SAFETY: what is not refused is passed on to the system's allocator unchanged, and a refusal is a null pointer. The cells of
+// a thread have no destructor, so they can be counted in until the thread has ended.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return null_mut();
+        }
+        allocated(layout.size());
+        // SAFETY: the caller keeps the contract of the same method.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return null_mut();
+        }
+        allocated(layout.size());
+        // SAFETY: the caller keeps the contract of the same method.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if is_refused(size) {
+            return null_mut();
+        }
+        // Both may exist for a moment.
+        allocated(size);
+        // SAFETY: the caller keeps the contract of the same method.
+        let moved = unsafe { System.realloc(block, layout, size) };
+        freed(if moved.is_null() { size } else { layout.size() });
+        moved
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        freed(layout.size());
+        // SAFETY: the caller keeps the contract of the same method.
+        unsafe { System.dealloc(block, layout) }
+    }
+}

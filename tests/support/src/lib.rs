@@ -1,0 +1,14 @@
+//! What test programs share. [`random`], [`counting`] and [`cases`] need nothing of ours, so that the tests of every layer
+//! can use them; the feature `worlds` adds transports and programs.
+
+pub mod cases;
+pub mod counting;
+#[cfg(feature = "worlds")]
+pub mod ends;
+#[cfg(feature = "worlds")]
+pub mod play;
+#[cfg(feature = "worlds")]
+pub mod program;
+pub mod random;
+#[cfg(feature = "worlds")]
+pub mod transports;
