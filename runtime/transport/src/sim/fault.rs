@@ -23,8 +23,9 @@ const PATIENCE: u32 = 64;
 /// The most polls for which a late link delivers nothing.
 const LATE: u64 = 2 * PATIENCE as u64;
 
-/// Length and number (`u32` each), checksum of the item, checksum of these fields (`u64` each), little endian.
-const HEAD: usize = 24;
+/// Length and number of the item (a half each), its checksum, and the checksum of these two words.
+type Head = [u64; 3];
+const HEAD: usize = size_of::<Head>();
 
 /// What happens to an item, or with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,13 +113,9 @@ impl Outlet {
         random: &mut Random,
         out: &mut VecDeque<u8>,
     ) {
-        let mut sealed = [0; HEAD];
-        sealed[..4].copy_from_slice(&(item.len() as u32).to_le_bytes());
-        sealed[4..8].copy_from_slice(&(self.sent as u32).to_le_bytes());
-        sealed[8..16].copy_from_slice(&check(item).to_le_bytes());
-        let of_head = check(&sealed[..16]);
-        sealed[16..].copy_from_slice(&of_head.to_le_bytes());
-        let mut sealed = [&sealed, item].concat();
+        let mut head: Head = [self.sent << 32 | item.len() as u64, check(item), 0];
+        head[2] = check(bytemuck::bytes_of(&[head[0], head[1]]));
+        let mut sealed = [bytemuck::bytes_of(&head), item].concat();
         self.sent += 1;
         self.changed = true;
         let mut times = 1;
@@ -162,16 +159,16 @@ impl Inlet {
     pub(crate) fn open(&mut self) -> Result<Option<Vec<u8>>, String> {
         let received = self.received.make_contiguous();
         let Some((head, rest)) = received.split_first_chunk::<HEAD>() else { return Ok(None) };
-        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
-        let sum = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
-        if check(&head[..16]) != sum(16) {
+        let [place, of_item, of_head]: Head = bytemuck::pod_read_unaligned(head);
+        let (number, len) = ((place >> 32) as u32, place as u32 as usize);
+        if check(&head[..16]) != of_head {
             return Err("it sent an item whose head was corrupted".into());
         }
-        if number(4) != self.opened as u32 {
-            return Err(format!("it sent item {} where item {} was due", number(4), self.opened));
+        if number != self.opened as u32 {
+            return Err(format!("it sent item {number} where item {} was due", self.opened));
         }
-        let Some(item) = rest.get(..number(0) as usize) else { return Ok(None) };
-        if check(item) != sum(8) {
+        let Some(item) = rest.get(..len) else { return Ok(None) };
+        if check(item) != of_item {
             return Err(format!("it sent item {}, which was corrupted", self.opened));
         }
         let item = item.to_vec();

@@ -91,16 +91,13 @@ pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
 
 /// Returns the bytes that travel instead of a payload that is reached.
 fn reference_to(payload: *const u8, len: usize) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&(payload.expose_provenance() as u64).to_le_bytes());
-    bytes[8..].copy_from_slice(&(len as u64).to_le_bytes());
-    bytes
+    bytemuck::cast([payload.expose_provenance() as u64, len as u64])
 }
 
 /// Returns the payload that [`reference_to`] refers to.
 fn referenced(bytes: &[u8]) -> (*const u8, usize) {
-    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])) as usize;
-    (std::ptr::with_exposed_provenance(word(0)), word(8))
+    let [address, len]: [u64; 2] = bytemuck::pod_read_unaligned(&bytes[..16]);
+    (std::ptr::with_exposed_provenance(address as usize), len as usize)
 }
 
 impl SimEnd {

@@ -5,9 +5,27 @@ use crate::{Header, Leave, Notification};
 use std::collections::VecDeque;
 use std::fmt;
 
+/// What comes before a body.
+#[repr(C)]
+#[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct ItemHead {
+    pub(super) tag: u32,
+    pub(super) kind: u32,
+    pub(super) extra: u32,
+    pub(super) zero: u32,
+    pub(super) channel: u64,
+    pub(super) word: u64,
+    pub(super) more: u64,
+    /// The length of the body.
+    pub(super) len: u64,
+}
+
 /// Bytes before a body.
-pub(crate) const HEAD: usize = 48;
-pub(super) const NOTIFICATION: usize = 40;
+pub(crate) const HEAD: usize = size_of::<ItemHead>();
+
+/// The body of a notification: its address, then head and value of each record that rides in it.
+pub(super) type Riding = [u64; 5];
+pub(super) const NOTIFICATION: usize = size_of::<Riding>();
 
 /// The longest payload that the decoder accepts.
 pub(crate) const LONGEST: u64 = 1 << 40;
@@ -151,13 +169,9 @@ impl<O: Out> ItemWriter<'_, O> {
     pub(crate) fn notification(&mut self, notification: &Notification, frames: u64) {
         let header = Header { word: notification.word, kind: notification.flags, extra: notification.count };
         self.head(TAG_NOTIFICATION, header, frames, NOTIFICATION);
-        let mut body = [0; NOTIFICATION];
         let [first, second] = notification.inline;
-        let words = [notification.address as u64, first.head, first.value, second.head, second.value];
-        for (bytes, word) in body.chunks_exact_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        self.0.put(&body);
+        let body: Riding = [notification.address as u64, first.head, first.value, second.head, second.value];
+        self.0.put(bytemuck::bytes_of(&body));
     }
 
     /// Writes that an exchange is settled.
@@ -241,15 +255,8 @@ impl<O: Out> ItemWriter<'_, O> {
     }
 
     fn head(&mut self, tag: u32, header: Header, more: u64, len: usize) {
-        let mut head = [0; HEAD];
-        head[0..4].copy_from_slice(&tag.to_le_bytes());
-        head[4..8].copy_from_slice(&header.kind.to_le_bytes());
-        head[8..12].copy_from_slice(&header.extra.to_le_bytes());
-        head[16..24].copy_from_slice(&self.1.to_le_bytes());
-        head[24..32].copy_from_slice(&header.word.to_le_bytes());
-        head[32..40].copy_from_slice(&more.to_le_bytes());
-        head[40..48].copy_from_slice(&(len as u64).to_le_bytes());
-        self.0.put(&head);
+        let (channel, len, Header { word, kind, extra }) = (self.1, len as u64, header);
+        self.0.put(bytemuck::bytes_of(&ItemHead { tag, kind, extra, zero: 0, channel, word, more, len }));
     }
 }
 

@@ -41,14 +41,6 @@ pub(crate) struct Decoder {
     items: u64,
 }
 
-struct ItemHead([u8; HEAD]);
-
-impl Default for ItemHead {
-    fn default() -> Self {
-        Self([0; HEAD])
-    }
-}
-
 impl Decoder {
     /// Reads one piece; calls `take` with the channel of each item that it completes, and the item.
     pub(crate) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), DecodeError> {
@@ -60,7 +52,7 @@ impl Decoder {
         loop {
             if self.have < HEAD {
                 let n = bytes.len().min(HEAD - self.have);
-                self.head.0[self.have..self.have + n].copy_from_slice(&bytes[..n]);
+                bytemuck::bytes_of_mut(&mut self.head)[self.have..][..n].copy_from_slice(&bytes[..n]);
                 self.have += n;
                 bytes = &bytes[n..];
                 if self.have < HEAD {
@@ -68,7 +60,7 @@ impl Decoder {
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
-                    let buffer = intake.buffer(self.head.u64(16), self.head.header(), self.whole);
+                    let buffer = intake.buffer(self.head.channel, self.head.header(), self.whole);
                     self.body.buffer = buffer.filter(|buffer| buffer.len == self.whole);
                 }
             }
@@ -78,7 +70,7 @@ impl Decoder {
             }
             self.have = 0;
             self.items += 1;
-            intake.take(self.head.u64(16), self.item());
+            intake.take(self.head.channel, self.item());
             if bytes.is_empty() {
                 return Ok(());
             }
@@ -114,7 +106,7 @@ impl Decoder {
     ) -> Option<ReceiveBuffer> {
         let head = &self.head;
         let fits = self.have == HEAD
-            && (head.is_frame(), head.u64(16), head.header()) == (true, channel, header)
+            && (head.is_frame(), head.channel, head.header()) == (true, channel, header)
             && self.whole == buffer.len
             && self.body.buffer.is_none();
         if !fits {
@@ -137,7 +129,7 @@ impl Decoder {
 
     /// Moves a frame of this channel that is half received to memory of its own.
     pub(crate) fn move_out(&mut self, channel: u64) {
-        if self.have == HEAD && self.head.u64(16) == channel {
+        if self.have == HEAD && self.head.channel == channel {
             self.body.move_out();
         }
     }
@@ -149,24 +141,23 @@ impl Decoder {
 
     /// Returns the complete item.
     fn item(&mut self) -> Item {
-        let head = &self.head;
-        let header = head.header();
-        let more = head.u64(32);
+        let head = self.head;
+        let (header, more) = (head.header(), head.more);
         if head.is_frame() {
             let spare = self.spare();
             return Item::Frame(header, std::mem::replace(&mut self.body, spare));
         }
         let bytes = self.body.bytes();
         let text = || String::from_utf8_lossy(bytes).into_owned();
-        let item = match head.u32(0) {
+        let item = match head.tag {
             TAG_NOTIFICATION => {
-                let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
+                let body: Riding = bytemuck::pod_read_unaligned(bytes);
                 let notification = Notification {
                     word: header.word,
                     flags: header.kind,
                     count: header.extra,
-                    address: word(0) as usize,
-                    inline: [1, 3].map(|i| Record { head: word(i), value: word(i + 1) }),
+                    address: body[0] as usize,
+                    inline: [1, 3].map(|i| Record { head: body[i], value: body[i + 1] }),
                 };
                 Item::Notification(notification, more)
             }
@@ -197,25 +188,17 @@ impl Decoder {
 }
 
 impl ItemHead {
-    fn u32(&self, at: usize) -> u32 {
-        u32::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
-    }
-
-    fn u64(&self, at: usize) -> u64 {
-        u64::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
-    }
-
     fn is_frame(&self) -> bool {
-        self.u32(0) == TAG_FRAME
+        self.tag == TAG_FRAME
     }
 
     fn header(&self) -> Header {
-        Header { word: self.u64(24), kind: self.u32(4), extra: self.u32(8) }
+        Header { word: self.word, kind: self.kind, extra: self.extra }
     }
 
     /// Returns the length of the body, if a rank would send this head.
     fn check(&self) -> Result<usize, DecodeError> {
-        let (tag, len) = (self.u32(0), self.u64(40));
+        let Self { tag, kind, extra, zero, channel, word, more, len } = *self;
         // Which of kind, extra, word and the further number an item has.
         let (fields, longest) = match tag {
             TAG_FRAME => ([1, 1, 1, 0], LONGEST),
@@ -230,14 +213,10 @@ impl ItemHead {
             TAG_AGREE => ([0, 0, 1, 0], 0),
             _ => return Err(DecodeError::Tag(tag)),
         };
-        let values = [u64::from(self.u32(4)), u64::from(self.u32(8)), self.u64(24), self.u64(32)];
-        let of_none = OF_NONE.contains(&tag) && self.u64(16) != 0;
-        let unknown = tag == TAG_LEFT && values[0] > 2;
-        if self.u32(12) != 0
-            || of_none
-            || unknown
-            || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0)
-        {
+        let values = [kind.into(), extra.into(), word, more];
+        let of_none = OF_NONE.contains(&tag) && channel != 0;
+        let unknown = tag == TAG_LEFT && kind > 2;
+        if zero != 0 || of_none || unknown || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0) {
             return Err(DecodeError::Reserved);
         }
         let short = tag == TAG_NOTIFICATION && len != NOTIFICATION as u64;

@@ -166,8 +166,7 @@ impl Peer {
             Some(sealed) => {
                 for record in self.out[self.sent..].chunks(RECORD) {
                     let len = record.len() as u32;
-                    sealed.out.extend_from_slice(&len.to_le_bytes());
-                    sealed.out.extend_from_slice(&(!len).to_le_bytes());
+                    sealed.out.extend_from_slice(bytemuck::bytes_of(&[len, !len]));
                     sealed.out.extend_from_slice(record);
                     sealed.out.extend_from_slice(&sealed.seals[0].tag(record));
                 }
@@ -322,9 +321,9 @@ impl Sealed {
         self.received.extend_from_slice(bytes);
         let mut at = 0;
         while let Some((head, rest)) = self.received[at..].split_first_chunk::<LENGTH>() {
-            let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
-            let len = half(0) as usize;
-            if len == 0 || len > RECORD || half(0) != !half(4) {
+            let [len, complement]: [u32; 2] = bytemuck::pod_read_unaligned(head);
+            let (whole, len) = (len == !complement, len as usize);
+            if len == 0 || len > RECORD || !whole {
                 return Err(format!("it sent a record with an invalid length of {len} bytes"));
             }
             let Some((record, rest)) = rest.split_at_checked(len) else { break };
