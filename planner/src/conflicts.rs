@@ -75,7 +75,7 @@ impl fmt::Display for Conflict {
 /// Ranks x peers small steps; for each class of ranks the pairs of accesses whose bounds meet.
 pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
     let neighbours = Neighbours::of(patterns);
-    let (mut rows, mut row) = (Classes::new(), Vec::new());
+    let (mut rows, mut row) = (Classes::default(), Vec::new());
     let mut ranks: Vec<(Rank, usize)> = Vec::new();
     for rank in (0..patterns.ranks()).map(Rank) {
         neighbours.write(rank, Placement::Apart, &mut row);

@@ -29,8 +29,8 @@ pub fn normalise(patterns: &Patterns, placement: Placement) -> Transfers<'_> {
     let asked: Table<ClassId, Asked> =
         patterns.classes.values().map(|pattern| Asked::of(pattern, patterns)).collect();
     let neighbours = Neighbours::of(patterns);
-    let mut links = Links { asked: &asked, keys: Classes::new(), links: Table::new(), ids: Vec::new() };
-    let (mut rows, mut classes, mut row) = (Classes::new(), Table::new(), Vec::new());
+    let mut links = Links { asked: &asked, keys: Classes::default(), links: Table::new(), ids: Vec::new() };
+    let (mut rows, mut classes, mut row) = (Classes::default(), Table::new(), Vec::new());
     let class_of = (0..patterns.ranks())
         .map(|rank| {
             neighbours.write(Rank(rank), placement, &mut row);

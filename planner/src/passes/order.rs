@@ -32,7 +32,7 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
     let assigned = by_direction(&routed, demand.h).unwrap_or_else(|| by_colour(&routed));
     let Routed { patterns, placement, peers, links } = routed;
     // The classes of ranks may be split by their rounds.
-    let (mut rows, mut row) = (Classes::new(), Vec::new());
+    let (mut rows, mut row) = (Classes::default(), Vec::new());
     let (mut classes, mut loads, mut kept) = (Table::new(), Table::new(), Table::new());
     let class_of = peers
         .class_of

@@ -45,7 +45,7 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
         judge: &judge,
         peers: &peers,
         unsafe_here: &unsafe_here,
-        rows: Classes::new(),
+        rows: Classes::default(),
         links: Table::new(),
         machine,
         options,
