@@ -79,7 +79,7 @@ fn beyond(placed: &Placed<'_>, cap: Bytes) -> Error {
     let staging = |class: &ClassId| -> u64 {
         placed.buffers[*class].iter().flatten().map(|one| one.bytes * u64::from(one.copies)).sum()
     };
-    let class_of = &placed.chunks.peers.class_of;
+    let class_of = &placed.chunks.cuts.peers.class_of;
     let rank = (0..class_of.len()).max_by_key(|&rank| (staging(&class_of[rank]), std::cmp::Reverse(rank)));
     let rank = rank.unwrap_or(0);
     let what = format!(

@@ -1,31 +1,19 @@
 //! [`Chunks`]: the contents of each frame.
 
-use crate::ids::{ClassId, LinkId};
-use crate::ir::demand::Demand;
-use crate::ir::pattern::{Mode, Patterns};
-use crate::ir::peers::Peers;
+use crate::ids::ClassId;
+use crate::ir::pattern::Mode;
 use crate::ir::rounds::RoundAssignment;
-use crate::ir::schedule::Placement;
+use crate::ir::stage::Stage;
 use crate::ir::transfers::Transfer;
 use crate::table::Table;
 
 /// All messages with their modes, their rounds and their frames.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chunks<'p> {
-    /// The patterns that the program asked for.
-    pub patterns: &'p Patterns,
-    /// Which ranks share memory.
-    pub placement: Placement,
-    /// The classes of ranks, and the links between them.
-    pub peers: Peers,
     /// The contents of each link, frame by frame.
-    pub links: Table<LinkId, Cut>,
+    pub cuts: Stage<'p, Cut>,
     /// The rounds of each class's links, peer by peer.
     pub assignments: Table<ClassId, Vec<RoundAssignment>>,
-    /// The number of rounds.
-    pub rounds: u32,
-    /// The load of each rank, by class.
-    pub demand: Demand,
 }
 
 /// A link, frame by frame.

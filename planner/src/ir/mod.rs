@@ -1,4 +1,4 @@
-//! The stages of a schedule in the making, one type a file, in this order:
+//! The stages of a schedule in the making, one type a file, up to `Chunks` over a [`Stage`](stage::Stage), in this order:
 //!
 //! [`Patterns`](pattern::Patterns), [`Transfers`](transfers::Transfers), [`Messages`](messages::Messages),
 //! [`Routed`](routed::Routed), [`Demand`](demand::Demand), [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks),
@@ -14,4 +14,5 @@ pub mod placed;
 pub mod rounds;
 pub mod routed;
 pub mod schedule;
+pub mod stage;
 pub mod transfers;

@@ -1,31 +1,21 @@
 //! [`Rounds`]: the order of issue.
 
-use crate::ids::{ClassId, LinkId, RoundId};
-use crate::ir::demand::Demand;
-use crate::ir::pattern::Patterns;
-use crate::ir::peers::Peers;
-use crate::ir::routed::Route;
-use crate::ir::schedule::Placement;
+use crate::ids::{ClassId, RoundId};
+use crate::ir::routed::Routed;
 use crate::table::Table;
 use smallvec::SmallVec;
 
 /// All messages with their modes and their rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rounds<'p> {
-    /// The patterns that the program asked for.
-    pub patterns: &'p Patterns,
-    /// Which ranks share memory.
-    pub placement: Placement,
-    /// The classes of ranks, and the links between them.
-    pub peers: Peers,
-    /// The routes of each link.
-    pub links: Table<LinkId, Route>,
+    /// All messages; classes of ranks of this stage differ if their rounds do.
+    pub routed: Routed<'p>,
     /// The rounds of each class's links, peer by peer.
     pub assignments: Table<ClassId, Vec<RoundAssignment>>,
     /// The number of rounds.
     pub rounds: u32,
-    /// The load of each rank, by class of this stage.
-    pub demand: Demand,
+    /// The least number of rounds that there could be: [`Demand::h`](super::demand::Demand::h).
+    pub h: u32,
 }
 
 /// The rounds of the links to and from one peer, ascending: first the direct copies' if there are any, then each

@@ -1,24 +1,11 @@
 //! [`Routed`]: every transfer with its route.
 
-use crate::ids::LinkId;
-use crate::ir::pattern::{Mode, Patterns};
-use crate::ir::peers::Peers;
-use crate::ir::schedule::Placement;
+use crate::ir::pattern::Mode;
+use crate::ir::stage::Stage;
 use crate::ir::transfers::Transfer;
-use crate::table::Table;
 
-/// All transfers with their routes.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Routed<'p> {
-    /// The patterns that the program asked for.
-    pub patterns: &'p Patterns,
-    /// Which ranks share memory.
-    pub placement: Placement,
-    /// The classes of ranks, and the links between them; links of this stage differ if their routes do.
-    pub peers: Peers,
-    /// The routes of each link.
-    pub links: Table<LinkId, Route>,
-}
+/// All transfers with their routes; links of this stage differ if their routes do.
+pub type Routed<'p> = Stage<'p, Route>;
 
 /// The routes of the transfers of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]

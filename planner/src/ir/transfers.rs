@@ -3,25 +3,14 @@
 use crate::datatype::Datatype;
 use crate::element::ElementType;
 use crate::error::Result;
-use crate::ids::{Delta, LinkId, OperationId, WindowId};
-use crate::ir::pattern::{Kind, Mode, Patterns};
-use crate::ir::peers::Peers;
-use crate::ir::schedule::{Part, Placement};
-use crate::table::Table;
+use crate::ids::{Delta, OperationId, WindowId};
+use crate::ir::pattern::{Kind, Mode};
+use crate::ir::schedule::Part;
+use crate::ir::stage::Stage;
 
-/// All transfers between ranks.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Transfers<'p> {
-    /// The patterns that the program asked for.
-    pub patterns: &'p Patterns,
-    /// Which ranks share memory.
-    pub placement: Placement,
-    /// The classes of ranks, and the links between them.
-    pub peers: Peers,
-    /// Each distinct link: answers to gets first, in the order of the rank that asked, then puts and accumulates, in
-    /// the order of their origin.
-    pub links: Table<LinkId, Vec<Transfer>>,
-}
+/// All transfers between ranks. A link has answers to gets first, in the order of the rank that asked, then puts and
+/// accumulates, in the order of their origin.
+pub type Transfers<'p> = Stage<'p, Vec<Transfer>>;
 
 /// A movement of elements from a source to a target, in step.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

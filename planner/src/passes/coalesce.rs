@@ -35,7 +35,7 @@ pub fn coalesce<'p>(transfers: Transfers<'p>, options: &Options) -> Messages<'p>
     } else {
         links
     };
-    Messages { patterns, placement, peers, links }
+    Messages(Transfers { patterns, placement, peers, links })
 }
 
 fn coalesce_link(mut link: Vec<Transfer>, options: &Options) -> Vec<Transfer> {

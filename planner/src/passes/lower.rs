@@ -38,9 +38,10 @@ use crate::table::Table;
 /// See the [module](self).
 pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
     let Placed { chunks, at, buffers, .. } = &placed;
-    let patterns = chunks.patterns;
+    let patterns = chunks.cuts.patterns;
     let mut classes = Interner::default();
     let becomes: Table<ClassId, ClassId> = chunks
+        .cuts
         .peers
         .classes
         .iter()
@@ -60,9 +61,9 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
         windows: patterns.windows.clone(),
         shape: patterns.shape.clone(),
         classes: classes.into_table(),
-        class_of: chunks.peers.class_of.iter().map(|&class| becomes[class]).collect(),
+        class_of: chunks.cuts.peers.class_of.iter().map(|&class| becomes[class]).collect(),
         order: patterns.order,
-        placement: chunks.placement,
+        placement: chunks.cuts.placement,
     }
 }
 
@@ -94,7 +95,7 @@ impl Sending<'_> {
 
 impl<'a> Lowering<'a> {
     fn cut(&self, link: LinkId) -> &'a Cut {
-        &self.placed.chunks.links[link]
+        &self.placed.chunks.cuts.links[link]
     }
 
     fn sends(&self, peer: &Peer) -> Option<&'a Cut> {
@@ -115,7 +116,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn program(&self, options: &Options) -> Program {
-        let patterns = self.placed.chunks.patterns;
+        let patterns = self.placed.chunks.cuts.patterns;
         let mut buffers = Table::new();
         let mut ids = Vec::new();
         for (peer, staging) in self.class.peers.iter().zip(self.buffers) {
@@ -302,7 +303,7 @@ impl<'a> Lowering<'a> {
 
     /// Whether writes of different origins to one element meet here, and their order shows.
     fn by_origin(&self) -> bool {
-        if self.placed.chunks.patterns.order == Order::Relaxed {
+        if self.placed.chunks.cuts.patterns.order == Order::Relaxed {
             return false;
         }
         let mut writes: Vec<(Delta, &Transfer, WindowId, &Datatype)> = Vec::new();

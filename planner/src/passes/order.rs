@@ -30,10 +30,10 @@ use crate::table::Table;
 /// See the [module](self).
 pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
     let assigned = by_direction(&routed, demand.h).unwrap_or_else(|| by_colour(&routed));
-    let Routed { patterns, placement, peers, links } = routed;
+    let Routed { peers, links, .. } = &routed;
     // The classes of ranks may be split by their rounds.
     let (mut rows, mut row) = (Classes::default(), Vec::new());
-    let (mut classes, mut loads, mut kept) = (Table::new(), Table::new(), Table::new());
+    let (mut classes, mut kept) = (Table::new(), Table::new());
     let class_of = peers
         .class_of
         .iter()
@@ -45,7 +45,6 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
             let (id, new) = rows.intern(&row);
             if new {
                 classes.push(peers.classes[class].clone());
-                loads.push(demand.classes[class]);
                 let mut rest = assigned.of(rank);
                 let mut take = |link: Option<LinkId>| {
                     let (now, later) = rest.split_at(link.map_or(0, |link| links[link].rounds()));
@@ -61,17 +60,8 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
             ClassId(id)
         })
         .collect();
-    let rounds = assigned.rounds;
-    let demand = Demand { classes: loads, h: demand.h };
-    Rounds {
-        patterns,
-        placement,
-        peers: Peers { classes, class_of },
-        links,
-        assignments: kept,
-        rounds,
-        demand,
-    }
+    let peers = Peers { classes, class_of };
+    Rounds { routed: Routed { peers, ..routed }, assignments: kept, rounds: assigned.rounds, h: demand.h }
 }
 
 /// For each rank, for each peer but itself, the rounds of what it sends and of what it receives.

@@ -15,7 +15,8 @@ use crate::ids::LinkId;
 use crate::ir::chunks::{Chunk, Chunks, Cut};
 use crate::ir::pattern::Mode;
 use crate::ir::rounds::Rounds;
-use crate::ir::routed::{Message, Route};
+use crate::ir::routed::{Message, Route, Routed};
+use crate::ir::stage::Stage;
 use crate::ir::transfers::Transfer;
 use crate::machine::Machine;
 use crate::options::Options;
@@ -26,7 +27,7 @@ const MOST_FRAMES: u64 = 1 << 16;
 
 /// See the [module](self).
 pub fn pipeline<'p>(rounds: Rounds<'p>, machine: &Machine, options: &Options) -> Chunks<'p> {
-    let Rounds { patterns, placement, peers, links, assignments, rounds, demand } = rounds;
+    let Rounds { routed: Routed { patterns, placement, peers, links }, assignments, .. } = rounds;
     let mut shared = vec![false; links.len()];
     for peer in peers.classes.values().flat_map(|class| &class.peers) {
         for link in [peer.sends, peer.receives].into_iter().flatten() {
@@ -35,7 +36,7 @@ pub fn pipeline<'p>(rounds: Rounds<'p>, machine: &Machine, options: &Options) ->
     }
     let links: Table<LinkId, Cut> =
         links.into_values().zip(shared).map(|(route, shared)| cut(route, shared, machine, options)).collect();
-    Chunks { patterns, placement, peers, links, assignments, rounds, demand }
+    Chunks { cuts: Stage { patterns, placement, peers, links }, assignments }
 }
 
 fn cut(route: Route, shared: bool, machine: &Machine, options: &Options) -> Cut {

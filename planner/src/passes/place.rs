@@ -26,7 +26,7 @@ use crate::units::Bytes;
 /// See the [module](self).
 pub fn place<'p>(chunks: Chunks<'p>, options: &Options) -> Placed<'p> {
     let (mut at, mut sizes): (Table<LinkId, Vec<u64>>, Table<LinkId, u64>) = (Table::new(), Table::new());
-    for cut in chunks.links.values() {
+    for cut in chunks.cuts.links.values() {
         let mut end = 0_u64;
         at.push(
             cut.frames
@@ -42,10 +42,11 @@ pub fn place<'p>(chunks: Chunks<'p>, options: &Options) -> Placed<'p> {
     }
     let staging = |peer: &Peer| {
         let bytes = sizes[peer.sends?];
-        let reclaim = peer.delta != Delta::SELF && !flows_back(peer, &chunks.links);
+        let reclaim = peer.delta != Delta::SELF && !flows_back(peer, &chunks.cuts.links);
         (bytes > 0).then_some(Staging { bytes, copies: 2, reclaim })
     };
     let buffers: Table<ClassId, Vec<Option<Staging>>> = chunks
+        .cuts
         .peers
         .classes
         .values()

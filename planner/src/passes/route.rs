@@ -24,7 +24,7 @@ use crate::ir::messages::Messages;
 use crate::ir::pattern::{Kind, Mode, Order};
 use crate::ir::peers::{Peer, Peers, RankClass};
 use crate::ir::routed::{Message, Route, Routed};
-use crate::ir::transfers::Transfer;
+use crate::ir::transfers::{Transfer, Transfers};
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
@@ -36,7 +36,7 @@ const WHOLE: u64 = 2 << 20;
 
 /// See the [module](self).
 pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -> Routed<'p> {
-    let Messages { patterns, placement, peers, links } = messages;
+    let Messages(Transfers { patterns, placement, peers, links }) = messages;
     let judge =
         Judge { wishes: links.values().map(|link| wishes(link, machine, options)).collect(), links: &links };
     let unsafe_here: Table<ClassId, BTreeSet<(LinkEnd, usize)>> =

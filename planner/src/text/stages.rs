@@ -89,8 +89,7 @@ impl fmt::Display for Transfers<'_> {
 
 impl fmt::Display for Messages<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        transfers(f, &self.links)?;
-        peers(f, &self.peers, |_, _| String::new())
+        self.0.fmt(f)
     }
 }
 
@@ -146,15 +145,15 @@ fn assignment(assignment: &RoundAssignment) -> String {
 
 impl fmt::Display for Rounds<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        routes(f, &self.links)?;
-        peers(f, &self.peers, |class, place| assignment(&self.assignments[class][place]))?;
-        writeln!(f, "rounds {} h {}", self.rounds, self.demand.h)
+        routes(f, &self.routed.links)?;
+        peers(f, &self.routed.peers, |class, place| assignment(&self.assignments[class][place]))?;
+        writeln!(f, "rounds {} h {}", self.rounds, self.h)
     }
 }
 
 /// The frames; with the position of each, if that is known.
 fn frames(f: &mut Formatter<'_>, chunks: &Chunks<'_>, at: Option<&Table<LinkId, Vec<u64>>>) -> fmt::Result {
-    for (id, link) in chunks.links.iter() {
+    for (id, link) in chunks.cuts.links.iter() {
         writeln!(f, "link {id}")?;
         link.direct.iter().try_for_each(|transfer| writeln!(f, "  direct {transfer}"))?;
         for (index, frame) in link.frames.iter().enumerate() {
@@ -172,14 +171,14 @@ fn frames(f: &mut Formatter<'_>, chunks: &Chunks<'_>, at: Option<&Table<LinkId, 
 impl fmt::Display for Chunks<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         frames(f, self, None)?;
-        peers(f, &self.peers, |class, place| assignment(&self.assignments[class][place]))
+        peers(f, &self.cuts.peers, |class, place| assignment(&self.assignments[class][place]))
     }
 }
 
 impl fmt::Display for Placed<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         frames(f, &self.chunks, Some(&self.at))?;
-        peers(f, &self.chunks.peers, |class, place| match self.buffers[class][place] {
+        peers(f, &self.chunks.cuts.peers, |class, place| match self.buffers[class][place] {
             Some(buffer) => {
                 let reclaim = if buffer.reclaim { " reclaimed" } else { "" };
                 format!(" buffer {} B x{}{reclaim}", buffer.bytes, buffer.copies)
