@@ -21,16 +21,12 @@ fn main() -> Result<()> {
     fencepost::run(|world| {
         let mut u = world.window::<f64>(1)?;
         let mut prepared = sections::prepare(world, 0)?;
-        prepared.run(&mut u)?;
         prepared.run(&mut u, 0)?;
-        prepared.replay(&mut u, 0)?;
         prepared.replay(&mut u)?;
         let mut prepared = values::prepare(world, &[0.0], 0)?;
-        prepared.run(&mut u)?;
         prepared.run(&mut u, &[1.0], 0)?;
         prepared.replay(&mut u)?;
         let mut prepared = borrowed::prepare(world, &[0.0], 0)?;
-        prepared.run(&mut u)?;
         prepared.run(&mut u, &[1.0], 0)?;
         prepared.replay(&mut u)
     })
