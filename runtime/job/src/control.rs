@@ -281,8 +281,7 @@ fn text(bytes: &mut Reader<'_>) -> Result<String, Malformed> {
 
 /// Truncates `text` to at most [`TEXT_MAX`] bytes, at a character boundary.
 pub(crate) fn truncate(text: &str) -> &str {
-    let end = (0..=text.len().min(TEXT_MAX)).rev().find(|&end| text.is_char_boundary(end));
-    &text[..end.unwrap_or(0)]
+    fencepost_transport::deadlock::cut(text, TEXT_MAX)
 }
 
 /// Decodes the first frame of `bytes`; returns the message and the length of its frame, or `None` while the frame is

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use crate::deadlock::cut;
 use crate::shared::slice::{Heap, Placement, SharedSlice};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Line, Ordering, UnsafeCell, fence, yield_now};
 use crate::{Cause, Leave, Loss, Lost};
@@ -89,8 +90,7 @@ impl LossCell {
             Loss::Died(how) => (4, &how[..]),
             Loss::Ended(why) => (5, &why[..]),
         };
-        let cut = (0..=TEXT.min(reason.len())).rev().find(|&end| reason.is_char_boundary(end));
-        let len = cut.unwrap_or(0);
+        let len = cut(reason, TEXT).len();
         // SAFETY: claimed by this thread, and nobody reads before the cell is marked written.
         self.text.with_mut(|text| unsafe {
             (*text).rank = lost.rank as u32;

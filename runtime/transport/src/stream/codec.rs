@@ -1,6 +1,7 @@
 //! The items that travel, and their encoding.
 
 use super::body::Body;
+use crate::deadlock::cut;
 use crate::{Header, Leave, Notification};
 use std::collections::VecDeque;
 use std::fmt;
@@ -198,8 +199,8 @@ impl<O: Out> ItemWriter<'_, O> {
     pub(crate) fn left(&mut self, how: &Leave, frames: u64) {
         let (kind, text) = match how {
             Leave::Finished => (0, ""),
-            Leave::Failed(why) => (1, cut(why)),
-            Leave::Panicked(why) => (2, cut(why)),
+            Leave::Failed(why) => (1, cut(why, TEXT)),
+            Leave::Panicked(why) => (2, cut(why, TEXT)),
         };
         self.head(TAG_LEFT, Header { kind, ..Header::default() }, frames, text.len());
         self.0.put(text.as_bytes());
@@ -207,7 +208,7 @@ impl<O: Out> ItemWriter<'_, O> {
 
     /// Writes that the world has ended, and why.
     pub(crate) fn end(&mut self, rank: u32, what: &str) {
-        let what = cut(what);
+        let what = cut(what, TEXT);
         self.head(TAG_END, Header { extra: rank, ..Header::default() }, 0, what.len());
         self.0.put(what.as_bytes());
     }
@@ -234,7 +235,7 @@ impl<O: Out> ItemWriter<'_, O> {
 
     /// Writes in which wait this rank is, and for which rank of the job.
     pub(crate) fn waits(&mut self, number: u64, awaited: u32, text: &str) {
-        let text = cut(text);
+        let text = cut(text, TEXT);
         self.head(TAG_WAITS, Header { word: number, extra: awaited, ..Header::default() }, 0, text.len());
         self.0.put(text.as_bytes());
     }
@@ -258,10 +259,4 @@ impl<O: Out> ItemWriter<'_, O> {
         let (channel, len, Header { word, kind, extra }) = (self.1, len as u64, header);
         self.0.put(bytemuck::bytes_of(&ItemHead { tag, kind, extra, zero: 0, channel, word, more, len }));
     }
-}
-
-/// Returns the part of a text that travels.
-pub(super) fn cut(text: &str) -> &str {
-    let fits = |at: &usize| text.is_char_boundary(*at);
-    &text[..(0..=TEXT.min(text.len())).rev().find(fits).unwrap_or(0)]
 }
