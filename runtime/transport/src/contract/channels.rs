@@ -9,6 +9,7 @@
 use crate::{Bytes, Frame, Header, Lost, Memory, Meter, Until};
 
 /// A first in, first out channel of frames for each ordered pair of ranks.
+#[enum_dispatch::enum_dispatch]
 pub trait Channels {
     /// Posts a frame; never blocks.
     ///

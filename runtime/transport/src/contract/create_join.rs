@@ -8,6 +8,7 @@ use std::io;
 use crate::{Endpoint, Number};
 
 /// A new world of some ranks of this one.
+#[enum_dispatch::enum_dispatch]
 pub trait CreateJoin {
     /// Creates a world of these ranks, in their order in it. Returns `None` where the program that started the ranks
     /// creates worlds, as for threads of one process.

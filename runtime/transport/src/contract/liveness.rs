@@ -11,6 +11,7 @@
 use crate::{Cause, Leave, Lost, Pause, deadlock};
 
 /// How ranks wait, leave and fail, and how a world ends.
+#[enum_dispatch::enum_dispatch]
 pub trait Liveness {
     /// Returns what keeps `peer` from sending anything more to this rank, if something does; what `peer` sent before
     /// may still be unread.

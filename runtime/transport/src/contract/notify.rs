@@ -14,6 +14,7 @@
 use crate::{Lost, Notification};
 
 /// The all-to-all exchange of notifications.
+#[enum_dispatch::enum_dispatch]
 pub trait Notify {
     /// Returns the draft of this rank's notification to `to` for the next exchange. It holds what was last written to
     /// it: the caller writes every field.

@@ -5,6 +5,7 @@
 //! exchange bytes.
 
 /// The ranks of a world, and whose memory can be accessed from where.
+#[enum_dispatch::enum_dispatch]
 pub trait Topology {
     /// Returns this rank.
     fn rank(&self) -> usize;
