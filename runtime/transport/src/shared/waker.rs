@@ -14,7 +14,7 @@ use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_
 pub struct Pause {
     step: u32,
     /// A step since the last call of `lasts` may have slept.
-    long: bool,
+    pub(crate) long: bool,
 }
 
 impl Pause {
@@ -39,34 +39,42 @@ impl Pause {
 
 /// Polls between which a waiting rank polls all connections, not only the one it waits for.
 #[cfg(not(loom))]
-pub(crate) const FULL_POLL: u32 = 32;
+const FULL_POLL: u32 = 32;
 
-/// How a rank waits where its end itself does the sleeping.
-#[cfg(not(loom))]
+/// How a rank waits before it sleeps: it spins, then it yields.
+#[derive(Clone, Copy)]
 pub(crate) struct Backoff {
-    /// Polls between which the rank only spins.
-    pub(crate) spins: u32,
+    spins: u32,
 }
 
-#[cfg(not(loom))]
 impl Backoff {
-    /// Returns the backoff of a rank of a world with `ranks` ranks on this machine.
+    /// Returns the backoff of a rank where `ranks` ranks run at once on this machine.
     pub(crate) fn of(ranks: usize) -> Self {
         Self { spins: if oversubscribed(ranks) { 0 } else { SPINS } }
     }
 
-    /// Returns the number of the next step of a wait, or `None` if that step sleeps. A rank that slept yields a little
-    /// before it sleeps again.
+    /// Spins or yields; returns `false`, having done neither, if this step of the wait is to sleep.
     #[inline]
-    pub(crate) fn step(&self, pause: &mut Pause) -> Option<u32> {
-        let last = self.spins + YIELDS;
-        if pause.step < last {
-            pause.step += 1;
-            return Some(pause.step - 1);
+    pub(crate) fn step(self, pause: &mut Pause) -> bool {
+        if pause.step >= self.last() {
+            return false;
         }
-        pause.step = last - YIELDS_AFTER_WAKING;
-        pause.long = true;
-        None
+        if pause.step < self.spins {
+            spin_loop()
+        } else {
+            yield_now()
+        }
+        pause.step += 1;
+        true
+    }
+
+    /// A rank that slept yields a little before it sleeps again.
+    pub(crate) fn woken(self, pause: &mut Pause) {
+        pause.step = self.last() - YIELDS_AFTER_WAKING;
+    }
+
+    fn last(self) -> u32 {
+        self.spins + YIELDS
     }
 }
 
@@ -82,7 +90,7 @@ pub(crate) struct Wakers {
     wakers: SharedSlice<Line<Waker>>,
     /// The waker of each rank of this world; a rank has one in all its worlds, since it waits in one at a time.
     of: std::sync::Arc<[u32]>,
-    spins: u32,
+    backoff: Backoff,
 }
 
 #[repr(C)]
@@ -105,7 +113,7 @@ impl Wakers {
 
     /// Returns the wakers of the ranks of one world, of a job in which `running` ranks run at once.
     pub(crate) fn over(wakers: SharedSlice<Line<Waker>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
-        Self { wakers, of, spins: if oversubscribed(running) { 0 } else { SPINS } }
+        Self { wakers, of, backoff: Backoff::of(running) }
     }
 
     /// Wakes those of `ranks` that sleep; called after something was stored that they may wait for.
@@ -130,7 +138,7 @@ impl Wakers {
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn sleeps_next(&self, rank: usize, pause: &Pause) -> bool {
-        pause.step > self.spins + YIELDS
+        pause.step > self.backoff.last()
             && self.wakers[self.of[rank] as usize].0.state.load(Ordering::Relaxed) == ANNOUNCED
     }
 
@@ -144,14 +152,14 @@ impl Wakers {
     /// it for.
     #[inline]
     pub(crate) fn wait_step_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
-        if pause.step < self.spins {
-            pause.step += 1;
-            spin_loop();
-        } else if pause.step > self.spins + YIELDS && busy() {
+        if self.backoff.step(pause) {
+            return;
+        }
+        if pause.step > self.backoff.last() && busy() {
             pause.long = true;
             yield_now();
         } else {
-            self.wakers[self.of[rank] as usize].0.wait_step(pause, self.spins);
+            self.wakers[self.of[rank] as usize].0.sleep_step(pause, self.backoff);
         }
     }
 }
@@ -165,12 +173,8 @@ impl Waker {
     }
 
     #[cold]
-    fn wait_step(&self, pause: &mut Pause, spins: u32) {
-        let last = spins + YIELDS;
-        if pause.step < last {
-            pause.step += 1;
-            yield_now();
-        } else if pause.step == last {
+    fn sleep_step(&self, pause: &mut Pause, backoff: Backoff) {
+        if pause.step == backoff.last() {
             pause.step += 1;
             pause.long = true;
             self.parker.enrol();
@@ -180,7 +184,7 @@ impl Waker {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
                 self.parker.park(&self.state, ANNOUNCED);
             }
-            pause.step = last - YIELDS_AFTER_WAKING;
+            backoff.woken(pause);
         }
     }
 }

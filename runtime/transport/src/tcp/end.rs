@@ -5,9 +5,8 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::deadlock::Waits;
 use crate::meter::Meter;
-use crate::shared::waker::{Backoff, FULL_POLL, Pause};
+use crate::shared::waker::{Backoff, Pause};
 use crate::stream::ReceiveBuffer;
-use crate::sync::{spin_loop, yield_now};
 use crate::tcp::core::Core;
 use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::{
@@ -306,18 +305,15 @@ impl Liveness for TcpEnd {
     }
 
     fn idle(&mut self, pause: &mut Pause) {
-        match self.backoff.step(pause) {
-            Some(step) => {
-                if step % FULL_POLL == FULL_POLL - 1 {
-                    self.core().serve_all();
-                }
-                if step < self.backoff.spins { spin_loop() } else { yield_now() }
-            }
-            None => {
-                let mut seen = self.seen;
-                self.shared().sleep(&mut seen);
-                self.seen = seen;
-            }
+        if pause.full_poll_due() {
+            self.core().serve_all();
+        }
+        if !self.backoff.step(pause) {
+            pause.long = true;
+            let mut seen = self.seen;
+            self.shared().sleep(&mut seen);
+            self.seen = seen;
+            self.backoff.woken(pause);
         }
     }
 
