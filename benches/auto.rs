@@ -10,7 +10,8 @@
 mod modes;
 
 use fencepost::Mode;
-use fencepost_benches::contest::{Contest, number, short, wanted};
+use fencepost_benches::contest::wanted;
+use fencepost_benches::{Contest, Harness};
 use modes::Workload;
 use std::time::Duration;
 
@@ -45,19 +46,18 @@ fn contest(workload: Workload, size: usize) -> (Contest, Mode) {
 fn main() {
     let all = Workload::ALL.into_iter().flat_map(|workload| SIZES.map(|size| (workload, size)));
     let all = all.filter(|(workload, _)| wanted(workload.name()));
-    if short() {
-        return fencepost_benches::main(all.map(|(workload, size)| contest(workload, size).0).collect());
-    }
-    let each = Duration::from_millis(number("FENCEPOST_BENCH_MS", 8));
-    let rounds = number("FENCEPOST_BENCH_ROUNDS", 25);
+    let mut harness = Harness::from_arguments();
     let (mut ratios, mut noises) = (Vec::new(), Vec::new());
     for (workload, size) in all {
         let (mut contest, forced) = contest(workload, size);
-        let figures = contest.run(rounds, each);
+        let Some(figures) = harness.run(&mut contest) else { continue };
         let best = figures[1..].iter().map(|figure| figure.median).fold(f64::INFINITY, f64::min);
         ratios.push(figures[0].median / best);
         let at = Mode::ALL.iter().position(|&mode| mode == forced).unwrap_or(0);
         noises.push(figures[0].median / figures[at].median);
+    }
+    if ratios.is_empty() {
+        return;
     }
     let mean =
         |ratios: &[f64]| (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();

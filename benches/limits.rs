@@ -6,11 +6,12 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
-use fencepost_benches::contest::{Contest, short, wanted};
+use fencepost_benches::contest::wanted;
 use fencepost_benches::draws::draw;
 use fencepost_benches::limits::halo::{Face, Halo};
 use fencepost_benches::limits::scatter::{Apply, Tables};
 use fencepost_benches::limits::{flag_barrier, yield_barrier};
+use fencepost_benches::{Contest, Harness};
 use std::time::Duration;
 
 /// A limit, and where its figure stands among those of the C program.
@@ -108,15 +109,13 @@ fn c_figure(lines: &str, keys: &[String]) -> Option<(f64, f64)> {
 }
 
 fn main() {
-    if short() {
-        return fencepost_benches::main(entries().into_iter().map(|entry| entry.contest).collect());
-    }
+    let mut harness = Harness::from_arguments();
     let c_lines = std::env::var_os("FENCEPOST_LIMITS_C").map(|program| {
         let output = std::process::Command::new(program).output().expect("the C program runs");
         String::from_utf8(output.stdout).expect("its figures are text")
     });
     for mut entry in entries().into_iter().filter(|entry| wanted(&entry.name)) {
-        let ours = entry.contest.run(15, Duration::from_millis(8))[0];
+        let Some(ours) = harness.run(&mut entry.contest).map(|figures| figures[0]) else { continue };
         if let Some((min, median)) = c_lines.as_ref().and_then(|lines| c_figure(lines, &entry.keys)) {
             println!("  {:<34} {median:>11.2} {min:>11.2}", "C");
             println!("  Rust to C: median {:.2}, best {:.2}", ours.median / median, ours.min / min);

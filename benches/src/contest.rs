@@ -1,8 +1,10 @@
 //! [`Contest`]: several ways to do the same work, timed in turn, round by round.
 //!
 //! Shared machines change speed by half from one second to the next, and all figures with them. So sides are
-//! interleaved: each round runs every side once, and what counts is the ratio of medians over the rounds.
+//! interleaved: each round runs every side once, and what counts is the ratio of medians over the rounds. Absolute figures,
+//! of one side after another, are criterion's.
 
+use criterion::{Criterion, Throughput};
 use std::time::Duration;
 
 /// One side: runs the given number of iterations and returns how long the slowest thread took.
@@ -124,7 +126,11 @@ impl Figure {
 
 /// Whether this is the short pass that tests take: everything once, no timing.
 pub fn short() -> bool {
-    std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || std::env::args().any(|word| word == "--test")
+    std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || asked("--test")
+}
+
+fn asked(option: &str) -> bool {
+    std::env::args().any(|word| word == option)
 }
 
 /// Whether the command line asks for this question: it names a part of it, or nothing.
@@ -134,38 +140,91 @@ pub fn wanted(question: &str) -> bool {
 }
 
 /// A number from the environment, or another.
-pub fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
+fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// The `main` of a bench.
-///
-/// Prints a table a contest from `FENCEPOST_BENCH_ROUNDS` interleaved rounds (default 25) of `FENCEPOST_BENCH_MS`
-/// milliseconds a side (default 8); with `--criterion` among the arguments, criterion measures each side instead,
-/// one after another. With `--test`, or `FENCEPOST_BENCH_SHORT` set, each side runs once. Any other argument picks the
-/// contests whose question contains it.
-pub fn main(contests: Vec<Contest>) {
-    let contests: Vec<Contest> = contests.into_iter().filter(|contest| wanted(&contest.question)).collect();
-    if short() {
-        for side in contests.into_iter().flat_map(|contest| contest.sides) {
-            let mut run = side.run;
-            run(1);
+const HELP: &str = "\
+cargo bench -p fencepost-benches [--bench NAME] [-- [--ratios | --absolute] [QUESTION]...]
+
+Criterion measures each side by itself and writes its reports to target/criterion; then the sides of each question take
+turns, and a table has their ratios. Both by default.
+  --ratios    the interleaved rounds only
+  --absolute  criterion only
+  --test      each side once, nothing is measured; so does the variable FENCEPOST_BENCH_SHORT
+  QUESTION    only questions that contain one of these words
+FENCEPOST_BENCH_ROUNDS is the number of rounds (25), FENCEPOST_BENCH_MS the milliseconds of a side in each round (8).";
+
+/// What the command line of a bench asks for.
+pub struct Harness {
+    short: bool,
+    /// Criterion, unless the pass is short or the command line asks for ratios only.
+    criterion: Option<Criterion>,
+    /// Rounds and time of a side in each, unless the command line asks for absolute figures only.
+    rounds: Option<(usize, Duration)>,
+}
+
+impl Harness {
+    /// Reads the command line; `--help` prints what there is, and exits.
+    #[expect(clippy::print_stdout, reason = "a bench prints its results")]
+    pub fn from_arguments() -> Self {
+        if asked("--help") {
+            println!("{HELP}");
+            std::process::exit(0);
         }
-    } else if std::env::args().any(|word| word == "--criterion") {
-        let mut criterion = criterion::Criterion::default().sample_size(20);
-        for contest in contests {
-            let mut group = criterion.benchmark_group(contest.question);
-            for Side { name, mut run } in contest.sides {
-                group.bench_function(name, |bencher| bencher.iter_custom(&mut run));
+        let short = short();
+        let criterion = || {
+            let (warm_up, measured) = (Duration::from_millis(200), Duration::from_secs(1));
+            let criterion = Criterion::default().sample_size(20).nresamples(10_000);
+            criterion.warm_up_time(warm_up).measurement_time(measured)
+        };
+        let rounds = number("FENCEPOST_BENCH_ROUNDS", 25);
+        let each = Duration::from_millis(number("FENCEPOST_BENCH_MS", 8));
+        Self {
+            short,
+            criterion: (!short && !asked("--ratios")).then(criterion),
+            rounds: (!asked("--absolute")).then_some((rounds, each)),
+        }
+    }
+
+    /// Measures the sides of a contest; returns the figures of the interleaved rounds, if there were any.
+    ///
+    /// # Cost
+    /// Some 2 s a side for criterion, 0.3 s for the rounds.
+    pub fn run(&mut self, contest: &mut Contest) -> Option<Vec<Figure>> {
+        if self.short {
+            for side in &mut contest.sides {
+                (side.run)(1);
+            }
+            return None;
+        }
+        if let Some(criterion) = &mut self.criterion {
+            let mut group = criterion.benchmark_group(&contest.question);
+            if contest.operations > 1.0 {
+                group.throughput(Throughput::Elements(contest.operations as u64));
+            }
+            for Side { name, run } in &mut contest.sides {
+                group.bench_function(&*name, |bencher| bencher.iter_custom(&mut *run));
             }
             group.finish();
         }
-        criterion.final_summary();
-    } else {
-        let each = Duration::from_millis(number("FENCEPOST_BENCH_MS", 8));
-        for mut contest in contests {
-            contest.run(number("FENCEPOST_BENCH_ROUNDS", 25), each);
+        self.rounds.map(|(rounds, each)| contest.run(rounds, each))
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        if let Some(criterion) = &self.criterion {
+            criterion.final_summary();
         }
+    }
+}
+
+/// The `main` of a bench: measures each contest whose question the command line asks for; see `--help`.
+pub fn main(contests: Vec<Contest>) {
+    let mut harness = Harness::from_arguments();
+    for mut contest in contests.into_iter().filter(|contest| wanted(&contest.question)) {
+        harness.run(&mut contest);
     }
 }
 

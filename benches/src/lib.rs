@@ -7,4 +7,4 @@ pub mod draws;
 pub mod limits;
 pub mod ours;
 
-pub use contest::{Contest, Side, main};
+pub use contest::{Contest, Harness, Side, main};
