@@ -13,6 +13,7 @@ use crate::ir::demand::{Demand, Load};
 use crate::ir::routed::{Route, Routed};
 use crate::table::Table;
 use crate::units::Bytes;
+use smallvec::SmallVec;
 
 /// See the [module](self).
 pub fn count(routed: &Routed<'_>) -> Demand {
@@ -48,7 +49,7 @@ struct Row {
 impl Row {
     fn of(route: &Route) -> Self {
         // An operation of the one origin and an answer to the other may have one id.
-        let mut operations: Vec<(bool, OperationId)> = route
+        let mut operations: SmallVec<[(bool, OperationId); 4]> = route
             .transfers()
             .flat_map(|(_, _, transfer)| transfer.operations.iter().map(|&id| (transfer.is_answer(), id)))
             .collect();

@@ -34,6 +34,7 @@ use crate::ir::transfers::{Fold, Side, Transfer};
 use crate::options::Options;
 use crate::passes::route::order_shows;
 use crate::table::Table;
+use smallvec::SmallVec;
 
 /// See the [module](self).
 pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
@@ -415,7 +416,7 @@ fn joined<'a>(
     side: impl Fn(&'a Transfer) -> &'a Side,
     kind: impl Fn(&Transfer) -> Option<Kind>,
 ) -> Vec<Joined<'a>> {
-    let members: Vec<(&Transfer, u64)> = transfers.collect();
+    let members: SmallVec<[(&Transfer, u64); 4]> = transfers.collect();
     let follows = |a: &(&'a Transfer, u64), b: &(&'a Transfer, u64)| {
         a.1 + a.0.bytes() == b.1
             && a.0.element == b.0.element

@@ -28,6 +28,7 @@ use crate::ir::transfers::{Transfer, Transfers};
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
+use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
 /// Over a network, a contiguous run is cut only beyond this many bytes, which may be sent at once: neither end has
@@ -248,7 +249,7 @@ impl Router<'_> {
     ) -> LinkId {
         let own = peer.delta == Delta::SELF;
         let transfers = &self.judge.links[link];
-        let direct: Vec<bool> = (0..transfers.len())
+        let direct: SmallVec<[bool; 16]> = (0..transfers.len())
             .map(|at| {
                 self.judge.wished(peer, link, at)
                     && ![Some(from), to]
@@ -257,7 +258,7 @@ impl Router<'_> {
                         .any(|(class, end)| self.unsafe_here[class].contains(&(end, at)))
             })
             .collect();
-        let mut row = vec![link.0, u32::from(own), u32::from(peer.shared)];
+        let mut row: SmallVec<[u32; 4]> = smallvec![link.0, u32::from(own), u32::from(peer.shared)];
         row.extend(
             direct.chunks(32).map(|bits| bits.iter().fold(0, |word, &bit| word << 1 | u32::from(bit))),
         );

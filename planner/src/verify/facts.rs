@@ -4,12 +4,14 @@ use super::error::{Finding, VerifyError};
 use crate::ids::{BufferId, ClassId, Delta, OperationId, Rank};
 use crate::ir::schedule::{Frame, Program};
 use crate::table::Table;
+use bumpalo::Bump;
+use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeMap;
 
 /// The unused bytes that are allowed next to each item that is packed or sent.
 const PADDING: u64 = 64;
 
-/// The facts of one program, seen from its own rank.
+/// The facts of one program, seen from its own rank. Its lists are in the arena of the verification.
 pub(super) struct Facts<'s> {
     pub class: ClassId,
     /// The lowest rank of that class.
@@ -18,7 +20,7 @@ pub(super) struct Facts<'s> {
     /// The use of each buffer.
     pub packed: Table<BufferId, Packed>,
     /// Every rank that the program or the pattern has to do with, itself included where it has.
-    pub peers: BTreeMap<Delta, Peer>,
+    pub peers: BTreeMap<Delta, Peer<'s>>,
     /// Own accesses to own windows, and movements to own parts, by instruction.
     pub own: Vec<usize>,
 }
@@ -37,34 +39,50 @@ pub(super) struct Packed {
 }
 
 /// What passes between a rank and one peer, by instruction.
-#[derive(Default)]
-pub(super) struct Peer {
+pub(super) struct Peer<'s> {
     /// Frames to the peer, in order.
-    pub sent: Vec<Sent>,
+    pub sent: ArenaVec<'s, Sent<'s>>,
     /// Frames from the peer, in order.
-    pub awaited: Vec<Awaited>,
+    pub awaited: ArenaVec<'s, Awaited<'s>>,
     pub expose: Option<usize>,
     pub done_in: Option<usize>,
     pub entry_in: Option<usize>,
     pub done_out: Option<usize>,
     /// Copies that touch the peer's windows.
-    pub copies: Vec<usize>,
+    pub copies: ArenaVec<'s, usize>,
     /// Operations that target the peer and move something.
-    pub operations: Vec<OperationId>,
+    pub operations: ArenaVec<'s, OperationId>,
     /// Buffers that are sent to the peer.
-    pub buffers: Vec<BufferId>,
+    pub buffers: ArenaVec<'s, BufferId>,
+}
+
+impl<'s> Peer<'s> {
+    /// Nothing passes yet.
+    pub fn new(arena: &'s Bump) -> Self {
+        Self {
+            sent: ArenaVec::new_in(arena),
+            awaited: ArenaVec::new_in(arena),
+            expose: None,
+            done_in: None,
+            entry_in: None,
+            done_out: None,
+            copies: ArenaVec::new_in(arena),
+            operations: ArenaVec::new_in(arena),
+            buffers: ArenaVec::new_in(arena),
+        }
+    }
 }
 
 /// A frame that is sent.
-pub(super) struct Sent {
+pub(super) struct Sent<'s> {
     pub instruction: usize,
     pub frame: Frame,
     /// For data: from which byte of its buffer.
     pub at: u64,
     /// For data: its packed bytes, ascending: first byte and past the last in the buffer, and the instruction.
-    pub packs: Vec<(u64, u64, usize)>,
+    pub packs: ArenaVec<'s, (u64, u64, usize)>,
     /// For data: what is combined into them.
-    pub folds: Vec<Folded>,
+    pub folds: ArenaVec<'s, Folded>,
     pub buffer: BufferId,
 }
 
@@ -77,10 +95,10 @@ pub(super) struct Folded {
 }
 
 /// A frame that is awaited.
-pub(super) struct Awaited {
+pub(super) struct Awaited<'s> {
     pub instruction: usize,
     pub frame: Frame,
-    pub unpacks: Vec<usize>,
+    pub unpacks: ArenaVec<'s, usize>,
     /// Where a data frame is released.
     pub released: usize,
 }

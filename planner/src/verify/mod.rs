@@ -50,6 +50,7 @@ use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
 use crate::ir::pattern::{Local, Pattern, Patterns};
 use crate::ir::schedule::{Instruction, Part, Program, Schedule};
 use crate::table::Table;
+use bumpalo::Bump;
 use facts::Facts;
 use neighbourhood::Neighbourhood;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,10 +118,11 @@ pub fn verify_expanded(patterns: &Patterns, schedule: &Schedule) -> Result<(), V
 
 fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     let first = same_world(patterns, schedule)?;
+    let arena = Bump::new();
     let facts = schedule
         .classes
         .iter()
-        .map(|(class, program)| program::facts(&schedule.windows, class, first[class], program))
+        .map(|(class, program)| program::facts(&schedule.windows, class, first[class], program, &arena))
         .collect::<Result<Table<ClassId, Facts<'_>>, VerifyError>>()?;
     let class_of = &schedule.class_of;
     let extras = one_sided(&facts, class_of)?;
@@ -173,7 +175,7 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     for at in 0..distinct.len() {
         rank::check(&schedule.windows, schedule.order, &each(at), &mut memo)?;
     }
-    waits::check(&facts, class_of, &links)?;
+    waits::check(&facts, class_of, &links, &arena)?;
     facts.values().try_for_each(Facts::lengths)
 }
 

@@ -5,6 +5,7 @@ use super::facts::{Awaited, Facts, Peer, Sent};
 use super::program::within;
 use crate::ids::{Delta, Rank};
 use crate::ir::schedule::{Frame, Instruction, Part};
+use bumpalo::Bump;
 
 /// Check all that goes from `sender` to `receiver`, which stands at `to` from it; `rank` is the sender's.
 pub(super) fn check(
@@ -13,7 +14,8 @@ pub(super) fn check(
     receiver: &Facts<'_>,
     to: Delta,
 ) -> Result<(), VerifyError> {
-    let nothing = Peer::default();
+    let nowhere = Bump::new();
+    let nothing = Peer::new(&nowhere);
     let there = sender.peers.get(&to).unwrap_or(&nothing);
     let back = receiver.peers.get(&to.back()).unwrap_or(&nothing);
     frames(sender, rank, there, to, receiver, back)?;
@@ -25,10 +27,10 @@ pub(super) fn check(
 fn frames(
     sender: &Facts<'_>,
     rank: Rank,
-    there: &Peer,
+    there: &Peer<'_>,
     to: Delta,
     receiver: &Facts<'_>,
-    back: &Peer,
+    back: &Peer<'_>,
 ) -> Result<(), VerifyError> {
     let awaiting = to.from(rank, u32::MAX).unwrap_or(rank);
     for (index, (sent, awaited)) in there.sent.iter().zip(&back.awaited).enumerate() {
@@ -63,9 +65,9 @@ fn frames(
 /// Each element that is unpacked was packed, and as many are packed as unpacked.
 fn unpacked(
     sender: &Facts<'_>,
-    sent: &Sent,
+    sent: &Sent<'_>,
     receiver: &Facts<'_>,
-    awaited: &Awaited,
+    awaited: &Awaited<'_>,
     rank: Rank,
 ) -> Result<(), VerifyError> {
     let Frame::Data { bytes } = sent.frame else { return Ok(()) };
@@ -128,7 +130,7 @@ fn unpacked(
 fn bounds(
     sender: &Facts<'_>,
     rank: Rank,
-    there: &Peer,
+    there: &Peer<'_>,
     to: Delta,
     receiver: &Facts<'_>,
 ) -> Result<(), VerifyError> {
@@ -155,7 +157,13 @@ fn bounds(
 ///
 /// It is known from a `Reclaim`; or from a frame that the receiver sent after it released: any frame of a run in
 /// between, one of this run awaited before the first write, or one of run `k - copies` sent after the release.
-fn reuse(sender: &Facts<'_>, rank: Rank, there: &Peer, to: Delta, back: &Peer) -> Result<(), VerifyError> {
+fn reuse(
+    sender: &Facts<'_>,
+    rank: Rank,
+    there: &Peer<'_>,
+    to: Delta,
+    back: &Peer<'_>,
+) -> Result<(), VerifyError> {
     if to == Delta::SELF {
         // Its own frames are released when it leaves.
         return Ok(());

@@ -8,6 +8,8 @@ use crate::ids::{BufferId, ClassId, Delta, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation};
 use crate::ir::schedule::{Frame, Instruction, Part, Program};
 use crate::table::Table;
+use bumpalo::Bump;
+use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeMap;
 
 /// The largest number of copies of a buffer that a plan may have.
@@ -30,10 +32,12 @@ pub(super) fn facts<'s>(
     class: ClassId,
     rank: Rank,
     program: &'s Program,
+    arena: &'s Bump,
 ) -> Result<Facts<'s>, VerifyError> {
     let mut walk = Walk {
         windows,
         rank,
+        arena,
         filled: program.buffers.ids().map(|_| Filled::default()).collect(),
         open: BTreeMap::new(),
         facts: Facts {
@@ -56,6 +60,7 @@ pub(super) fn facts<'s>(
 struct Walk<'w, 's> {
     windows: &'w Table<WindowId, ElementType>,
     rank: Rank,
+    arena: &'s Bump,
     filled: Table<BufferId, Filled>,
     /// The open frame of each peer: which of the awaited ones.
     open: BTreeMap<Delta, usize>,
@@ -69,8 +74,8 @@ impl<'s> Walk<'_, 's> {
         self.facts.finding(self.rank, Some(instruction), what.into())
     }
 
-    fn peer(&mut self, peer: Delta) -> &mut Peer {
-        self.facts.peers.entry(peer).or_default()
+    fn peer(&mut self, peer: Delta) -> &mut Peer<'s> {
+        self.facts.peers.entry(peer).or_insert_with(|| Peer::new(self.arena))
     }
 
     /// Checks a program apart from its instructions.
@@ -188,7 +193,7 @@ impl<'s> Walk<'_, 's> {
     }
 
     fn sends(&mut self, instruction: usize, peer: Delta, frame: Frame) {
-        let (packs, folds) = (Vec::new(), Vec::new());
+        let (packs, folds) = (ArenaVec::new_in(self.arena), ArenaVec::new_in(self.arena));
         let sent = Sent { instruction, frame, at: 0, packs, folds, buffer: BufferId(0) };
         self.peer(peer).sent.push(sent);
     }
@@ -197,6 +202,7 @@ impl<'s> Walk<'_, 's> {
         if self.open.contains_key(&peer) && matches!(frame, Frame::Data { .. }) {
             return Err(VerifyError::NotOpen(self.at(at, format!("a frame of {peer} is still open"))));
         }
+        let unpacks = ArenaVec::new_in(self.arena);
         let known = self.peer(peer);
         let twice = match frame {
             Frame::Entry => known.entry_in.replace(at).is_some(),
@@ -204,7 +210,7 @@ impl<'s> Walk<'_, 's> {
             Frame::Data { .. } => false,
         };
         let exposed = known.expose.is_some();
-        known.awaited.push(Awaited { instruction: at, frame, unpacks: Vec::new(), released: at });
+        known.awaited.push(Awaited { instruction: at, frame, unpacks, released: at });
         let index = known.awaited.len() - 1;
         if twice {
             return Err(VerifyError::Doubled(
@@ -447,9 +453,10 @@ impl<'s> Walk<'_, 's> {
         }
         let before = filled.packs.range(..byte).next_back().filter(|(_, (to, _))| *to > byte);
         let packs = before.into_iter().chain(filled.packs.range(byte..end));
-        let packs = packs.map(|(from, (to, pack))| (*from, *to, *pack)).collect();
+        let packs = packs.map(|(from, (to, pack))| (*from, *to, *pack));
+        let packs = ArenaVec::from_iter_in(packs, self.arena);
         let folds = filled.folds.iter().filter(|fold| fold.low < end && fold.high > byte).copied();
-        let folds: Vec<Folded> = folds.collect();
+        let folds = ArenaVec::from_iter_in(folds, self.arena);
         if folds.iter().any(|fold| fold.low < byte || fold.high > end) {
             let what = format!("sends a part of what is combined in {buffer}");
             return Err(VerifyError::Malformed(self.at(at, what)));

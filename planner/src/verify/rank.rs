@@ -102,7 +102,7 @@ fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
     let combined = here.own.peers.iter().map(|(&delta, peer)| {
         let facts = here.at(delta);
         let sent = facts.peers.get(&delta.back()).map_or(&[][..], |there| &there.sent);
-        let unpacked = |awaited: &Awaited, sent: &Sent, fold: &Folded| {
+        let unpacked = |awaited: &Awaited<'_>, sent: &Sent<'_>, fold: &Folded| {
             let begins = |unpack: &&usize| match &here.own.program.instructions[**unpack] {
                 Instruction::Unpack { at, to, element, .. } => {
                     let low = sent.at + at;

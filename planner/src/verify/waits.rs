@@ -12,6 +12,8 @@ use super::error::VerifyError;
 use super::facts::Facts;
 use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::table::Table;
+use bumpalo::Bump;
+use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeSet;
 
 /// Which class sends to which, and how far away it stands.
@@ -21,19 +23,20 @@ pub(super) fn check(
     facts: &Table<ClassId, Facts<'_>>,
     class_of: &[ClassId],
     links: &Links,
+    arena: &Bump,
 ) -> Result<(), VerifyError> {
-    if by_class(facts, links) { Ok(()) } else { by_rank(facts, class_of) }
+    if by_class(facts, links, arena) { Ok(()) } else { by_rank(facts, class_of) }
 }
 
 /// Whether the graph of classes has no cycle.
-fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links) -> bool {
+fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links, arena: &Bump) -> bool {
     let mut first = Vec::with_capacity(facts.len());
     let mut nodes = 0;
     for class in facts.values() {
         first.push(nodes);
         nodes += class.program.instructions.len();
     }
-    let mut edges: Vec<Vec<u32>> = vec![Vec::new(); nodes];
+    let mut edges: Vec<ArenaVec<'_, u32>> = (0..nodes).map(|_| ArenaVec::new_in(arena)).collect();
     let mut before = vec![0_u32; nodes];
     for (class, facts) in facts.iter() {
         for at in 1..facts.program.instructions.len() {
