@@ -72,7 +72,7 @@ fn a_ticket_holds_its_elements_once_and_from_its_fence_on() -> Result<()> {
             let early = ticket.take().expect_err("before the fence");
             assert_eq!((early.class(), early.state()), (ErrorClass::RmaSync, State::Unchanged), "{early}");
             assert!(
-                early.to_string().contains("after the fence") && early.to_string().contains("failures.rs"),
+                early.to_string().contains("after the fence") && early.to_string().contains("errors.rs"),
                 "{early}"
             );
             u.fence()?;

@@ -88,7 +88,7 @@ pub fn refusals() {
 pub fn settings() {
     let cases: &[(&str, &str, &str)] = &[
         ("FENCEPOST_RANKS", "0", "from 1 on"),
-        ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm` and `tcp`"),
+        ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm` or `tcp`"),
         ("FENCEPOST_MODE", "fast", "aggressive"),
         ("FENCEPOST_MACHINE", "/no/such/file", "`key = value`"),
         ("FENCEPOST_MACHINE", "/dev/zero", "not a regular file"),

@@ -5,7 +5,7 @@
 //! each; 250 consecutive jobs of which 50 are killed; 100,000 epochs on each transport. No test sleeps: each waits
 //! for a line of output, for the end of a process, or for a lock.
 
-#![expect(clippy::print_stdout, reason = "a test program without a harness prints its results")]
+#![expect(clippy::print_stdout, reason = "tests print what they measured")]
 
 mod ends;
 mod endure;
@@ -20,13 +20,12 @@ mod points;
 mod rank;
 mod remote;
 
+use libtest_mimic::{Arguments, Trial};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 type Test = (&'static str, fn());
 
@@ -94,20 +93,14 @@ fn main() -> ExitCode {
     for signal in [SIGHUP, SIGINT, SIGQUIT] {
         flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).expect("a handler");
     }
-    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let picked = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
-    let mut failed = Vec::new();
-    for (name, test) in TESTS.iter().filter(|(name, _)| picked(name)) {
-        let clock = Instant::now();
-        let verdict = catch_unwind(AssertUnwindSafe(test)).map_or("FAILED", |()| "ok");
-        println!("test {name} ... {verdict} in {:.1?}", clock.elapsed());
-        if verdict != "ok" {
-            failed.push(*name);
-        }
-    }
-    if failed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    println!("failed: {}", failed.join(", "));
-    ExitCode::FAILURE
+    let mut arguments = Arguments::from_args();
+    // One at a time: some look for processes that a job has left, and some measure.
+    arguments.test_threads = Some(1);
+    let trials = TESTS.iter().map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
