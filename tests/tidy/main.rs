@@ -234,13 +234,16 @@ fn pages_and_sources_use_the_words_of_the_field() {
 #[test]
 fn every_example_and_every_bench_is_named_where_it_is_run() {
     let readme = read(&root().join("README.md"));
-    let tests = read(&root().join("tests/examples.rs"));
+    let tests = read(&root().join("examples/support/tests/examples.rs"));
     for entry in fs::read_dir(root().join("examples")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().expect("names are UTF-8").to_owned();
         if path.extension().is_some() || path.join("main.rs").exists() {
             assert!(readme.contains(&format!("[`{name}`]")), "README.md does not name the example {name}");
-            assert!(tests.contains(&format!("mod {name};")), "tests/examples.rs does not run {name}");
+            assert!(
+                tests.contains(&format!("mod {name};")),
+                "examples/support/tests/examples.rs does not run {name}"
+            );
         }
     }
     let manifest = read(&root().join("benches/Cargo.toml"));

@@ -3,21 +3,21 @@
 #![expect(clippy::duplicate_mod, reason = "`ahead` compiles the superstep of `heat2d`")]
 
 #[expect(dead_code, reason = "its command line is not used here")]
-#[path = "../examples/ahead.rs"]
+#[path = "../../ahead.rs"]
 mod ahead;
-#[path = "../examples/heat2d.rs"]
+#[path = "../../heat2d.rs"]
 mod heat2d;
 #[expect(dead_code, reason = "its command line is not used here")]
-#[path = "../examples/hillslope/main.rs"]
+#[path = "../../hillslope/main.rs"]
 mod hillslope;
 #[expect(dead_code, reason = "its command line is not used here")]
-#[path = "../examples/histogram.rs"]
+#[path = "../../histogram.rs"]
 mod histogram;
 #[expect(dead_code, reason = "its command line is not used here")]
-#[path = "../examples/modes.rs"]
+#[path = "../../modes.rs"]
 mod modes;
 #[expect(dead_code, reason = "its command line is not used here")]
-#[path = "../examples/sparse.rs"]
+#[path = "../../sparse.rs"]
 mod sparse;
 
 #[test]
@@ -27,7 +27,7 @@ fn heat2d_cools_as_it_must() {
 
 #[test]
 fn heat2d_is_at_most_forty_lines() {
-    let lines = include_str!("../examples/heat2d.rs").lines().map(str::trim);
+    let lines = include_str!("../../heat2d.rs").lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
     assert!(lines <= 40, "{lines} lines that are neither blank nor comment");
 }
