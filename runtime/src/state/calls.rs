@@ -60,7 +60,7 @@ impl Calls {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
     }
 
-    /// Do something of the user's that must not call the world, and count nothing that it begins all the same.
+    /// Runs code of the user that must not call the world. Collective calls that it begins all the same are not counted.
     pub(crate) fn uncounted<R>(&self, call: impl FnOnce() -> R) -> R {
         let kept = [&self.number, &self.inner, &self.depth].map(Cell::get);
         let result = call();

@@ -47,7 +47,7 @@ impl Extents {
         self.total += len;
     }
 
-    /// Takes all.
+    /// Removes all extents and returns them, each as its address and length.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (u64, u64)> + use<> {
         self.total = 0;
         std::mem::take(&mut self.free).into_iter()
