@@ -2,7 +2,6 @@
 
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::DatatypeOperation;
-use fencepost_planner::element::ElementType;
 use fencepost_transport::Record;
 use std::cell::Cell;
 
@@ -40,5 +39,5 @@ pub(crate) enum Exposed<'a> {
     Copied(&'a Cell<*const u8>),
 }
 
-/// Applies operations to a window of elements of one size.
-pub(crate) type Apply = unsafe fn(*mut u8, usize, ElementType, Items<'_>, &Operands<'_>);
+/// Applies operations to a window of one element type.
+pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &Operands<'_>);

@@ -1,16 +1,18 @@
 //! Applying puts and accumulates to this rank's own memory, origins ascending.
 
 use crate::collect::operands::Exposed;
+use crate::collect::operands::Items;
 use crate::collect::operands::Operands;
-use crate::collect::operands::{Apply, Items};
 use crate::collect::outbox::{DATATYPE, DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, op_of};
 use crate::fence::reads::exposed_by;
 use crate::fence::remote;
 use crate::fence::{Fence, INLINE, Notifications};
 use crate::kernel;
+use crate::kernel::element::Element;
+use crate::kernel::element::element_type;
 use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
-use fencepost_planner::element::{ElementType, Op};
+use fencepost_planner::element::Op;
 use fencepost_transport::{Notify, Record, Topology};
 use std::cell::Cell;
 
@@ -35,9 +37,7 @@ impl Fence<'_> {
                                 let inline = notification.inline;
                                 let items = Items::Records(&inline[..(notification.count as usize).min(2)]);
                                 // SAFETY: this rank's own memory, in its own fence, all reads done.
-                                unsafe {
-                                    (window.apply)(base, len, window.element, items, &Operands::none())
-                                };
+                                unsafe { (window.apply)(base, len, items, &Operands::none()) };
                                 continue;
                             }
                         }
@@ -74,7 +74,7 @@ impl Fence<'_> {
             let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
             // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
             // against this length.
-            unsafe { (window.apply)(base, len, window.element, Items::Records(&outbox.records), &operands) };
+            unsafe { (window.apply)(base, len, Items::Records(&outbox.records), &operands) };
         }
     }
 }
@@ -82,59 +82,40 @@ impl Fence<'_> {
 /// How many records ahead memory is asked for: some cache lines.
 const AHEAD: usize = 32;
 
-/// What applies operations to elements of `size` bytes. Its loops know the size, and it is no code of a program's own types,
-/// for each of which it would be compiled again.
-pub(crate) fn apply_of(size: u32) -> Apply {
-    match size {
-        1 => apply::<1>,
-        2 => apply::<2>,
-        4 => apply::<4>,
-        8 => apply::<8>,
-        _ => apply::<0>,
-    }
-}
-
-/// Apply `items` to the window of `len` elements at `base`, in order. `SIZE` is the size of an element, or 0 where it is one
-/// of which there are no numbers of at most eight bytes.
+/// Apply `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` such elements that nobody else touches now; every displacement is within it; exposed
+/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement is within it; exposed
 /// sections are where [`Exposed`] says, and nobody writes them.
-unsafe fn apply<const SIZE: usize>(
-    base: *mut u8,
-    len: usize,
-    element: ElementType,
-    items: Items<'_>,
-    operands: &Operands<'_>,
-) {
-    let size = if SIZE == 0 { element.size as usize } else { SIZE };
+pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'_>, operands: &Operands<'_>) {
     let one = |head: Head, value: u64| {
         let code = head.code();
         if code == DATATYPE {
             // SAFETY: passed on.
-            unsafe { apply_datatype(base, element, &operands.wide[head.at()], operands) };
+            unsafe { apply_datatype(base, element_type::<T>(), &operands.wide[head.at()], operands) };
             return;
         }
         let at = head.at();
-        if at >= len || size > 8 {
+        if at >= len || size_of::<T>() > 8 {
             debug_assert!(false, "a record outside its window");
             return;
         }
         // SAFETY: `at < len`.
-        let to = unsafe { base.add(at * size) };
+        let to = unsafe { base.add(at * size_of::<T>()) };
         match op_of(code) {
             // SAFETY: `to` is one element; the first bytes of the value are its bytes.
-            None => unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size) },
+            None => unsafe {
+                std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<T>())
+            },
             // SAFETY: as above, and the operator was checked at the call or on arrival.
-            Some(op) => unsafe { kernel::combine_one::<SIZE>(op, element, to, value) },
+            Some(op) => unsafe { kernel::combine_one(op, element_type::<T>(), to, value) },
         }
     };
     match items {
         Items::Records(mut records) => {
             while let Some(first) = records.first() {
                 // SAFETY: passed on.
-                let done =
-                    unsafe { run_of_one_kind::<SIZE>(base, len, element, Head(first.head).code(), records) };
+                let done = unsafe { run_of_one_kind::<T>(base, len, Head(first.head).code(), records) };
                 if done == 0 {
                     one(Head(first.head), first.value);
                 }
@@ -154,15 +135,8 @@ unsafe fn apply<const SIZE: usize>(
 ///
 /// # Safety
 /// As [`apply`].
-unsafe fn run_of_one_kind<const SIZE: usize>(
-    base: *mut u8,
-    len: usize,
-    element: ElementType,
-    code: u64,
-    records: &[Record],
-) -> usize {
-    let size = if SIZE == 0 { element.size as usize } else { SIZE };
-    if size > 8 || code == DATATYPE {
+unsafe fn run_of_one_kind<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
+    if size_of::<T>() > 8 || code == DATATYPE {
         return 0;
     }
     let len = len.min(DISPLACEMENTS as usize);
@@ -172,15 +146,15 @@ unsafe fn run_of_one_kind<const SIZE: usize>(
         // The origin wrote them last: each line comes from its cache.
         kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
         done += 1;
-        (base.wrapping_add(at(record) * size), record.value)
+        (base.wrapping_add(at(record) * size_of::<T>()), record.value)
     });
     match op_of(code) {
         None | Some(Op::Replace) => mine.for_each(|(to, value)| {
             // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.
-            unsafe { move_one((&raw const value).cast(), to, size) }
+            unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) }
         }),
         // SAFETY: as above, and the operator was checked at the call or on arrival.
-        Some(op) => unsafe { kernel::combine_each::<SIZE>(op, element, mine) },
+        Some(op) => unsafe { kernel::combine_each(op, element_type::<T>(), mine) },
     }
     done
 }
@@ -189,7 +163,7 @@ unsafe fn run_of_one_kind<const SIZE: usize>(
 /// As [`apply`].
 unsafe fn apply_datatype(
     base: *mut u8,
-    element: ElementType,
+    element: fencepost_planner::element::ElementType,
     wide: &DatatypeOperation,
     operands: &Operands<'_>,
 ) {

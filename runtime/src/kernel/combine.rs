@@ -49,33 +49,28 @@ pub unsafe fn combine_copy(
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
-/// Combine one value of `SIZE` bytes, at most eight, given as the first bytes of `bits`, into one element. Code is made for
-/// the types of this size only.
+/// Combine one value of at most eight bytes, given as the first bytes of `bits`, into one element.
 ///
 /// # Safety
-/// `to` is one element that nobody else touches; `op` takes `element`, whose size is its kind's, and `SIZE`.
+/// `to` is one element that nobody else touches; `op` takes `element`, whose size is its kind's and at most 8.
 #[inline(always)]
-pub unsafe fn combine_one<const SIZE: usize>(op: Op, element: ElementType, to: *mut u8, bits: u64) {
+pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();
     if op == Op::Replace {
         // SAFETY: the caller's; the value is in `bits`.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, element.size as usize) };
     }
-    let done = choose(op, element, One::<SIZE> { to, from });
+    let done = choose(op, element, One { to, from });
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
-/// Combine values of `SIZE` bytes, at most eight, given as the first bytes of words, into one element each.
+/// Combine values of at most eight bytes, given as the first bytes of words, into one element each.
 ///
 /// # Safety
 /// As [`combine_one`], for each.
 #[inline(always)]
-pub unsafe fn combine_each<const SIZE: usize>(
-    op: Op,
-    element: ElementType,
-    values: impl Iterator<Item = (*mut u8, u64)>,
-) {
-    let done = choose(op, element, Each::<SIZE, _>(values));
+pub unsafe fn combine_each(op: Op, element: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
+    let done = choose(op, element, Each(values));
     debug_assert!(done.is_some(), "{op} is not defined for {element:?} one by one");
 }
 
@@ -99,32 +94,26 @@ unsafe fn run_into<K: Kernel>(to: *mut u8, from: *const u8, len: usize) {
     }
 }
 
-struct One<const SIZE: usize> {
+struct One {
     to: *mut u8,
     from: *const u8,
 }
 
-impl<const SIZE: usize> Job for One<SIZE> {
+impl Job for One {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        if size_of::<K::Value>() != SIZE {
-            return;
-        }
         // SAFETY: made in `combine_one` only, whose caller answers for it.
         unsafe { into::<K>(self.to, self.from) }
     }
 }
 
-struct Each<const SIZE: usize, I>(I);
+struct Each<I>(I);
 
-impl<const SIZE: usize, I: Iterator<Item = (*mut u8, u64)>> Job for Each<SIZE, I> {
+impl<I: Iterator<Item = (*mut u8, u64)>> Job for Each<I> {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        if size_of::<K::Value>() != SIZE {
-            return;
-        }
         // SAFETY: made in `combine_each` only, whose caller answers for it.
         self.0.for_each(|(to, bits)| unsafe { into::<K>(to, (&raw const bits).cast()) });
     }

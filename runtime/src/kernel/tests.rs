@@ -285,15 +285,7 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
                         let (mut one, mut bits) = (old.clone(), [0x77_u8; 8]);
                         bits[..size].copy_from_slice(new);
                         // SAFETY: `one` is one element.
-                        unsafe {
-                            let (to, bits) = (one.as_mut_ptr(), u64::from_le_bytes(bits));
-                            match element.size {
-                                1 => combine_one::<1>(op, element, to, bits),
-                                2 => combine_one::<2>(op, element, to, bits),
-                                4 => combine_one::<4>(op, element, to, bits),
-                                _ => combine_one::<8>(op, element, to, bits),
-                            }
-                        }
+                        unsafe { combine_one(op, element, one.as_mut_ptr(), u64::from_le_bytes(bits)) };
                         assert_eq!(one, wanted, "{op} of {element:?}: {old:?} and {new:?}");
                     }
                     seen += 1;

@@ -59,7 +59,7 @@ pub struct WindowCore {
     pub(crate) getting: LogWriter<One>,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
-    /// Applies records to a window of elements of this size.
+    /// Applies records to a window of this element type.
     pub(crate) apply: Apply,
     /// Whether small operations go the fast path: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
