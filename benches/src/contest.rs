@@ -155,7 +155,7 @@ turns, and a table has their ratios. Both by default.
   QUESTION    only questions that contain one of these words
 FENCEPOST_BENCH_ROUNDS is the number of rounds (25), FENCEPOST_BENCH_MS the milliseconds of a side in each round (8).";
 
-/// What the command line of a bench asks for.
+/// The measurements that the command line of a bench chooses.
 pub struct Harness {
     short: bool,
     /// Criterion, unless the pass is short or the command line asks for ratios only.

@@ -1,4 +1,4 @@
-//! What a rank of TCP does with the items that another sends: notifications, frames, settles, releases, ends.
+//! A rank of TCP takes any items that another rank may send: notifications, frames, settles, releases, ends.
 #![no_main]
 
 use fencepost_transport::fuzz;

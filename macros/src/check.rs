@@ -1,4 +1,4 @@
-//! What a superstep may not do: every refusal that follows from the text, at the span that it concerns.
+//! The refusals of supersteps that follow from the text, at the span that it concerns.
 
 use crate::chain::Verb;
 use crate::collect::{Body, Flow, Jump, Operation};

@@ -47,7 +47,7 @@ pub struct Oddity {
     pub message: &'static str,
 }
 
-/// What the checks need of the body, in the order of execution.
+/// The facts about a body that the checks read, in the order of execution.
 #[derive(Clone, Debug)]
 pub enum Flow {
     Operation(Box<Operation>),

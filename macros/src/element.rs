@@ -1,7 +1,7 @@
 //! `#[derive(Element)]`: a struct of numbers may live in a window.
 //!
-//! What syntax can show is refused here; that each field is an element, and that there is no padding between the
-//! fields, is checked by the compiler in code that the derive emits.
+//! This file refuses the structs whose syntax shows that they are no elements. The compiler checks the rest in code that
+//! the derive emits: each field is an element, and there is no padding between the fields.
 
 use crate::messages::*;
 use proc_macro2::TokenStream;
