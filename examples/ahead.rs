@@ -78,9 +78,7 @@ fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut left: Vec<_> = job.world().collect(|world| {
         let block = Block::new(world, CELLS)?.halo(1)?;
         let mut u = world.window::<f64>(block.len())?;
-        for i in block.rows().flatten() {
-            u[i] = (world.rank() * 1_000_000 + i) as f64;
-        }
+        block.fill(&mut u, |[i, j]| (1000 * i + j) as f64);
         match plan {
             None => exchange(&mut u, &block)?,
             Some(plan) => exchange::load(world, plan, &block)?.replay(&mut u)?,

@@ -22,8 +22,11 @@ pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
 
 /// Sets each cell to the mean of its four neighbours; cells at the edge of the plate keep their values.
 fn relax(u: &[f64], v: &mut [f64], block: &Block<2>) {
-    for i in block.rows_inside(1).flatten() {
-        v[i] = 0.25 * ((u[i - block.stride(0)] + u[i + block.stride(0)]) + (u[i - 1] + u[i + 1]));
+    for row in block.rows_inside(1) {
+        let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
+        for (j, mean) in row.of_mut(v).iter_mut().enumerate() {
+            *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
+        }
     }
 }
 
@@ -37,16 +40,13 @@ pub fn main() -> Result<()> {
     fencepost::run(|world| {
         let block = Block::new(world, [CELLS, CELLS])?.halo(1)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
-        let [top, left] = block.origin();
-        for (row, cells) in block.rows().enumerate() {
-            cells.enumerate().for_each(|(column, i)| u[i] = wave(top + row) * wave(left + column));
-        }
+        block.fill(&mut u, |[i, j]| wave(i) * wave(j));
         for _ in 0..1000 {
             exchange(&mut u, &block)?;
             relax(&u, &mut v, &block); // plain slices: a window derefs to its local part
             std::mem::swap(&mut u, &mut v);
         }
-        let hottest = block.rows().flatten().map(|i| u[i]).fold(0.0, f64::max);
+        let hottest = block.rows().flat_map(|row| row.of(&u)).copied().fold(0.0, f64::max);
         let known = wave(CELLS / 2).powi(2) * (180.0 / (CELLS - 1) as f64).to_radians().cos().powi(1000);
         if let Some(hottest) = world.reduce(0, &[hottest], Op::Max)? {
             println!("{:.12} in the middle; the exact value is {known:.12}", hottest[0]);

@@ -67,15 +67,26 @@ impl Steps {
         here + (self.north_south * down + self.east_west * across)
     }
 
-    /// Runs all steps over a grid of `rows` by `columns`.
+    /// Computes the cells of one row but the first and the last, from the row and those north and south of it. A plain loop
+    /// over slices of one length: the compiler makes packed instructions of it.
+    #[inline(always)]
+    pub fn row(&self, [north, here, south]: [&[f64]; 3], next: &mut [f64]) {
+        let inside = here.len() - 2;
+        let (west, east) = (&here[..inside], &here[2..][..inside]);
+        let (north, here, south) = (&north[1..][..inside], &here[1..][..inside], &south[1..][..inside]);
+        let next = &mut next[1..][..inside];
+        for j in 0..inside {
+            next[j] = self.cell(here[j], north[j], south[j], west[j], east[j]);
+        }
+    }
+
+    /// Runs all steps over a grid of `rows` by `columns`, each at least 2.
     pub fn run(&self, heights: &mut Vec<f64>, rows: usize, columns: usize) {
         let mut next = heights.clone();
         for _ in 0..self.count {
             for row in 1..rows - 1 {
-                for at in row * columns + 1..(row + 1) * columns - 1 {
-                    let (north, south) = (heights[at - columns], heights[at + columns]);
-                    next[at] = self.cell(heights[at], north, south, heights[at - 1], heights[at + 1]);
-                }
+                let at = |row: usize| &heights[row * columns..][..columns];
+                self.row([at(row - 1), at(row), at(row + 1)], &mut next[row * columns..][..columns]);
             }
             std::mem::swap(heights, &mut next);
         }

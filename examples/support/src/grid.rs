@@ -22,6 +22,16 @@ impl Grid {
         Self { rows, columns, cells }
     }
 
+    /// Returns a grid in which this one is repeated `times` times in both directions.
+    ///
+    /// # Panics
+    /// If `times` is zero, or there are more cells than memory has.
+    #[must_use]
+    pub fn repeated(&self, times: usize) -> Grid {
+        let band: Vec<f64> = self.cells.chunks(self.columns).flat_map(|row| row.repeat(times)).collect();
+        Grid::new(self.rows * times, self.columns * times, band.repeat(times))
+    }
+
     /// Returns the grid whose cells are `f` of the corresponding cells of `self` and `other`.
     ///
     /// # Panics
@@ -68,6 +78,16 @@ mod tests {
     fn quantiles_are_cells_of_the_grid_and_leave_out_nan() {
         let grid = Grid::new(1, 5, vec![4.0, f64::NAN, 1.0, 3.0, 2.0]);
         assert_eq!([grid.quantile(0.0), grid.quantile(0.34), grid.quantile(1.0)], [1.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn a_repeated_grid_has_the_cell_of_the_first_one_everywhere() {
+        let grid = Grid::new(2, 3, (0..6).map(f64::from).collect());
+        let large = grid.repeated(3);
+        assert_eq!((large.rows, large.columns), (6, 9));
+        for (at, cell) in large.cells.iter().enumerate() {
+            assert_eq!(*cell, grid.cells[at / 9 % 2 * 3 + at % 9 % 3]);
+        }
     }
 
     #[test]

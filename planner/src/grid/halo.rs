@@ -31,8 +31,8 @@ enum Side {
 }
 
 impl<const D: usize> Block<D> {
-    /// Every block next to this one, over faces, edges and corners, directions ascending. Where nothing wraps, ranks
-    /// ascend too.
+    /// Every block next to this one, over faces, edges and corners, directions ascending; over faces only with the halo of a
+    /// [`star`](Self::star). Where nothing wraps, ranks ascend too.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
         (0..3usize.pow(D as u32)).filter_map(|code| {
             let mut rest = code;
@@ -41,7 +41,7 @@ impl<const D: usize> Block<D> {
                 *step = (rest % 3) as i8 - 1;
                 rest /= 3;
             }
-            self.neighbour(offset)
+            self.neighbour(offset).filter(|n| !self.star || n.is_face())
         })
     }
 

@@ -7,13 +7,16 @@
 mod balance;
 mod class;
 mod halo;
+mod rows;
+mod steps;
 
 pub use halo::Neighbour;
+pub use rows::Row;
+pub use steps::Step;
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use std::cell::Cell;
-use std::ops::Range;
 
 /// A rank and the number of ranks: what [`Block::new`] needs to know of a world.
 pub trait RankPosition {
@@ -59,6 +62,8 @@ pub struct Block<const D: usize> {
     grid: [usize; D],
     coords: [usize; D],
     width: [usize; D],
+    /// Whether the corners of the halo are not used: see [`Block::star`].
+    star: bool,
     wraps: [bool; D],
     pads: bool,
     /// Whether anything was asked that tells ranks apart: see [`crate::argument::Argument::observed`].
@@ -69,7 +74,8 @@ pub struct Block<const D: usize> {
 impl<const D: usize> PartialEq for Block<D> {
     fn eq(&self, other: &Self) -> bool {
         (self.rank, self.global, self.grid) == (other.rank, other.global, other.grid)
-            && (self.width, self.wraps, self.pads) == (other.width, other.wraps, other.pads)
+            && (self.width, self.star, self.wraps, self.pads)
+                == (other.width, other.star, other.wraps, other.pads)
     }
 }
 
@@ -119,6 +125,7 @@ impl<const D: usize> Block<D> {
             grid,
             coords: coords_of(rank, grid),
             width: [0; D],
+            star: false,
             wraps: [false; D],
             pads: true,
             observed: Cell::new(false),
@@ -142,7 +149,8 @@ impl<const D: usize> Block<D> {
         Ok(Self { rank, coords: coords_of(rank, self.grid), observed: Cell::new(false), ..self.clone() })
     }
 
-    /// A halo of `width` cells on both sides of each dimension.
+    /// A halo of `width` cells on both sides of each dimension, corners included: what a kernel reads that goes up to
+    /// `width` cells in all dimensions at once, a square of 9 or a cube of 27 cells for a width of 1.
     ///
     /// # Errors
     /// ARG when it is wider than the smallest block.
@@ -155,7 +163,18 @@ impl<const D: usize> Block<D> {
     /// # Errors
     /// ARG when it is wider than the smallest block.
     pub fn halos(mut self, widths: [usize; D]) -> Result<Self> {
-        self.width = widths;
+        (self.width, self.star) = (widths, false);
+        self.checked()
+    }
+
+    /// The halo of a kernel that goes up to `width` cells in one dimension at a time: the 5 points of a plane or 7 of space
+    /// for a width of 1. Its corners are stored and never used: [`neighbours`](Self::neighbours) are those behind
+    /// [`faces`](Self::faces) only, and [`Row`] refuses an offset in two dimensions.
+    ///
+    /// # Errors
+    /// ARG when it is wider than the smallest block.
+    pub fn star(mut self, width: usize) -> Result<Self> {
+        (self.width, self.star) = ([width; D], true);
         self.checked()
     }
 
@@ -302,10 +321,7 @@ impl<const D: usize> Block<D> {
     /// The global index of the first own cell.
     pub fn origin(&self) -> [usize; D] {
         self.observed.set(true);
-        std::array::from_fn(|d| {
-            let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
-            self.coords[d] * each + self.coords[d].min(more)
-        })
+        self.origin_at()
     }
 
     /// Where this rank stands in the grid.
@@ -357,72 +373,17 @@ impl<const D: usize> Block<D> {
         (0..D).map(|d| (cell[d] + self.width[d]) * strides[d]).sum()
     }
 
-    /// Local storage of each row of own cells, in order: what a loop over cells iterates over.
-    ///
-    /// ```
-    /// # use fencepost_planner::grid::Block;
-    /// # fn main() -> fencepost_planner::Result<()> {
-    /// # let block = Block::at(0, 1, [8, 8])?.halo(1)?;
-    /// # let (u, mut v) = (vec![1.0; block.len()], vec![0.0; block.len()]);
-    /// let down = block.stride(0);
-    /// for row in block.rows() {
-    ///     for i in row {
-    ///         v[i] = 0.25 * (u[i - down] + u[i - 1] + u[i + 1] + u[i + down]);
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn rows(&self) -> impl Iterator<Item = Range<usize>> + use<D> {
-        self.rows_inside(0)
-    }
-
-    /// As [`rows`](Self::rows), without the own cells that are fewer than `margin` cells from an edge of the array.
-    /// Where a dimension wraps it has no edge.
-    pub fn rows_inside(&self, margin: usize) -> impl Iterator<Item = Range<usize>> + use<D> {
-        if margin > 0 {
-            self.observed.set(true);
-        }
-        let extent = self.extent();
-        let range: [Range<usize>; D] = std::array::from_fn(|d| {
-            if self.wraps[d] {
-                return 0..extent[d];
-            }
-            let (low, high) = self.edges(d);
-            // Global indices margin..cells - margin, seen from this block.
-            let first = margin.saturating_sub(low).min(extent[d]);
-            let last = extent[d].saturating_sub(margin.saturating_sub(high));
-            first..last.max(first)
-        });
-        self.rows_of(range)
-    }
-
-    /// Cells of the array before and after this block in dimension `d`.
-    fn edges(&self, d: usize) -> (usize, usize) {
-        let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
-        let before = self.coords[d] * each + self.coords[d].min(more);
-        (before, self.global[d] - before - self.extent()[d])
-    }
-
-    /// Rows of the own cells of `range`.
-    fn rows_of(&self, range: [Range<usize>; D]) -> impl Iterator<Item = Range<usize>> + use<D> {
-        let (strides, width) = (self.strides(), self.width);
-        let empty = range.iter().any(|range| range.is_empty());
-        let rows = if empty { 0 } else { range[..D - 1].iter().map(Range::len).product() };
-        (0..rows).map(move |row: usize| {
-            let mut rest = row;
-            let mut at = (range[D - 1].start + width[D - 1]) * strides[D - 1];
-            for d in (0..D - 1).rev() {
-                at += (range[d].start + rest % range[d].len() + width[d]) * strides[d];
-                rest /= range[d].len();
-            }
-            at..at + range[D - 1].len()
-        })
-    }
-
     /// All own cells, row by row.
     pub fn interior(&self) -> Datatype {
         self.cells_at(self.coords, self.width, self.extent())
+    }
+
+    /// The global index of the first own cell, without a note that it was asked.
+    fn origin_at(&self) -> [usize; D] {
+        std::array::from_fn(|d| {
+            let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
+            self.coords[d] * each + self.coords[d].min(more)
+        })
     }
 
     /// Own cells of the rank at `coords`.

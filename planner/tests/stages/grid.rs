@@ -5,7 +5,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::grid::{Block, RankPosition};
 
 /// Every index of an array of `shape`, row-major.
-fn indices<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize; D]> {
+pub fn indices<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize; D]> {
     (0..shape.iter().product()).map(move |mut rest: usize| {
         let mut index = [0; D];
         for d in (0..D).rev() {
@@ -24,7 +24,7 @@ fn dealt(n: usize, p: usize, coord: usize) -> (usize, usize) {
 }
 
 /// Moves each element of `from` in `source` to `to` in `target`, counting the writes.
-fn copy(source: &[i64], from: &Datatype, target: &mut [(i64, u32)], to: &Datatype) {
+pub fn copy<T: Copy>(source: &[T], from: &Datatype, target: &mut [(T, u32)], to: &Datatype) {
     assert_eq!(from.size(), to.size(), "both sides have as many elements");
     for (from, to) in from.element_iter().zip(to.element_iter()) {
         let cell = &mut target[to as usize];
@@ -57,7 +57,7 @@ fn exchange<const D: usize>(
         let (origin, extent) = (dealt.map(|d| d.0), dealt.map(|d| d.1));
         assert_eq!((block.origin(), block.extent(), block.coords()), (origin, extent, coords));
         let mut cells = vec![-1; block.len()];
-        let mut rows = block.rows().flatten();
+        let mut rows = block.rows().flat_map(|row| row.range());
         let interior = block.interior();
         for cell in indices(extent) {
             let at = block.index(cell);
@@ -66,7 +66,7 @@ fn exchange<const D: usize>(
             assert_eq!(block.owner(std::array::from_fn(|d| origin[d] + cell[d])), Some(block.rank()));
         }
         assert_eq!(rows.next(), None);
-        assert!(block.rows().flatten().eq(interior.element_iter().map(|at| at as usize)));
+        assert!(block.rows().flat_map(|row| row.range()).eq(interior.element_iter().map(|at| at as usize)));
         assert_eq!(interior.size(), extent.iter().product::<usize>());
         places.push((origin, extent));
         storage.push(cells);
@@ -212,7 +212,7 @@ fn rows_inside_leave_out_what_is_near_an_edge_of_the_array() {
                         })
                         .map(|cell| block.index(cell))
                         .collect();
-                    let rows: Vec<usize> = block.rows_inside(margin).flatten().collect();
+                    let rows: Vec<usize> = block.rows_inside(margin).flat_map(|row| row.range()).collect();
                     assert_eq!(rows, expected, "margin {margin}, {block:?}");
                     seen += rows.len();
                 }

@@ -9,6 +9,7 @@ mod grid;
 mod halo;
 mod passes;
 mod reference;
+mod rows;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../verify/mod.rs"]

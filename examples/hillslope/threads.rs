@@ -1,0 +1,98 @@
+//! The same by hand, for comparison: threads that share the grid, take some rows each, and meet at a barrier after each
+//! step. No program that cuts the terrain between cores can be much faster; this one runs in one process only.
+
+use super::serial::Steps;
+use fencepost_examples_support::pin;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Two grids in turn: each step reads one and writes the other.
+struct Grids {
+    cells: [*mut f64; 2],
+    len: usize,
+    columns: usize,
+}
+
+// SAFETY: threads write rows of their own only, and read rows of others only in steps in which nobody writes them: see `run`.
+unsafe impl Sync for Grids {}
+
+impl Grids {
+    /// # Safety
+    /// Nobody writes these rows while the slice lives.
+    unsafe fn rows(&self, grid: usize, rows: Range<usize>) -> &[f64] {
+        assert!(rows.end * self.columns <= self.len);
+        // SAFETY: the rows are in the grid, and by the caller nobody writes them.
+        unsafe {
+            let first = self.cells[grid].add(rows.start * self.columns);
+            std::slice::from_raw_parts(first, rows.len() * self.columns)
+        }
+    }
+
+    /// # Safety
+    /// Nobody else reads or writes this row while the slice lives.
+    #[expect(clippy::mut_from_ref, reason = "threads share the grids; each writes rows of its own")]
+    unsafe fn row_mut(&self, grid: usize, row: usize) -> &mut [f64] {
+        assert!((row + 1) * self.columns <= self.len);
+        // SAFETY: the row is in the grid, and by the caller it is this thread's.
+        unsafe {
+            let first = self.cells[grid].add(row * self.columns);
+            std::slice::from_raw_parts_mut(first, self.columns)
+        }
+    }
+}
+
+/// A barrier of threads that spin, and yield after a while.
+struct Barrier {
+    threads: usize,
+    arrived: AtomicUsize,
+}
+
+impl Barrier {
+    /// Waits for the `round`th time, from 1, until all threads have come.
+    fn wait(&self, round: usize) {
+        // What a thread wrote before it comes is seen by all that leave (AcqRel, Acquire).
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        let mut spins = 0;
+        while self.arrived.load(Ordering::Acquire) < round * self.threads {
+            spins += 1;
+            if spins < 10_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+}
+
+/// Runs all steps over a grid of `rows` by `columns`, each at least 2, on `threads` threads; returns the time of the slowest.
+pub fn run(steps: &Steps, heights: &mut Vec<f64>, rows: usize, columns: usize, threads: usize) -> Duration {
+    let mut next = heights.clone();
+    let grids = Grids { cells: [heights.as_mut_ptr(), next.as_mut_ptr()], len: heights.len(), columns };
+    let barrier = Barrier { threads, arrived: AtomicUsize::new(0) };
+    // From the outside of the terrain's edge: thread t computes rows first(t)..first(t + 1).
+    let first = |thread: usize| 1 + (rows - 2) * thread / threads;
+    let work = |thread: usize| {
+        pin(thread);
+        barrier.wait(1);
+        let clock = Instant::now();
+        for step in 0..steps.count as usize {
+            let (from, to) = (step % 2, (step + 1) % 2);
+            for row in first(thread)..first(thread + 1) {
+                // SAFETY: in this step all threads only read grid `from`, and this row of grid `to` is this thread's alone;
+                // the barrier is between this step and the others.
+                unsafe {
+                    let near = [row - 1, row, row + 1].map(|row| grids.rows(from, row..row + 1));
+                    steps.row(near, grids.row_mut(to, row));
+                }
+            }
+            barrier.wait(step + 2);
+        }
+        clock.elapsed()
+    };
+    let work = &work;
+    let times: Vec<Duration> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        running.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    });
+    if steps.count % 2 == 1 {
+        std::mem::swap(heights, &mut next);
+    }
+    times.into_iter().max().unwrap_or_default()
+}

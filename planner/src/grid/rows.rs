@@ -1,0 +1,345 @@
+//! [`Row`] and [`Region`]: the cells that a kernel computes, row by row, and the slices that it reads and writes.
+
+use super::Block;
+use std::ops::Range;
+
+/// Cells next to each other along the last dimension of a [`Block`]: the innermost loop of a kernel.
+///
+/// A row gives slices of the block's local storage, all as long as the row: of the row itself ([`of`](Self::of),
+/// [`of_mut`](Self::of_mut)), and of the cells at some distance from it ([`up`](Self::up), [`down`](Self::down),
+/// [`left`](Self::left), [`right`](Self::right), [`at`](Self::at)). A loop from 0 to [`len`](Self::len) over them has no
+/// checks left in it, so the compiler makes packed instructions of it.
+///
+/// ```
+/// # use fencepost_planner::grid::Block;
+/// # fn main() -> fencepost_planner::Result<()> {
+/// # let block = Block::at(0, 1, [8, 8])?.halo(1)?;
+/// # let (u, mut v) = (vec![1.0; block.len()], vec![0.0; block.len()]);
+/// for row in block.rows_inside(1) {
+///     let (up, down) = (row.up(&u), row.down(&u));
+///     let (left, right) = (row.left(&u), row.right(&u));
+///     let mean = row.of_mut(&mut v);
+///     for j in 0..row.len() {
+///         mean[j] = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
+///     }
+/// }
+/// # assert_eq!(v[block.index([3, 3])], 1.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+/// Each method that takes the local storage of a field panics if that has not exactly the block's
+/// [`len`](Block::len) elements, and each that goes some way from the row if that is further than the halo is wide, or
+/// to where the halo of a [`star`](Block::star) has nothing:
+/// as an index out of bounds does, before anything is read.
+///
+/// # Cost
+/// Nothing is allocated. A slice costs two comparisons more than one that is cut by hand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row<const D: usize> {
+    /// The index of the first cell in local storage.
+    at: usize,
+    len: usize,
+    strides: [usize; D],
+    /// The width of the halo in each dimension.
+    widths: [usize; D],
+    /// How far from the row a kernel may read, in each dimension.
+    reach: [usize; D],
+    /// Whether it may read in one dimension at a time only.
+    star: bool,
+    /// The number of elements of local storage.
+    storage: usize,
+}
+
+impl<const D: usize> Row<D> {
+    /// Returns the number of cells.
+    #[inline(always)]
+    #[expect(clippy::len_without_is_empty, reason = "no row is empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the first cell, counted from the first own cell of the block: negative in the halo.
+    pub fn first(&self) -> [isize; D] {
+        let mut rest = self.at;
+        std::array::from_fn(|d| {
+            let cell = rest / self.strides[d];
+            rest %= self.strides[d];
+            cell as isize - self.widths[d] as isize
+        })
+    }
+
+    /// Returns the indices of the cells in local storage.
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        self.at..self.at + self.len
+    }
+
+    /// Returns the cells of the row.
+    #[inline(always)]
+    #[track_caller]
+    pub fn of<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
+        self.at(cells, [0; D])
+    }
+
+    /// Returns the cells of the row, to be written.
+    #[inline(always)]
+    #[track_caller]
+    pub fn of_mut<'a, T>(&self, cells: &'a mut [T]) -> &'a mut [T] {
+        self.check(cells.len(), [0; D]);
+        &mut cells[self.at..][..self.len]
+    }
+
+    /// Returns the cells at `offset` from those of the row: `at(u, [-1, 0])[j]` is above cell `j`.
+    #[inline(always)]
+    #[track_caller]
+    pub fn at<'a, T>(&self, cells: &'a [T], offset: [isize; D]) -> &'a [T] {
+        self.check(cells.len(), offset);
+        // That the last stride is 1 is said here, for then offsets in that dimension need no register each.
+        let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
+        &cells[self.at.wrapping_add_signed(shift)..][..self.len]
+    }
+
+    /// Returns the cells at each of some offsets from those of the row: [`at`](Self::at) for stencils of many points.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// # let block = Block::at(0, 1, [8, 8])?.halo(1)?;
+    /// # let (u, mut v) = (vec![1.0; block.len()], vec![0.0; block.len()]);
+    /// for row in block.rows_inside(1) {
+    ///     let [a, b, c, d] = row.each(&u, [[-1, -1], [-1, 1], [1, -1], [1, 1]]);
+    ///     let corners = row.of_mut(&mut v);
+    ///     for j in 0..row.len() {
+    ///         corners[j] = 0.25 * ((a[j] + b[j]) + (c[j] + d[j]));
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline(always)]
+    #[track_caller]
+    pub fn each<'a, T, const N: usize>(&self, cells: &'a [T], offsets: [[isize; D]; N]) -> [&'a [T]; N] {
+        let mut each: [&[T]; N] = [&[]; N];
+        for n in 0..N {
+            each[n] = self.at(cells, offsets[n]);
+        }
+        each
+    }
+
+    /// Returns the cells before those of the row in the last dimension: offset -1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn left<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
+        self.at(cells, step(D - 1, -1))
+    }
+
+    /// Returns the cells after those of the row in the last dimension: offset 1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn right<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
+        self.at(cells, step(D - 1, 1))
+    }
+
+    /// Returns the row before this one in the last dimension but one: offset -1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn up<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
+        const { assert!(D >= 2, "a row of a block of one dimension has no row above it") };
+        self.at(cells, step(D - 2, -1))
+    }
+
+    /// Returns the row after this one in the last dimension but one: offset 1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn down<'a, T>(&self, cells: &'a [T]) -> &'a [T] {
+        const { assert!(D >= 2, "a row of a block of one dimension has no row below it") };
+        self.at(cells, step(D - 2, 1))
+    }
+
+    /// Checks that a field is stored as this block is, and that an offset is within reach.
+    #[inline(always)]
+    #[track_caller]
+    fn check(&self, storage: usize, offset: [isize; D]) {
+        let near = (0..D).fold(true, |near, d| near & (offset[d].unsigned_abs() <= self.reach[d]));
+        let aside = (0..D).filter(|&d| offset[d] != 0).count() > 1;
+        if storage != self.storage {
+            refuse_slice(storage, self.storage);
+        }
+        if !near || (aside && self.star) {
+            refuse_offset(offset, self.reach, self.star);
+        }
+    }
+}
+
+/// Panics. By value, as the other one: a row that is lent to a function has to be in memory, which costs each row some
+/// nanoseconds.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse_slice(given: usize, storage: usize) -> ! {
+    panic!(
+        "a slice of {given} elements for a block that is stored in {storage}: give the window of this block, or a slice \
+         of `block.len()` elements"
+    );
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse_offset<const D: usize>(offset: [isize; D], reach: [usize; D], star: bool) -> ! {
+    let (only, wider) = if star {
+        (" in one dimension, since its halo is a star's", "`.halo(..)`")
+    } else {
+        ("", "wider one")
+    };
+    panic!(
+        "offset {offset:?} from a row of a block: at most {reach:?} cells away can be read{only}; give the block a {wider}"
+    );
+}
+
+/// Returns the offset of `by` cells along dimension `d`.
+#[inline(always)]
+fn step<const D: usize>(d: usize, by: isize) -> [isize; D] {
+    std::array::from_fn(|other| if other == d { by } else { 0 })
+}
+
+impl<const D: usize> Block<D> {
+    /// Returns each row of own cells, in ascending order.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// # let block = Block::at(0, 1, [8, 8])?.halo(1)?;
+    /// # let mut u = vec![1.0; block.len()];
+    /// for row in block.rows() {
+    ///     row.of_mut(&mut u).fill(2.0);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
+        Rows::new(self, self.extent().map(|cells| 0..cells as isize), self.width)
+    }
+
+    /// As [`rows`](Self::rows), without the own cells that are fewer than `margin` cells from an edge of the array.
+    /// Where a dimension wraps it has no edge.
+    pub fn rows_inside(&self, margin: usize) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
+        if margin > 0 {
+            self.observed.set(true);
+        }
+        Rows::new(self, self.cells_inside(margin, [0; D]), self.width)
+    }
+
+    /// Returns the own cells, and as many as `rim` of the halo where there is another block behind it, without those
+    /// that are fewer than `margin` cells from an edge of the array. Cells count from the first own cell.
+    pub(super) fn cells_inside(&self, margin: usize, rim: [usize; D]) -> [Range<isize>; D] {
+        let (extent, origin) = (self.extent(), self.origin_at());
+        // Beyond the array there is nothing to leave out.
+        let margin = |d: usize| margin.min(self.global[d]);
+        std::array::from_fn(|d| {
+            let rim = rim[d] as isize;
+            let own = -rim..extent[d] as isize + rim;
+            if self.wraps[d] {
+                return own;
+            }
+            // Global indices margin..cells - margin, seen from this block.
+            let first = margin(d) as isize - origin[d] as isize;
+            let last = (self.global[d] - margin(d)) as isize - origin[d] as isize;
+            own.start.max(first)..own.end.min(last)
+        })
+    }
+
+    /// Sets each own cell to what `value` returns for its global index.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// let block = Block::at(3, 4, [100, 100])?.halo(1)?;
+    /// let mut u = vec![0; block.len()];
+    /// block.fill(&mut u, |[i, j]| 100 * i + j);
+    /// assert_eq!(u[block.index([0, 0])], 5050);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If `cells` has not exactly [`len`](Self::len) elements.
+    #[track_caller]
+    pub fn fill<T>(&self, cells: &mut [T], mut value: impl FnMut([usize; D]) -> T) {
+        let origin = self.origin();
+        for row in self.rows() {
+            let first = row.first();
+            let mut at: [usize; D] = std::array::from_fn(|d| origin[d].wrapping_add_signed(first[d]));
+            for cell in row.of_mut(cells) {
+                *cell = value(at);
+                at[D - 1] += 1;
+            }
+        }
+    }
+}
+
+/// The rows of a box of cells, in ascending order.
+#[derive(Clone, Debug)]
+pub(super) struct Rows<const D: usize> {
+    next: Row<D>,
+    /// The number of rows that are left.
+    left: usize,
+    /// The number of rows that are left in the plane of the next one, and in each plane.
+    in_plane: usize,
+    plane: usize,
+    /// From the row after the last one of a plane to the first one of the next plane, in elements.
+    skip: usize,
+}
+
+impl<const D: usize> Rows<D> {
+    /// Returns the rows of a box of cells, counted from the first own cell, from which a kernel reads as far as `reach`.
+    pub(super) fn new(block: &Block<D>, cells: [Range<isize>; D], reach: [usize; D]) -> Self {
+        let (strides, shape, widths) = (block.strides(), block.shape(), block.width);
+        let extent: [usize; D] =
+            std::array::from_fn(|d| usize::try_from(cells[d].end - cells[d].start).unwrap_or(0));
+        let left = if extent[D - 1] == 0 { 0 } else { extent[..D - 1].iter().product() };
+        let first = |d: usize| cells[d].start.saturating_add_unsigned(widths[d]) as usize;
+        let at = if left == 0 { 0 } else { (0..D).map(|d| first(d) * strides[d]).sum() };
+        let next = Row {
+            at,
+            len: extent[D - 1],
+            strides,
+            widths,
+            reach,
+            star: block.star,
+            storage: strides[0] * shape[0],
+        };
+        let plane = if D >= 2 { extent[D - 2] } else { 1 };
+        let skip = if D == 3 && left > 0 { strides[0] - plane * strides[1] } else { 0 };
+        Self { next, left, in_plane: plane, plane, skip }
+    }
+}
+
+impl<const D: usize> Iterator for Rows<D> {
+    type Item = Row<D>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row<D>> {
+        self.left = self.left.checked_sub(1)?;
+        let row = self.next;
+        if D >= 2 {
+            self.next.at += row.strides[D - 2];
+        }
+        if D == 3 {
+            self.in_plane -= 1;
+            if self.in_plane == 0 {
+                self.in_plane = self.plane;
+                self.next.at += self.skip;
+            }
+        }
+        Some(row)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<const D: usize> ExactSizeIterator for Rows<D> {}
