@@ -15,7 +15,7 @@ use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
-use fencepost_examples_support::{Grid, digest, npy, pin, progress};
+use fencepost_examples_support::{Grid, Race, digest, npy, pin, progress};
 use serial::{JACKSBORO, Steps};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -147,55 +147,39 @@ fn bytes(compiled: &fencepost::Compiled) -> usize {
     puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
 }
 
-/// Runs the job, the serial program and plain threads in turn, compares the results, and prints how long a step took.
-/// Returns the resulting terrain and the number of frames; `None` in processes other than rank 0's.
-fn race(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<(Grid, u64)>> {
-    let (rows, columns) = (before.rows, before.columns);
-    // What takes a moment only is repeated, since other work on the machine disturbs it; the middle time counts.
-    let work = (rows * columns) as u64 * steps.count.max(1);
-    let rounds = (300_000_000 / work).clamp(1, 15) as usize;
-    let mut times: [Vec<Duration>; 3] = Default::default();
+/// Runs the job, the serial program and plain threads, compares the results, and adds how long each took. Returns the
+/// resulting terrain and the number of frames; `None` in processes other than rank 0's.
+fn contest(before: &Grid, steps: &Steps, job: &Job, race: &mut Race) -> Result<Option<(Grid, u64)>> {
+    let (rows, columns, ranks) = (before.rows, before.columns, job.ranks());
     let mut result = None;
-    for _ in 0..rounds {
+    for _ in 0..race.rounds() {
         if let Some(outcome) = erode(before, steps, job)? {
-            times[0].push(outcome.time);
+            race.add(&format!("{ranks} ranks"), outcome.time);
             result = Some((outcome.heights, outcome.frames));
         }
     }
     // Ranks that are processes have ended by now: one that waits would take a core from what is compared with it.
     let Some((heights, frames)) = result else { return Ok(None) };
-    for _ in 0..rounds {
+    for _ in 0..race.rounds() {
         let mut serial = before.cells.clone();
         let clock = Instant::now();
         steps.run(&mut serial, rows, columns);
-        times[1].push(clock.elapsed());
+        race.add("the serial program", clock.elapsed());
         let mut shared = before.cells.clone();
-        times[2].push(threads::run(steps, &mut shared, rows, columns, job.ranks()));
+        let time = threads::run(steps, &mut shared, rows, columns, ranks);
+        race.add(&format!("{ranks} threads that share the grid"), time);
         for (cells, name) in [(&serial, "serial program"), (&shared, "plain threads")] {
             let pairs = heights.cells.iter().zip(cells);
             let different = pairs.filter(|(a, b)| a.to_bits() != b.to_bits()).count();
             assert_eq!(different, 0, "the number of cells that differ from those of the {name}");
         }
     }
-    let step = times.map(|mut times| {
-        times.sort_unstable();
-        times[times.len() / 2].as_secs_f64() * 1e6 / steps.count.max(1) as f64
-    });
-    let ranks = job.ranks();
-    println!("microseconds a step, the middle of {rounds} runs:");
-    println!("  {:>9.1}  {ranks} ranks", step[0]);
-    println!("  {:>9.1}  the serial program; the ranks take {:.2} of it", step[1], step[0] / step[1]);
-    println!(
-        "  {:>9.1}  {ranks} plain threads that share the grid; the ranks take {:.2} of it",
-        step[2],
-        step[0] / step[2]
-    );
     Ok(Some((heights, frames)))
 }
 
 /// Runs the job and the serial program. Returns the terrain before and after, and the explanation of the transfer mode;
-/// `None` in processes other than rank 0's.
-fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
+/// `None` in processes other than rank 0's. What takes a moment is repeated, or run `once`.
+fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>> {
     let Options { job, terrain, scale } = options;
     let before = input(terrain)?.repeated(scale.get());
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
@@ -208,7 +192,12 @@ fn compare(options: &Options) -> Result<Option<(Grid, Grid, String)>> {
         announce(options, &before, &steps, &explanation);
     }
 
-    let Some((after, frames)) = race(&before, &steps, job)? else { return Ok(None) };
+    let mut race = Race::new(steps.count, before.cells.len());
+    if once {
+        race = race.once();
+    }
+    let Some((after, frames)) = contest(&before, &steps, job, &mut race)? else { return Ok(None) };
+    println!("{race}");
     println!(
         "moved {} bytes a step between ranks in {} frames",
         bytes(&compiled),
@@ -261,7 +250,7 @@ pub fn with(words: &[&str]) -> Result<()> {
 
 fn run(options: &Options) -> Result<()> {
     options.job.start()?;
-    let Some((before, after, explanation)) = compare(options)? else { return Ok(()) };
+    let Some((before, after, explanation)) = compare(options, false)? else { return Ok(()) };
     save(&before, &after, &explanation, &options.terrain.out)?;
     println!("digest {}", digest(&after.cells));
     Ok(())
@@ -273,7 +262,7 @@ pub fn check() -> Result<()> {
     let parse = |words: &[&str]| Options::try_parse_from([&["hillslope", "--years", "1e6"], words].concat());
     let run = |words: &[&str]| {
         let options = parse(words).map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?;
-        compare(&options)?
+        compare(&options, true)?
             .ok_or_else(|| Error::new(ErrorClass::Other, "internal error: this process has no result"))
     };
     let (before, expected, explanation) = run(&["-n", "1"])?;

@@ -8,7 +8,9 @@ pub mod npy;
 pub mod options;
 pub mod picture;
 pub mod progress;
+pub mod race;
 
 pub use clap;
 pub use cores::pin;
 pub use grid::{Grid, digest};
+pub use race::Race;

@@ -1,4 +1,4 @@
-//! Pictures of a terrain: hill-shaded relief in hypsometric tints, and the change between two of them.
+//! Pictures of a terrain: hill-shaded relief in hypsometric tints, and the change between two of them; and of water.
 //!
 //! Pixels are square on the ground whatever the cells are, two to the shorter side of a cell; the surface between
 //! cell centres is a Catmull-Rom spline, so that slopes, and with them the shading, are smooth.
@@ -180,6 +180,16 @@ pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     picture
 }
 
+/// Draws a field as the surface of water, lit: below 0 in red, above in blue. The scale ends at `full`, in cells.
+pub fn water(field: &Grid, full: f64) -> Picture {
+    let surface = Surface::over(field, Spacing { north_south: 1.0, east_west: 1.0 });
+    Picture::paint(surface.width, surface.height, |row, column| {
+        let tint =
+            gradient(&CHANGES, surface.at(row as isize, column as isize) / full.max(f64::MIN_POSITIVE));
+        lit(tint, surface.light(row, column))
+    })
+}
+
 /// Formats a height with a sign, and with more decimals the smaller it is.
 fn metres(value: f64) -> String {
     let decimals =
@@ -318,6 +328,16 @@ mod tests {
         assert!((level - LEVEL_LIGHT).abs() < 1e-12);
         assert!(light(plane(10, 10, |row, column| row + column)) > level);
         assert!(light(plane(10, 10, |row, column| -row - column)) < level);
+    }
+
+    #[test]
+    fn level_water_is_white_and_waves_are_not() {
+        let level = water(&Grid::new(8, 8, vec![0.0; 64]), 1.0);
+        assert!(level.rgb.iter().all(|&part| part > 200), "{:?}", &level.rgb[..3]);
+        let waves = (0..64).map(|at| if at % 8 < 4 { -1.0 } else { 1.0 }).collect();
+        let waves = water(&Grid::new(8, 8, waves), 1.0);
+        let (left, right) = (&waves.rgb[6..9], &waves.rgb[3 * (waves.width - 3)..3 * (waves.width - 2)]);
+        assert!(left[0] > left[2] && right[2] > right[0], "{left:?}, {right:?}");
     }
 
     #[test]

@@ -8,6 +8,9 @@ mod ahead;
 #[path = "../../heat2d.rs"]
 mod heat2d;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../heat3d.rs"]
+mod heat3d;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../hillslope/main.rs"]
 mod hillslope;
 #[expect(dead_code, reason = "its command line is not used here")]
@@ -19,6 +22,9 @@ mod modes;
 #[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../sparse.rs"]
 mod sparse;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../wave2d.rs"]
+mod wave2d;
 
 #[test]
 fn heat2d_cools_as_it_must() {
@@ -30,6 +36,16 @@ fn heat2d_is_at_most_forty_lines() {
     let lines = include_str!("../../heat2d.rs").lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
     assert!(lines <= 40, "{lines} lines that are neither blank nor comment");
+}
+
+#[test]
+fn heat3d_equals_the_serial_program_whatever_the_steps_an_exchange() {
+    heat3d::check().unwrap();
+}
+
+#[test]
+fn wave2d_equals_the_serial_program_and_draws() {
+    wave2d::check().unwrap();
 }
 
 #[test]

@@ -41,6 +41,7 @@ impl<const D: usize> Block<D> {
     /// let block = Block::at(0, 4, [100, 100])?.halo(3)?;
     /// let (mut u, mut v) = (vec![1.0; block.len()], vec![1.0; block.len()]);
     /// exchange(&mut u);
+    /// exchange(&mut v); // its cells at the edge of the array
     /// for step in block.steps(3)? {
     ///     for row in step.rows_inside(1) {
     ///         let (left, right) = (row.left(&u), row.right(&u));
@@ -56,8 +57,8 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// The halo must be exchanged with all neighbours, as [`halo`](Self::halo) has it: what two steps of a star read has
-    /// corners. Cells at the edge of the array that no step computes must be in both fields. To stop earlier,
-    /// [`take`](Iterator::take) fewer steps.
+    /// corners. Where no step computes the cells at an edge of the array, later steps read them from both fields: exchange
+    /// the halo of either once, at the start. To stop earlier, [`take`](Iterator::take) fewer steps.
     ///
     /// # Errors
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a [`star`](Self::star), and there

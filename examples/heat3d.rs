@@ -1,0 +1,188 @@
+//! Heat conduction in a cube with cold faces: seven points, `--depth` steps to an exchange.
+//!
+//! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the exact result is known. It
+//! is compared with that, and with the serial program bit for bit.
+//!
+//! `cargo run --release --example heat3d -- -n 2 --cells 256`; `--transport shm` or `tcp` runs the ranks as processes
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use fencepost::Row;
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+use fencepost_examples_support::{Race, pin};
+use std::time::{Duration, Instant};
+
+/// Simulate the cooling of a cube, and compare the result with the exact one
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  heat3d -n 2 --cells 256                 a cube of 256 cells a side on two ranks
+  heat3d -n 4 --transport tcp --depth 4   four processes, an exchange for every four steps")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// The number of cells along each side of the cube
+    #[arg(long, default_value = "128", value_parser = clap::value_parser!(u64).range(3..=1024))]
+    cells: u64,
+    /// The number of steps
+    #[arg(long, default_value = "50")]
+    steps: u64,
+    /// The number of steps between two exchanges, and the width of the halo
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u64).range(1..=64))]
+    depth: u64,
+}
+
+/// Each block puts its edges into the halos of the blocks around it.
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// The share of heat that a cell keeps in a step, and the share that it gets from each neighbour.
+const KEPT: f64 = 0.4;
+const FLOWS: f64 = 0.1;
+
+/// Computes one step of some rows. Cells at the faces of the cube keep their values.
+fn relax(rows: impl Iterator<Item = Row<3>>, u: &[f64], v: &mut [f64]) {
+    for row in rows {
+        let (front, back) = (row.at(u, [-1, 0, 0]), row.at(u, [1, 0, 0]));
+        let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
+        let (here, next) = (row.of(u), row.of_mut(v));
+        for k in 0..row.len() {
+            let around = (front[k] + back[k]) + (up[k] + down[k]) + (left[k] + right[k]);
+            next[k] = KEPT * here[k] + FLOWS * around;
+        }
+    }
+}
+
+/// The same over a whole cube of `n` cells a side, as one writes it for one processor.
+fn serial(n: usize, u: &[f64], v: &mut [f64]) {
+    let inside = n - 2;
+    for i in 1..n - 1 {
+        for j in 1..n - 1 {
+            let at = (i * n + j) * n + 1;
+            let cut = |from: usize| &u[from..][..inside];
+            let (front, back, up, down) = (cut(at - n * n), cut(at + n * n), cut(at - n), cut(at + n));
+            let (left, here, right) = (cut(at - 1), cut(at), cut(at + 1));
+            let next = &mut v[at..][..inside];
+            for k in 0..inside {
+                let around = (front[k] + back[k]) + (up[k] + down[k]) + (left[k] + right[k]);
+                next[k] = KEPT * here[k] + FLOWS * around;
+            }
+        }
+    }
+}
+
+/// Half a sine wave across the cube.
+fn wave(at: usize, n: usize) -> f64 {
+    (at as f64 * 180.0 / (n - 1) as f64).to_radians().sin()
+}
+
+/// Runs all steps; returns the time of the slowest rank and the cells of the cube, or `None` in processes other than rank 0's.
+fn cool(options: &Options) -> Result<Option<(Duration, Vec<f64>)>> {
+    let (n, depth) = (options.cells as usize, options.depth as usize);
+    let mut outcomes: Vec<_> = options.job.world().collect(|world| {
+        pin(world.rank());
+        let block = Block::new(world, [n; 3])?.halo(depth)?;
+        let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
+        block.fill(&mut u, |[i, j, k]| wave(i, n) * wave(j, n) * wave(k, n));
+        v.copy_from_slice(&u);
+        let mut exchange = exchange::prepare(world, &block)?;
+        exchange.replay(&mut v)?; // the faces of the cube, which no step computes, are read from both fields
+        world.barrier()?;
+        let clock = Instant::now();
+        let mut left = options.steps as usize;
+        while left > 0 {
+            exchange.replay(&mut u)?;
+            for step in block.steps(depth)?.take(left) {
+                relax(step.rows_inside(1), &u, &mut v);
+                std::mem::swap(&mut u, &mut v);
+                left -= 1;
+            }
+        }
+        let mut slowest = [clock.elapsed().as_nanos() as u64];
+        world.allreduce(&mut slowest, Op::Max)?;
+        let own: Vec<f64> = block.rows().flat_map(|row| row.of(&u).to_vec()).collect();
+        let Some(parts) = world.gather(0, &own)? else { return Ok(None) };
+        let mut cube = vec![0.0; n * n * n];
+        for (rank, part) in parts.iter().enumerate() {
+            let (theirs, mut rest) = (block.of(rank)?, &part[..]);
+            let origin = theirs.origin();
+            for row in theirs.rows() {
+                let [i, j, k] = std::array::from_fn(|d| origin[d].wrapping_add_signed(row.first()[d]));
+                let (cells, others) = rest.split_at(row.len());
+                cube[(i * n + j) * n + k..][..row.len()].copy_from_slice(cells);
+                rest = others;
+            }
+        }
+        Ok(Some((Duration::from_nanos(slowest[0]), cube)))
+    })?;
+    Ok(outcomes.swap_remove(0))
+}
+
+fn run(options: &Options, once: bool) -> Result<()> {
+    options.job.start()?;
+    let (n, steps) = (options.cells as usize, options.steps);
+    let mut race = Race::new(steps, n * n * n);
+    if once {
+        race = race.once();
+    }
+    let mut cube = None;
+    for _ in 0..race.rounds() {
+        if let Some((time, cells)) = cool(options)? {
+            race.add(&format!("{} ranks", options.job.ranks()), time);
+            cube = Some(cells);
+        }
+    }
+    // Ranks that are processes have ended by now: one that waits would take a core from the serial program.
+    let Some(cube) = cube else { return Ok(()) };
+    for _ in 0..race.rounds() {
+        let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();
+        let across = |at: usize| wave[at / n / n] * wave[at / n % n] * wave[at % n];
+        let mut u: Vec<f64> = (0..n * n * n).map(across).collect();
+        let mut v = u.clone();
+        let clock = Instant::now();
+        for _ in 0..steps {
+            serial(n, &u, &mut v);
+            std::mem::swap(&mut u, &mut v);
+        }
+        race.add("the serial program", clock.elapsed());
+        let different = cube.iter().zip(&u).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+        assert_eq!(different, 0, "the number of cells that differ from those of the serial program");
+    }
+    println!("{race}");
+    println!("equal to the serial program bit for bit");
+    let cooled = KEPT + 6.0 * FLOWS * (180.0 / (n - 1) as f64).to_radians().cos();
+    let hottest = cube.iter().copied().fold(0.0, f64::max);
+    let known = wave(n / 2, n).powi(3) * cooled.powf(steps as f64);
+    println!("{hottest:.12} in the middle; the exact value is {known:.12}");
+    assert!((hottest - known).abs() < 1e-10);
+    Ok(())
+}
+
+/// Runs the example with the options of the command line.
+pub fn main() -> Result<()> {
+    run(&Options::parse(), false)
+}
+
+/// Checks small cubes, for several numbers of ranks and of steps between exchanges.
+pub fn check() -> Result<()> {
+    for words in
+        ["-n 1 --cells 12", "-n 2 --cells 13", "-n 4 --cells 20 --depth 3", "-n 3 --cells 30 --depth 8"]
+    {
+        let words = std::iter::once("heat3d").chain(words.split(' ')).chain(["--steps", "10"]);
+        run(
+            &Options::try_parse_from(words)
+                .map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?,
+            true,
+        )?;
+    }
+    let narrow = Options::parse_from(["heat3d", "-n", "4", "--cells", "8", "--depth", "9"]);
+    let error = run(&narrow, true).expect_err("a halo wider than a block");
+    assert!(error.message().contains("a halo of 9 cells"), "{error}");
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! [`Race`]: the same steps, computed in several ways, and how long each took.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How long several ways to compute the same steps took. The first way is what the others are compared with.
+#[derive(Clone, Debug)]
+pub struct Race {
+    steps: u64,
+    rounds: usize,
+    ways: Vec<(String, Vec<Duration>)>,
+}
+
+impl Race {
+    /// Cells that are computed within a moment.
+    const MOMENT: u64 = 300_000_000;
+
+    /// Starts a race of `steps` steps over `cells` cells.
+    pub fn new(steps: u64, cells: usize) -> Self {
+        let work = (cells as u64).saturating_mul(steps).max(1);
+        let rounds = (Self::MOMENT / work).clamp(1, 15) as usize;
+        Self { steps: steps.max(1), rounds, ways: Vec::new() }
+    }
+
+    /// Limits the number of rounds to one: where only the results matter.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.rounds = 1;
+        self
+    }
+
+    /// The number of times that each way should run. What takes a moment only is repeated, since other work on the machine
+    /// disturbs it.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Adds the time of all steps in one round of a way.
+    pub fn add(&mut self, way: &str, time: Duration) {
+        match self.ways.iter_mut().find(|(name, _)| name == way) {
+            Some((_, times)) => times.push(time),
+            None => self.ways.push((way.into(), vec![time])),
+        }
+    }
+}
+
+impl fmt::Display for Race {
+    /// Formats the middle time of a step of each way, and the speed of the first way compared with it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let middle = |times: &[Duration]| {
+            let mut times = times.to_vec();
+            times.sort_unstable();
+            times[times.len() / 2].as_secs_f64() * 1e6 / self.steps as f64
+        };
+        let Some((first, times)) = self.ways.first() else { return Ok(()) };
+        let ours = middle(times);
+        writeln!(f, "microseconds a step, the middle of {} rounds:", times.len())?;
+        write!(f, "  {ours:>9.1}  {first}")?;
+        for (name, times) in &self.ways[1..] {
+            let theirs = middle(times);
+            write!(f, "\n  {theirs:>9.1}  {name}: the {first} are {:.2} times as fast", theirs / ours)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_time_of_a_step_counts() {
+        let mut race = Race::new(10, 1000);
+        for micros in [50, 400, 40] {
+            race.add("2 ranks", Duration::from_micros(micros));
+            race.add("serial program", Duration::from_micros(2 * micros));
+        }
+        let text = race.to_string();
+        assert!(text.contains("middle of 3 rounds"), "{text}");
+        assert!(text.contains("5.0  2 ranks\n"), "{text}");
+        assert!(text.contains("10.0  serial program: the 2 ranks are 2.00 times as fast"), "{text}");
+    }
+
+    #[test]
+    fn long_races_have_one_round() {
+        assert_eq!((Race::new(1000, 1_000_000).rounds(), Race::new(1, 1).rounds()), (1, 15));
+        assert_eq!((Race::new(0, 0).rounds(), Race::new(1, 1).once().rounds()), (15, 1));
+    }
+}

@@ -1,0 +1,233 @@
+//! Ripples on a pond whose opposite shores are the same: the wave equation with two fields, nine points, periodic.
+//!
+//! Drops fall on still water. The height of the water is drawn each `--every` steps; the result is compared with that of
+//! the serial program bit for bit.
+//!
+//! `cargo run --release --example wave2d -- -n 2`; `--transport shm` or `tcp` runs the ranks as processes
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+use fencepost_examples_support::{Grid, Race, digest, picture, pin};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Simulate ripples on water, and draw them
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  wave2d -n 2                        pictures in out/wave2d, one for each 60 steps
+  wave2d -n 4 --cells 2048 --every 0 no pictures")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// The number of cells along each side of the pond
+    #[arg(long, default_value = "512", value_parser = clap::value_parser!(u64).range(8..=16384))]
+    cells: u64,
+    /// The number of steps
+    #[arg(long, default_value = "360")]
+    steps: u64,
+    /// The number of steps between two pictures, or 0 for none
+    #[arg(long, default_value = "60")]
+    every: u64,
+    /// The folder for the pictures
+    #[arg(long, value_name = "FOLDER", default_value = "out/wave2d")]
+    out: PathBuf,
+}
+
+/// Each block puts its edges into the halos of the blocks around it, and around the ends of the pond.
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// The offsets of the eight cells around one, and of itself.
+const NEAR: [[isize; 2]; 9] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 0], [0, 1], [1, -1], [1, 0], [1, 1]];
+/// The square of the speed of waves, in cells a step.
+const SPEED: f64 = 0.25;
+
+/// The height of a cell in the next step, from those around it and its own in the step before: central differences in time,
+/// the Laplacian of nine points in space.
+#[inline(always)]
+fn next(near: [f64; 9], before: f64) -> f64 {
+    let [a, b, c, d, here, f, g, h, i] = near;
+    let around = ((a + c) + (g + i)) + 4.0 * ((b + h) + (d + f)) - 20.0 * here;
+    (2.0 * here - before) + SPEED / 6.0 * around
+}
+
+/// Computes one step of this block: `u` is the water now; `v` was the water before, and becomes that of the next step.
+fn ripple(block: &Block<2>, u: &[f64], v: &mut [f64]) {
+    for row in block.rows() {
+        let [a, b, c, d, e, f, g, h, i] = row.each(u, NEAR);
+        let v = row.of_mut(v);
+        for j in 0..row.len() {
+            v[j] = next([a[j], b[j], c[j], d[j], e[j], f[j], g[j], h[j], i[j]], v[j]);
+        }
+    }
+}
+
+/// The same over a whole pond of `n` by `n` cells with a rim of one cell, as one writes it for one processor.
+fn serial(n: usize, u: &mut [f64], v: &mut [f64]) {
+    let wide = n + 2;
+    for row in 1..=n {
+        (u[row * wide], u[row * wide + n + 1]) = (u[row * wide + n], u[row * wide + 1]);
+    }
+    u.copy_within(n * wide..(n + 1) * wide, 0);
+    u.copy_within(wide..2 * wide, (n + 1) * wide);
+    for row in 1..=n {
+        let at = row * wide + 1;
+        let cut = |from: usize| &u[from..][..n];
+        let (a, b, c) = (cut(at - wide - 1), cut(at - wide), cut(at - wide + 1));
+        let (d, e, f) = (cut(at - 1), cut(at), cut(at + 1));
+        let (g, h, i) = (cut(at + wide - 1), cut(at + wide), cut(at + wide + 1));
+        let v = &mut v[at..][..n];
+        for j in 0..n {
+            v[j] = next([a[j], b[j], c[j], d[j], e[j], f[j], g[j], h[j], i[j]], v[j]);
+        }
+    }
+}
+
+/// The water at rest, and the drops that have just fallen on it.
+fn drops(n: usize, [row, column]: [usize; 2]) -> f64 {
+    let drop = |(y, x, size): (f64, f64, f64)| {
+        let (dy, dx) = (row as f64 / n as f64 - y, column as f64 / n as f64 - x);
+        size * (-(dy * dy + dx * dx) * 2500.0).exp()
+    };
+    [(0.3, 0.35, 4.0), (0.65, 0.6, -6.0), (0.8, 0.15, 3.0)].map(drop).iter().sum()
+}
+
+/// The time of the slowest rank, the water at the end, and the pictures' grids.
+type Outcome = (Duration, Vec<f64>, Vec<Grid>);
+
+/// Runs all steps; `None` in processes other than rank 0's. Without pictures the steps are timed.
+fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
+    let n = options.cells as usize;
+    let mut outcomes: Vec<Option<Outcome>> = options.job.world().collect(|world| {
+        pin(world.rank());
+        let block = Block::new(world, [n, n])?.halo(1)?.wrap();
+        let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
+        for field in [&mut u, &mut v] {
+            block.fill(field, |cell| drops(n, cell));
+        }
+        let water = |u: &[f64]| -> Result<Option<Vec<f64>>> {
+            let own: Vec<f64> = block.rows().flat_map(|row| row.of(u).to_vec()).collect();
+            let Some(parts) = world.gather(0, &own)? else { return Ok(None) };
+            let mut pond = vec![0.0; n * n];
+            for (rank, part) in parts.iter().enumerate() {
+                let theirs = block.of(rank)?;
+                let ([top, left], [_, wide]) = (theirs.origin(), theirs.extent());
+                for (i, cells) in part.chunks_exact(wide).enumerate() {
+                    pond[(top + i) * n + left..][..wide].copy_from_slice(cells);
+                }
+            }
+            Ok(Some(pond))
+        };
+        let mut exchange = exchange::prepare(world, &block)?;
+        let mut pictures = Vec::new();
+        world.barrier()?;
+        let clock = Instant::now();
+        for step in 1..=options.steps {
+            exchange.replay(&mut u)?;
+            ripple(&block, &u, &mut v);
+            std::mem::swap(&mut u, &mut v);
+            if every > 0 && step.is_multiple_of(every) {
+                pictures.extend(water(&u)?.map(|pond| Grid::new(n, n, pond)));
+            }
+        }
+        let mut slowest = [clock.elapsed().as_nanos() as u64];
+        world.allreduce(&mut slowest, Op::Max)?;
+        Ok(water(&u)?.map(|pond| (Duration::from_nanos(slowest[0]), pond, pictures)))
+    })?;
+    Ok(outcomes.swap_remove(0))
+}
+
+/// Runs the serial program; returns its time and the water at the end.
+fn alone(n: usize, steps: u64) -> (Duration, Vec<f64>) {
+    let wide = n + 2;
+    let mut u = vec![0.0; wide * wide];
+    for (at, cell) in u.iter_mut().enumerate() {
+        let (row, column) = (at / wide, at % wide);
+        if (1..=n).contains(&row) && (1..=n).contains(&column) {
+            *cell = drops(n, [row - 1, column - 1]);
+        }
+    }
+    let mut v = u.clone();
+    let clock = Instant::now();
+    for _ in 0..steps {
+        serial(n, &mut u, &mut v);
+        std::mem::swap(&mut u, &mut v);
+    }
+    let time = clock.elapsed();
+    (time, (1..=n).flat_map(|row| u[row * wide + 1..][..n].to_vec()).collect())
+}
+
+/// Runs the ranks and the serial program; returns the digest of the water, or `None` in processes other than rank 0's.
+fn run(options: &Options, once: bool) -> Result<Option<String>> {
+    options.job.start()?;
+    let (n, steps) = (options.cells as usize, options.steps);
+    let mut race = Race::new(steps, n * n);
+    if once {
+        race = race.once();
+    }
+    let mut pond = None;
+    for _ in 0..race.rounds() {
+        if let Some((time, water, _)) = simulate(options, 0)? {
+            race.add(&format!("{} ranks", options.job.ranks()), time);
+            pond = Some(water);
+        }
+    }
+    if options.every > 0
+        && let Some((_, _, grids)) = simulate(options, options.every)?
+    {
+        std::fs::create_dir_all(&options.out)?;
+        for (grid, number) in grids.iter().zip(1..) {
+            let name = format!("{:05}.png", number * options.every);
+            picture::water(grid, 0.6).save(&options.out.join(name))?;
+        }
+        println!("{}: {} pictures", options.out.display(), grids.len());
+    }
+    // Ranks that are processes have ended by now: one that waits would take a core from the serial program.
+    let Some(pond) = pond else { return Ok(None) };
+    for _ in 0..race.rounds() {
+        let (time, known) = alone(n, steps);
+        race.add("the serial program", time);
+        let different = pond.iter().zip(&known).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+        assert_eq!(different, 0, "the number of cells that differ from those of the serial program");
+    }
+    println!("{race}");
+    println!("equal to the serial program bit for bit");
+    Ok(Some(digest(&pond)))
+}
+
+/// Runs the example with the options of the command line.
+pub fn main() -> Result<()> {
+    if let Some(digest) = run(&Options::parse(), false)? {
+        println!("digest {digest}");
+    }
+    Ok(())
+}
+
+/// Checks that the digest is the same for several numbers of ranks, and that pictures are drawn.
+pub fn check() -> Result<()> {
+    let out = std::env::temp_dir().join(format!("fencepost-wave2d-{}", std::process::id()));
+    let run = |ranks: &str, every: &str| {
+        let words = ["wave2d", "--cells", "48", "--steps", "20", "-n", ranks, "--every", every, "--out"];
+        run(
+            &Options::parse_from(words.map(Into::into).into_iter().chain([out.clone().into_os_string()])),
+            true,
+        )
+    };
+    let known = run("1", "10")?;
+    for ranks in ["2", "3", "6"] {
+        assert_eq!(run(ranks, "0")?, known, "{ranks} ranks");
+    }
+    for picture in ["00010.png", "00020.png"] {
+        assert!(std::fs::metadata(out.join(picture))?.len() > 1000, "{picture}");
+    }
+    std::fs::remove_dir_all(out)?;
+    Ok(())
+}
