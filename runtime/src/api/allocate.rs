@@ -142,7 +142,7 @@ impl World {
             pending: RefCell::new(Pending::default()),
             getting: LogWriter::default(),
             mode: Cell::new(core.mode.get()),
-            apply: fence::apply::<T>,
+            apply: fence::apply_to(element),
             short: Cell::new(true),
             fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
             closed: Cell::new(false),

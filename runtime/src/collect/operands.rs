@@ -2,6 +2,7 @@
 
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::DatatypeOperation;
+use fencepost_planner::element::ElementType;
 use fencepost_transport::Record;
 use std::cell::Cell;
 
@@ -39,5 +40,5 @@ pub(crate) enum Exposed<'a> {
     Copied(&'a Cell<*const u8>),
 }
 
-/// Applies operations to a window of one element type.
-pub(crate) type Apply = unsafe fn(*mut u8, usize, Items<'_>, &Operands<'_>);
+/// Applies operations to a window's memory, length and element type.
+pub(crate) type Apply = unsafe fn(*mut u8, usize, ElementType, Items<'_>, &Operands<'_>);

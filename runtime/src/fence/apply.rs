@@ -2,17 +2,15 @@
 
 use crate::collect::operands::Exposed;
 use crate::collect::operands::Items;
-use crate::collect::operands::Operands;
+use crate::collect::operands::{Apply, Operands};
 use crate::collect::outbox::{DATATYPE, DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, op_of};
 use crate::fence::reads::exposed_by;
 use crate::fence::remote;
 use crate::fence::{Fence, INLINE, Notifications};
-use crate::kernel;
-use crate::kernel::element::Element;
-use crate::kernel::element::element_type;
+use crate::kernel::{self, Task, Values, with_values};
 use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
-use fencepost_planner::element::Op;
+use fencepost_planner::element::{ElementType, Op};
 use fencepost_transport::{Notify, Record, Topology};
 use std::cell::Cell;
 
@@ -37,7 +35,9 @@ impl Fence<'_> {
                                 let inline = notification.inline;
                                 let items = Items::Records(&inline[..(notification.count as usize).min(2)]);
                                 // SAFETY: this rank's own memory, in its own fence, all reads done.
-                                unsafe { (window.apply)(base, len, items, &Operands::none()) };
+                                unsafe {
+                                    (window.apply)(base, len, window.element, items, &Operands::none())
+                                };
                                 continue;
                             }
                         }
@@ -74,7 +74,7 @@ impl Fence<'_> {
             let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
             // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
             // against this length.
-            unsafe { (window.apply)(base, len, Items::Records(&outbox.records), &operands) };
+            unsafe { (window.apply)(base, len, window.element, Items::Records(&outbox.records), &operands) };
         }
     }
 }
@@ -82,40 +82,59 @@ impl Fence<'_> {
 /// How many records ahead memory is asked for: some cache lines.
 const AHEAD: usize = 32;
 
+/// What applies operations to a window of such elements. It is compiled here, once for each type that has operators and each
+/// size that a record holds, and not in every program for each type that it uses.
+pub(crate) fn apply_to(element: ElementType) -> Apply {
+    struct ApplyTo;
+    impl Task for ApplyTo {
+        type Out = Apply;
+        fn with<V: Values>(self) -> Apply {
+            apply::<V>
+        }
+    }
+    with_values(element, ApplyTo)
+}
+
 /// Apply `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` elements of `T` that nobody else touches now; every displacement is within it; exposed
-/// sections are where [`Exposed`] says, and nobody writes them.
-pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'_>, operands: &Operands<'_>) {
+/// `base` is the memory of `len` elements of type `element` that nobody else touches now, and `V` is the type of `element`; every
+/// displacement is within it; exposed sections are where [`Exposed`] says, and nobody writes them.
+unsafe fn apply<V: Values>(
+    base: *mut u8,
+    len: usize,
+    element: ElementType,
+    items: Items<'_>,
+    operands: &Operands<'_>,
+) {
     let one = |head: Head, value: u64| {
         let code = head.code();
         if code == DATATYPE {
             // SAFETY: passed on.
-            unsafe { apply_datatype(base, element_type::<T>(), &operands.wide[head.at()], operands) };
+            unsafe { apply_datatype(base, element, &operands.wide[head.at()], operands) };
             return;
         }
         let at = head.at();
-        if at >= len || size_of::<T>() > 8 {
+        if at >= len || size_of::<V>() > 8 {
             debug_assert!(false, "a record outside its window");
             return;
         }
         // SAFETY: `at < len`.
-        let to = unsafe { base.add(at * size_of::<T>()) };
+        let to = unsafe { base.add(at * size_of::<V>()) };
         match op_of(code) {
             // SAFETY: `to` is one element; the first bytes of the value are its bytes.
             None => unsafe {
-                std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<T>())
+                std::ptr::copy_nonoverlapping(std::ptr::from_ref(&value).cast(), to, size_of::<V>())
             },
             // SAFETY: as above, and the operator was checked at the call or on arrival.
-            Some(op) => unsafe { kernel::combine_one(op, element_type::<T>(), to, value) },
+            Some(op) => unsafe { kernel::combine_one::<V>(op, to, value) },
         }
     };
     match items {
         Items::Records(mut records) => {
             while let Some(first) = records.first() {
                 // SAFETY: passed on.
-                let done = unsafe { run_of_one_kind::<T>(base, len, Head(first.head).code(), records) };
+                let done = unsafe { run_of_one_kind::<V>(base, len, Head(first.head).code(), records) };
                 if done == 0 {
                     one(Head(first.head), first.value);
                 }
@@ -135,8 +154,8 @@ pub(crate) unsafe fn apply<T: Element>(base: *mut u8, len: usize, items: Items<'
 ///
 /// # Safety
 /// As [`apply`].
-unsafe fn run_of_one_kind<T: Element>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
-    if size_of::<T>() > 8 || code == DATATYPE {
+unsafe fn run_of_one_kind<V: Values>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
+    if size_of::<V>() > 8 || code == DATATYPE {
         return 0;
     }
     let len = len.min(DISPLACEMENTS as usize);
@@ -146,15 +165,15 @@ unsafe fn run_of_one_kind<T: Element>(base: *mut u8, len: usize, code: u64, reco
         // The origin wrote them last: each line comes from its cache.
         kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
         done += 1;
-        (base.wrapping_add(at(record) * size_of::<T>()), record.value)
+        (base.wrapping_add(at(record) * size_of::<V>()), record.value)
     });
     match op_of(code) {
         None | Some(Op::Replace) => mine.for_each(|(to, value)| {
             // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.
-            unsafe { move_one((&raw const value).cast(), to, size_of::<T>()) }
+            unsafe { move_one((&raw const value).cast(), to, size_of::<V>()) }
         }),
         // SAFETY: as above, and the operator was checked at the call or on arrival.
-        Some(op) => unsafe { kernel::combine_each(op, element_type::<T>(), mine) },
+        Some(op) => unsafe { kernel::combine_each::<V>(op, mine) },
     }
     done
 }
@@ -163,7 +182,7 @@ unsafe fn run_of_one_kind<T: Element>(base: *mut u8, len: usize, code: u64, reco
 /// As [`apply`].
 unsafe fn apply_datatype(
     base: *mut u8,
-    element: fencepost_planner::element::ElementType,
+    element: ElementType,
     wide: &DatatypeOperation,
     operands: &Operands<'_>,
 ) {

@@ -36,7 +36,7 @@ mod reads;
 pub(crate) mod remote;
 mod sources;
 
-pub(crate) use apply::apply;
+pub(crate) use apply::apply_to;
 
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};

@@ -1,6 +1,6 @@
 //! Combining elements: buffer into window, window into window, one value into one element.
 
-use crate::kernel::values::{Job, Kernel, choose};
+use crate::kernel::values::{Job, Kernel, Values, choose};
 use crate::kernel::walk::{both, each, same_counts};
 use crate::kernel::{copy, unpack};
 use fencepost_planner::datatype::{Datatype, pairs};
@@ -52,16 +52,16 @@ pub unsafe fn combine_copy(
 /// Combine one value of at most eight bytes, given as the first bytes of `bits`, into one element.
 ///
 /// # Safety
-/// `to` is one element that nobody else touches; `op` takes `element`, whose size is its kind's and at most 8.
+/// `to` is one element of type `V` that nobody else touches; `op` takes it, and its size is at most 8.
 #[inline(always)]
-pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) {
+pub unsafe fn combine_one<V: Values>(op: Op, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();
     if op == Op::Replace {
         // SAFETY: the caller's; the value is in `bits`.
-        return unsafe { std::ptr::copy_nonoverlapping(from, to, element.size as usize) };
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, size_of::<V>()) };
     }
-    let done = choose(op, element, One { to, from });
-    debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
+    let done = V::choose(op, One { to, from });
+    debug_assert!(done.is_some(), "{op} is not defined for these elements");
 }
 
 /// Combine values of at most eight bytes, given as the first bytes of words, into one element each.
@@ -69,9 +69,9 @@ pub unsafe fn combine_one(op: Op, element: ElementType, to: *mut u8, bits: u64) 
 /// # Safety
 /// As [`combine_one`], for each.
 #[inline(always)]
-pub unsafe fn combine_each(op: Op, element: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
-    let done = choose(op, element, Each(values));
-    debug_assert!(done.is_some(), "{op} is not defined for {element:?} one by one");
+pub unsafe fn combine_each<V: Values>(op: Op, values: impl Iterator<Item = (*mut u8, u64)>) {
+    let done = V::choose(op, Each(values));
+    debug_assert!(done.is_some(), "{op} is not defined for these elements one by one");
 }
 
 /// # Safety

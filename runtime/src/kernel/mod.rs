@@ -26,3 +26,4 @@ mod walk;
 
 pub use combine::{combine, combine_copy, combine_each, combine_one};
 pub use moves::{copy, fetch, pack, unpack};
+pub use values::{Task, Values, with_values};

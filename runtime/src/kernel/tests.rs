@@ -263,6 +263,17 @@ fn values(element: ElementType) -> Vec<Vec<u8>> {
     }
 }
 
+struct CombineOne<'a>(Op, &'a mut [u8], u64);
+
+impl Task for CombineOne<'_> {
+    type Out = ();
+    fn with<V: Values>(self) {
+        assert_eq!(self.1.len(), size_of::<V>());
+        // SAFETY: one element.
+        unsafe { combine_one::<V>(self.0, self.1.as_mut_ptr(), self.2) }
+    }
+}
+
 #[test]
 fn every_operator_on_every_type_treats_special_values_as_defined() {
     let mut seen = 0;
@@ -284,8 +295,7 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
                     if size <= 8 {
                         let (mut one, mut bits) = (old.clone(), [0x77_u8; 8]);
                         bits[..size].copy_from_slice(new);
-                        // SAFETY: `one` is one element.
-                        unsafe { combine_one(op, element, one.as_mut_ptr(), u64::from_le_bytes(bits)) };
+                        with_values(element, CombineOne(op, &mut one, u64::from_le_bytes(bits)));
                         assert_eq!(one, wanted, "{op} of {element:?}: {old:?} and {new:?}");
                     }
                     seen += 1;

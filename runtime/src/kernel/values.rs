@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 /// One operator on one type.
-pub(super) trait Kernel {
+pub trait Kernel {
     /// Plain old data, any bits a value.
     type Value: Copy;
     /// The element that was there, and what arrives.
@@ -17,7 +17,7 @@ pub(super) trait Kernel {
 }
 
 /// What is done with the kernel that was chosen.
-pub(super) trait Job {
+pub trait Job {
     /// What it returns.
     type Out;
     /// Do it.
@@ -25,7 +25,7 @@ pub(super) trait Job {
 }
 
 /// How MINLOC and MAXLOC see a value.
-trait Ranked: Copy {
+pub trait Ranked: Copy {
     /// By MINLOC: what is less wins.
     fn low(self, other: Self) -> Ordering;
     /// By MAXLOC: what is less wins.
@@ -143,59 +143,91 @@ impl<V: Ranked, I: Copy + Ord> Kernel for MaxLoc<ValueAt<V, I>> {
     }
 }
 
-/// Do `job` with the kernel of `op` on `element`; `None` where there is none: REPLACE, and what `op` does not take.
+/// What elements may be, as a type: which operators it has, known where code is compiled.
+pub trait Values: Copy + 'static {
+    /// Do `job` with the kernel of `op`; `None` where there is none: REPLACE, and what these elements do not take.
+    fn choose<J: Job>(op: Op, job: J) -> Option<J::Out>;
+}
+
+macro_rules! values {
+    ($($ty:ident: $($op:ident $kernel:ty),*;)*) => {$(
+        impl Values for $ty {
+            #[inline(always)]
+            fn choose<J: Job>(op: Op, job: J) -> Option<J::Out> {
+                match op {
+                    $(Op::$op => Some(job.with::<$kernel>()),)*
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+macro_rules! integer_values {
+    ($($ty:ident as $signless:ident)*) => {
+        values! {$($ty:
+            Sum Sum<$signless>, Prod Prod<$signless>, Min Min<$ty>, Max Max<$ty>,
+            Band Band<$signless>, Bor Bor<$signless>, Bxor Bxor<$signless>,
+            Land Land<$signless>, Lor Lor<$signless>, Lxor Lxor<$signless>;
+        )*}
+    };
+}
+integer_values!(i8 as u8 i16 as u16 i32 as u32 i64 as u64 u8 as u8 u16 as u16 u32 as u32 u64 as u64);
+values! {
+    f32: Sum Sum<f32>, Prod Prod<f32>, Min Min<f32>, Max Max<f32>;
+    f64: Sum Sum<f64>, Prod Prod<f64>, Min Min<f64>, Max Max<f64>;
+}
+
+impl<V: Ranked + 'static, I: Copy + Ord + 'static> Values for ValueAt<V, I> {
+    #[inline(always)]
+    fn choose<J: Job>(op: Op, job: J) -> Option<J::Out> {
+        match op {
+            Op::MinLoc => Some(job.with::<MinLoc<Self>>()),
+            Op::MaxLoc => Some(job.with::<MaxLoc<Self>>()),
+            _ => None,
+        }
+    }
+}
+
+/// Elements of which only the size is known.
+impl<const SIZE: usize> Values for [u8; SIZE] {
+    #[inline(always)]
+    fn choose<J: Job>(_: Op, _: J) -> Option<J::Out> {
+        None
+    }
+}
+
+/// What is done with the type of elements that was found.
+pub trait Task {
+    /// What it returns.
+    type Out;
+    /// Do it.
+    fn with<V: Values>(self) -> Self::Out;
+}
+
+/// Do `task` with the type of `element`. Opaque elements of more than 8 bytes are passed for some of 9: no record has a value of
+/// theirs.
 #[inline(always)]
-pub(super) fn choose<J: Job>(op: Op, element: ElementType, job: J) -> Option<J::Out> {
-    macro_rules! integer {
-        ($signless:ident, $ty:ident) => {
-            match op {
-                Op::Sum => Some(job.with::<Sum<$signless>>()),
-                Op::Prod => Some(job.with::<Prod<$signless>>()),
-                Op::Min => Some(job.with::<Min<$ty>>()),
-                Op::Max => Some(job.with::<Max<$ty>>()),
-                Op::Band => Some(job.with::<Band<$signless>>()),
-                Op::Bor => Some(job.with::<Bor<$signless>>()),
-                Op::Bxor => Some(job.with::<Bxor<$signless>>()),
-                Op::Land => Some(job.with::<Land<$signless>>()),
-                Op::Lor => Some(job.with::<Lor<$signless>>()),
-                Op::Lxor => Some(job.with::<Lxor<$signless>>()),
-                Op::Replace | Op::MinLoc | Op::MaxLoc => None,
-            }
-        };
-    }
-    macro_rules! float {
-        ($ty:ident) => {
-            match op {
-                Op::Sum => Some(job.with::<Sum<$ty>>()),
-                Op::Prod => Some(job.with::<Prod<$ty>>()),
-                Op::Min => Some(job.with::<Min<$ty>>()),
-                Op::Max => Some(job.with::<Max<$ty>>()),
-                _ => None,
-            }
-        };
-    }
+pub fn with_values<T: Task>(element: ElementType, task: T) -> T::Out {
     macro_rules! pair {
         ($value:ident, $index:ident, $signed:ident $i:ident, $unsigned:ident $u:ident) => {
-            match (op, $index) {
-                (Op::MinLoc, Scalar::$signed) => Some(job.with::<MinLoc<ValueAt<$value, $i>>>()),
-                (Op::MaxLoc, Scalar::$signed) => Some(job.with::<MaxLoc<ValueAt<$value, $i>>>()),
-                (Op::MinLoc, Scalar::$unsigned) => Some(job.with::<MinLoc<ValueAt<$value, $u>>>()),
-                (Op::MaxLoc, Scalar::$unsigned) => Some(job.with::<MaxLoc<ValueAt<$value, $u>>>()),
-                _ => None,
+            match $index {
+                Scalar::$signed => task.with::<ValueAt<$value, $i>>(),
+                Scalar::$unsigned => task.with::<ValueAt<$value, $u>>(),
+                _ => opaque(element.size, task),
             }
         };
     }
     match element.kind {
-        ElementKind::Scalar(Scalar::I8) => integer!(u8, i8),
-        ElementKind::Scalar(Scalar::I16) => integer!(u16, i16),
-        ElementKind::Scalar(Scalar::I32) => integer!(u32, i32),
-        ElementKind::Scalar(Scalar::I64) => integer!(u64, i64),
-        ElementKind::Scalar(Scalar::U8) => integer!(u8, u8),
-        ElementKind::Scalar(Scalar::U16) => integer!(u16, u16),
-        ElementKind::Scalar(Scalar::U32) => integer!(u32, u32),
-        ElementKind::Scalar(Scalar::U64) => integer!(u64, u64),
-        ElementKind::Scalar(Scalar::F32) => float!(f32),
-        ElementKind::Scalar(Scalar::F64) => float!(f64),
+        ElementKind::Scalar(Scalar::I8) => task.with::<i8>(),
+        ElementKind::Scalar(Scalar::I16) => task.with::<i16>(),
+        ElementKind::Scalar(Scalar::I32) => task.with::<i32>(),
+        ElementKind::Scalar(Scalar::I64) => task.with::<i64>(),
+        ElementKind::Scalar(Scalar::U8) => task.with::<u8>(),
+        ElementKind::Scalar(Scalar::U16) => task.with::<u16>(),
+        ElementKind::Scalar(Scalar::U32) => task.with::<u32>(),
+        ElementKind::Scalar(Scalar::U64) => task.with::<u64>(),
+        ElementKind::Scalar(Scalar::F32) => task.with::<f32>(),
+        ElementKind::Scalar(Scalar::F64) => task.with::<f64>(),
         ElementKind::ValueAt(Scalar::I8, index) => pair!(i8, index, I8 i8, U8 u8),
         ElementKind::ValueAt(Scalar::I16, index) => pair!(i16, index, I16 i16, U16 u16),
         ElementKind::ValueAt(Scalar::I32, index) => pair!(i32, index, I32 i32, U32 u32),
@@ -206,6 +238,34 @@ pub(super) fn choose<J: Job>(op: Op, element: ElementType, job: J) -> Option<J::
         ElementKind::ValueAt(Scalar::U64, index) => pair!(u64, index, I64 i64, U64 u64),
         ElementKind::ValueAt(Scalar::F32, index) => pair!(f32, index, I32 i32, U32 u32),
         ElementKind::ValueAt(Scalar::F64, index) => pair!(f64, index, I64 i64, U64 u64),
-        ElementKind::Opaque => None,
+        ElementKind::Opaque => opaque(element.size, task),
     }
+}
+
+fn opaque<T: Task>(size: u32, task: T) -> T::Out {
+    match size {
+        1 => task.with::<[u8; 1]>(),
+        2 => task.with::<[u8; 2]>(),
+        3 => task.with::<[u8; 3]>(),
+        4 => task.with::<[u8; 4]>(),
+        5 => task.with::<[u8; 5]>(),
+        6 => task.with::<[u8; 6]>(),
+        7 => task.with::<[u8; 7]>(),
+        8 => task.with::<[u8; 8]>(),
+        _ => task.with::<[u8; 9]>(),
+    }
+}
+
+/// Do `job` with the kernel of `op` on `element`; `None` where there is none.
+#[inline(always)]
+pub(super) fn choose<J: Job>(op: Op, element: ElementType, job: J) -> Option<J::Out> {
+    struct Choose<J>(Op, J);
+    impl<J: Job> Task for Choose<J> {
+        type Out = Option<J::Out>;
+        #[inline(always)]
+        fn with<V: Values>(self) -> Option<J::Out> {
+            V::choose(self.0, self.1)
+        }
+    }
+    with_values(element, Choose(op, job))
 }

@@ -166,7 +166,9 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let (values, bytes) = values.split_at(records * 8);
         let operands = Operands { wide: &description.wide, bytes, exposed: Exposed::Nothing };
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
-        unsafe { (window.apply)(base, len, Items::Split(&description.heads, values), &operands) };
+        unsafe {
+            (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
+        };
     };
     for arrived in arrived[origin].drain(..) {
         match &arrived.described {
@@ -185,7 +187,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
                 let records = Items::Records(records);
                 // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.
-                unsafe { (window.apply)(base, len, records, &Operands::none()) };
+                unsafe { (window.apply)(base, len, window.element, records, &Operands::none()) };
             }
         }
         arrived.give_back(spare);
