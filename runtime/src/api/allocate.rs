@@ -16,6 +16,7 @@ use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Topology, Until};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 impl World {
@@ -40,14 +41,24 @@ impl World {
 
     /// Make a window as a part of `call`.
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
+        self.allocate(len, element_type::<T>(), std::any::type_name::<T>(), call).map(Window::new)
+    }
+
+    /// A window of elements of this type, which has this name.
+    fn allocate(
+        &self,
+        len: usize,
+        element: ElementType,
+        name: &'static str,
+        call: &Call,
+    ) -> Result<Rc<WindowCore>> {
         let (core, site) = (self.core(), call.site);
-        let element = element_type::<T>();
         // Both are equal on all ranks: the window's number, and the position of the call, which tells apart two
         // attempts at one number.
         let number = core.next_made(call)?;
         let attempt = (core.id, core.calls.position(), number);
         let key = WindowKey { world: core.id, window: number };
-        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+        let bytes = len.checked_mul(element.size as usize).filter(|bytes| isize::try_from(*bytes).is_ok());
         let memory = core.endpoint.borrow().memory();
         let region = match bytes {
             Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
@@ -55,7 +66,6 @@ impl World {
         };
         let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
         let base = region.as_ref().map_or(0, |region| region.base() as u64);
-        let name = std::any::type_name::<T>();
         let mut mine =
             Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
         mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
@@ -132,7 +142,7 @@ impl World {
             return Err(Error::new(ErrorClass::Intern, "a window without memory"));
         };
         std::mem::forget(unmade);
-        Ok(Window::new(WindowCore {
+        let made = Rc::new(WindowCore {
             key,
             element,
             world: core.clone(),
@@ -152,7 +162,11 @@ impl World {
             history: RefCell::default(),
             notes: RefCell::default(),
             handler: Handler::default(),
-        }))
+        });
+        made.allow(true);
+        made.fill(0);
+        core.collects(&made);
+        Ok(made)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::collect::operation::{
 };
 use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
 use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
-use crate::collect::ticket::Ticket;
+use crate::collect::ticket::{Slot, Ticket};
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
@@ -101,38 +101,8 @@ impl<T: Element> Window<T> {
         target: impl Into<Option<usize>>,
         region: impl Into<TargetRegion>,
     ) -> Result<Ticket<T>> {
-        self.core.handler.report(self.fetched(target.into(), region.into(), Location::caller()))
-    }
-
-    fn fetched(
-        &self,
-        target: Option<usize>,
-        region: TargetRegion,
-        site: &'static Location<'static>,
-    ) -> Result<Ticket<T>> {
-        let remote = region.clone().datatype(1);
-        let ticket = Ticket::new(remote.size());
-        if !self.core.short.get() {
-            let landing = Landing::Ticket(ticket.slot());
-            self.core.matched(Kind::Get, target, remote, None, &[], Some(landing), site)?;
-            return Ok(ticket);
-        }
-        let Some(target) = target else {
-            let len = remote.size().checked_mul(size_of::<T>());
-            let Some(len) = len.filter(|&len| ticket.slot().reserve(len)) else {
-                let message = format!("there is no memory for {} elements", remote.size());
-                return Err(self.core.error(ErrorClass::NoMem, message, site));
-            };
-            ticket.slot().fill_with(len, |_| ());
-            return Ok(ticket);
-        };
-        let remote = self.core.region(target, region, remote.size(), site)?;
-        let landing = Landing::Ticket(ticket.slot());
-        let sequence = self.core.world.next_sequence();
-        self.core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
-        let get = DatatypeGet { remote, landing, site, mode: self.core.asked(Mode::Auto) };
-        self.core.pending(|pending| pending.push(target, get, sequence));
-        Ok(ticket)
+        let fetched = self.core.fetched(target.into(), region.into(), Location::caller());
+        self.core.handler.report(fetched).map(|(slot, len)| Ticket::new(slot, len))
     }
 
     /// End the epoch of this window: every rank calls it, and when it returns, what was put, got and accumulated on
@@ -209,7 +179,7 @@ impl WindowCore {
         remote: Datatype,
         section: Option<(Option<WindowKey>, Datatype)>,
         slice: &[u8],
-        landing: Option<Landing>,
+        landing: Option<Slot>,
         site: &'static Location<'static>,
     ) -> Result<()> {
         self.world.alive()?;
@@ -240,6 +210,49 @@ impl WindowCore {
             }
         };
         ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
+    }
+
+    /// A get into a ticket: where it lands, and how many elements.
+    fn fetched(
+        &self,
+        target: Option<usize>,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<(Slot, usize)> {
+        let remote = region.clone().datatype(1);
+        let (slot, len) = (Slot::default(), remote.size());
+        if !self.short.get() {
+            self.matched(Kind::Get, target, remote, None, &[], Some(slot.clone()), site)?;
+            return Ok((slot, len));
+        }
+        let Some(target) = target else {
+            let bytes = len.checked_mul(self.element.size as usize);
+            let Some(bytes) = bytes.filter(|&bytes| slot.reserve(bytes)) else {
+                let message = format!("there is no memory for {len} elements");
+                return Err(self.error(ErrorClass::NoMem, message, site));
+            };
+            slot.fill_with(bytes, |_| ());
+            return Ok((slot, len));
+        };
+        let remote = self.region(target, region, len, site)?;
+        self.ask(target, remote, Landing::Ticket(slot.clone()), Mode::Auto, site);
+        Ok((slot, len))
+    }
+
+    /// Collect a get, all of it checked.
+    pub(crate) fn ask(
+        &self,
+        target: usize,
+        remote: Datatype,
+        landing: Landing,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) {
+        let reads = matches!(landing, Landing::Section(..));
+        self.note(Kind::Get, target, remote.size(), reads, mode, site);
+        let sequence = self.world.next_sequence();
+        let get = DatatypeGet { remote, landing, site, mode: self.asked(mode) };
+        self.pending(|pending| pending.push(target, get, sequence));
     }
 
     /// Collect a put or an accumulate of one small element, all of it checked.
@@ -296,71 +309,77 @@ impl WindowCore {
     }
 }
 
-impl<T: Element> Window<T> {
+impl WindowCore {
     /// Where an operation on one element goes, if a record says all of it.
     fn small(&self, kind: Kind, target: usize, region: &TargetRegion) -> Option<usize> {
-        let (TargetRegion::At(at), Some(peer)) = (region, self.core.peers.get(target)) else { return None };
-        let fits = size_of::<T>() <= 8 && *at < peer.len.min(DISPLACEMENTS as usize);
-        let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(element_type::<T>()));
+        let (TargetRegion::At(at), Some(peer)) = (region, self.peers.get(target)) else { return None };
+        let fits = self.element.size <= 8 && *at < peer.len.min(DISPLACEMENTS as usize);
+        let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(self.element));
         (fits && takes).then_some(*at)
     }
 
-    /// The elements of a slice that a datatype names, one after another.
-    fn packed(&self, values: &[T], elements: &Datatype, site: &'static Location<'static>) -> Result<Vec<T>> {
-        in_slice(elements, values.len()).map_err(|(class, message)| self.core.error(class, message, site))?;
+    /// The elements of a slice, given as its bytes, that a datatype names, one after another.
+    fn packed(&self, slice: &[u8], elements: &Datatype, site: &'static Location<'static>) -> Result<Vec<u8>> {
+        let size = self.element.size as usize;
+        in_slice(elements, slice.len() / size)
+            .map_err(|(class, message)| self.error(class, message, site))?;
         let mut packed = Vec::new();
-        if packed.try_reserve_exact(elements.size()).is_err() {
+        let len = elements.size().checked_mul(size);
+        let Some(len) = len.filter(|&len| packed.try_reserve_exact(len).is_ok()) else {
             let message = format!("there is no memory to pack {} elements of a slice", elements.size());
-            return Err(self.core.error(ErrorClass::NoMem, message, site));
-        }
-        packed.resize(elements.size(), T::zeroed());
+            return Err(self.error(ErrorClass::NoMem, message, site));
+        };
+        packed.resize(len, 0);
         // SAFETY: all elements are in the slice, and there is room for as many.
-        unsafe {
-            pack(values.as_ptr().cast(), elements, size_of::<T>(), packed.as_mut_ptr().cast());
-        }
+        unsafe { pack(slice.as_ptr(), elements, size, packed.as_mut_ptr()) };
         Ok(packed)
     }
 
     /// A put or an accumulate.
+    #[inline]
     fn sent(
         &self,
         kind: Kind,
-        source: SourceData<'_, T>,
+        source: SourceData<'_, u8>,
         target: Option<usize>,
         region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         let packed;
-        let (values, section) = match source {
-            SourceData::Slice(values) => (values, None),
-            SourceData::Part(values, elements) => {
-                packed = self.packed(values, &elements, site)?;
+        let (bytes, section) = match source {
+            SourceData::Slice(bytes) => (bytes, None),
+            SourceData::Part(bytes, elements) => {
+                packed = self.packed(bytes, &elements, site)?;
                 (&packed[..], None)
             }
             SourceData::Section(window, section) => (&[][..], Some((window, section))),
         };
-        let count = section.as_ref().map_or(values.len(), |(_, section)| section.size());
-        let bytes = bytemuck::cast_slice(values);
-        if !self.core.short.get() {
+        let reads = section.is_some();
+        let count = match &section {
+            Some((_, section)) => section.size(),
+            None => bytes.len() / self.element.size as usize,
+        };
+        if !self.short.get() {
             let remote = region.datatype(count);
-            self.core.sizes(count, remote.size(), site)?;
-            return self.core.matched(kind, target, remote, section, bytes, None, site);
+            self.sizes(count, remote.size(), site)?;
+            return self.matched(kind, target, remote, section, bytes, None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        let (small, reads) = (values.len() == 1, section.is_some());
+        let small = count == 1 && !reads;
         if let Some(at) = self.small(kind, target, &region).filter(|_| small) {
-            self.core.send_one(kind, bytes, target, at, site);
+            self.send_one(kind, bytes, target, at, site);
         } else {
             let bytes = (!reads).then_some(bytes);
-            self.core.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
+            self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
         }
-        self.core.note(kind, target, count, reads, mode, site);
-        self.core.send_eagerly(target, mode);
+        self.note(kind, target, count, reads, mode, site);
+        self.send_eagerly(target, mode);
         Ok(())
     }
 
     /// A get into a section.
+    #[inline]
     fn got(
         &self,
         into: (Option<WindowKey>, Datatype),
@@ -370,22 +389,17 @@ impl<T: Element> Window<T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
-        if !self.core.short.get() {
+        if !self.short.get() {
             let remote = region.datatype(section.size());
-            self.core.sizes(section.size(), remote.size(), site)?;
-            return self.core.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
+            self.sizes(section.size(), remote.size(), site)?;
+            return self.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        let remote = self.core.region(target, region, section.size(), site)?;
-        self.core.check_own(window, &section, site)?;
-        if remote.is_empty() {
-            return Ok(());
+        let remote = self.region(target, region, section.size(), site)?;
+        self.check_own(window, &section, site)?;
+        if !remote.is_empty() {
+            self.ask(target, remote, Landing::Section(window.unwrap_or(self.key), section), mode, site);
         }
-        let landing = Landing::Section(window.unwrap_or(self.core.key), section);
-        let sequence = self.core.world.next_sequence();
-        self.core.note(Kind::Get, target, remote.size(), true, mode, site);
-        let get = DatatypeGet { remote, landing, site, mode: self.core.asked(mode) };
-        self.core.pending(|pending| pending.push(target, get, sequence));
         Ok(())
     }
 }
@@ -424,7 +438,7 @@ impl<T: Element> Collect<T> for Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        self.core.handler.report(self.sent(kind, source, target, region, mode, site))
+        self.core.handler.report(self.core.sent(kind, source.bytes(), target, region, mode, site))
     }
 
     #[inline(always)]
@@ -451,6 +465,6 @@ impl<T: Element> Collect<T> for Window<T> {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        self.core.handler.report(self.got(into, target, region, mode, site))
+        self.core.handler.report(self.core.got(into, target, region, mode, site))
     }
 }

@@ -48,6 +48,18 @@ pub enum SourceData<'a, T> {
     Section(Option<WindowKey>, Datatype),
 }
 
+impl<'a, T: Element> SourceData<'a, T> {
+    /// The same with the bytes of its slice.
+    #[inline]
+    pub(crate) fn bytes(self) -> SourceData<'a, u8> {
+        match self {
+            SourceData::Slice(values) => SourceData::Slice(bytemuck::cast_slice(values)),
+            SourceData::Part(values, elements) => SourceData::Part(bytemuck::cast_slice(values), elements),
+            SourceData::Section(window, elements) => SourceData::Section(window, elements),
+        }
+    }
+}
+
 /// What a put or an accumulate may take its elements from.
 ///
 /// Slices, arrays and vectors are copied at the call and may be reused at once. So is a pair of one of them and a range or

@@ -68,12 +68,8 @@ impl Slot {
 }
 
 impl<T: Element> Ticket<T> {
-    pub(crate) fn new(len: usize) -> Self {
-        Self { slot: Slot::default(), len, element: PhantomData }
-    }
-
-    pub(crate) fn slot(&self) -> Slot {
-        self.slot.clone()
+    pub(crate) fn new(slot: Slot, len: usize) -> Self {
+        Self { slot, len, element: PhantomData }
     }
 
     /// How many elements were asked for.

@@ -25,7 +25,7 @@ impl WorldCore {
     ///
     /// # Errors
     /// As [`Channels::poll`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&self, endpoint: &mut Endpoint, from: usize) -> Result<Option<Frame>, Lost> {
         loop {
             match endpoint.poll(from)? {

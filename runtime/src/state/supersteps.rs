@@ -1,6 +1,6 @@
 //! [`Supersteps`]: which supersteps a rank is in, and what is known of them.
 
-use crate::collect::pending::Into as Landing;
+use crate::collect::ticket::Slot;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::windows::Held;
@@ -53,7 +53,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) remote: Datatype,
     pub(crate) local: Local,
     pub(crate) slice: &'a [u8],
-    pub(crate) landing: Option<Landing>,
+    pub(crate) landing: Option<Slot>,
 }
 
 /// What one fence ends: its windows, and the operations on them.

@@ -91,13 +91,9 @@ pub struct Peer {
 }
 
 impl<T: Element> Window<T> {
-    pub(crate) fn new(core: WindowCore) -> Self {
+    pub(crate) fn new(core: Rc<WindowCore>) -> Self {
         let len = core.peers[core.world.rank].len;
-        core.allow(true);
-        core.fill(0);
         let (data, fast_paths) = (core.region.base().cast(), core.fast_paths.clone());
-        let core = Rc::new(core);
-        core.world.collects(&core);
         Self { data, len, fast_paths, core, element: PhantomData }
     }
 

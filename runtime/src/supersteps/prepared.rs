@@ -1,6 +1,6 @@
 //! Prepared supersteps: a verified schedule, voted on once by all ranks, and replayed.
 
-use crate::collect::pending::Into as Landing;
+use crate::collect::ticket::Slot;
 use crate::state::call::Call;
 use crate::state::supersteps::{Asked, Planned};
 use crate::state::window::WindowCore;
@@ -27,7 +27,7 @@ pub(crate) struct Ready {
     /// Calls that the body has made in this run.
     calls: Cell<usize>,
     /// Where gets with buffers of their own land in this run.
-    landings: RefCell<Vec<(OperationId, Landing, usize)>>,
+    landings: RefCell<Vec<(OperationId, Slot, usize)>>,
 }
 
 /// The patterns that a schedule's programs say they are for: each once, though several programs may be for it.
@@ -249,16 +249,8 @@ impl Ready {
             ));
         }
         executable.run(&self.world, windows, call)?;
-        for (operation, landing, bytes) in self.landings.borrow_mut().drain(..) {
-            let landed = executable.local_mut(operation, bytes);
-            match landing {
-                Landing::Ticket(slot) => slot.fill(landed),
-                // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
-                Landing::Borrowed(to) => unsafe {
-                    std::ptr::copy_nonoverlapping(landed.as_ptr(), to, landed.len())
-                },
-                Landing::Section(..) => {}
-            }
+        for (operation, slot, bytes) in self.landings.borrow_mut().drain(..) {
+            slot.fill(executable.local_mut(operation, bytes));
         }
         Ok(())
     }
@@ -308,15 +300,13 @@ impl Planned for Ready {
         let number = OperationId::new(ordinal);
         if takes_slice(asked.kind, &asked.local) {
             executable.local_mut(number, asked.slice.len()).copy_from_slice(asked.slice);
-        } else if let Some(landing) = asked.landing {
+        } else if let Some(slot) = asked.landing {
             let bytes = asked.remote.size() * window.element.size as usize;
-            if let Landing::Ticket(slot) = &landing
-                && !slot.reserve(bytes)
-            {
+            if !slot.reserve(bytes) {
                 let message = format!("there is no memory for the {bytes} bytes of this ticket");
                 return Err(window.error(ErrorClass::NoMem, message, site));
             }
-            self.landings.borrow_mut().push((number, landing, bytes));
+            self.landings.borrow_mut().push((number, slot, bytes));
         }
         self.calls.set(ordinal + 1);
         Ok(())

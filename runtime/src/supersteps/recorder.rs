@@ -3,12 +3,12 @@
 use crate::collect::operation::{
     Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
 };
-use crate::collect::ticket::Ticket;
+use crate::collect::ticket::{Slot, Ticket};
 use crate::kernel::element::{Element, element_type};
 use crate::state::bounds::{sizes, within};
 use crate::state::supersteps::RecordedEpoch;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::element::Op;
+use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use fencepost_planner::table::Table;
@@ -78,7 +78,8 @@ impl Recording {
 
     /// A recorder for the superstep's window number `index`.
     pub fn window<T: Element>(&self, index: usize) -> Recorder<T> {
-        Recorder { shared: self.shared.clone(), window: WindowId::new(index), element: PhantomData }
+        let calls = Calls { shared: self.shared.clone(), window: WindowId::new(index) };
+        Recorder { calls, element: PhantomData }
     }
 
     /// Notes that something was asked that tells ranks apart, or may.
@@ -138,21 +139,27 @@ impl Shared {
 /// It has no elements. Where windows' lengths are not known, places are not checked against them.
 #[derive(Debug)]
 pub struct Recorder<T> {
+    calls: Calls,
+    element: PhantomData<fn(T)>,
+}
+
+/// The calls on one window of a recording.
+#[derive(Debug)]
+struct Calls {
     shared: Rc<Shared>,
     window: WindowId,
-    element: PhantomData<fn(T)>,
 }
 
 impl<T: Element> Recorder<T> {
     /// The rank whose calls are recorded.
     pub fn rank(&self) -> usize {
-        self.shared.observed.set(true);
-        self.shared.rank as usize
+        self.calls.shared.observed.set(true);
+        self.calls.shared.rank as usize
     }
 
     /// How many ranks there are.
     pub fn size(&self) -> usize {
-        self.shared.ranks as usize
+        self.calls.shared.ranks as usize
     }
 
     /// How many elements this rank's part has.
@@ -161,9 +168,9 @@ impl<T: Element> Recorder<T> {
     /// `ARG` where that is not known: ahead of time a superstep has no windows.
     #[track_caller]
     pub fn length(&self) -> Result<usize> {
-        let own = self.shared.rank as usize;
-        let length = self.lengths().and_then(|lengths| lengths.get(own)).copied();
-        self.shared.observed.set(true);
+        let own = self.calls.shared.rank as usize;
+        let length = self.calls.lengths().and_then(|lengths| lengths.get(own)).copied();
+        self.calls.shared.observed.set(true);
         length.ok_or_else(|| self.unknown_length(Location::caller()))
     }
 
@@ -173,23 +180,22 @@ impl<T: Element> Recorder<T> {
     /// As [`length`](Self::length).
     #[track_caller]
     pub fn length_of(&self, rank: usize) -> Result<Option<usize>> {
-        self.shared.observed.set(true);
-        let lengths = self.lengths().ok_or_else(|| self.unknown_length(Location::caller()))?;
+        self.calls.shared.observed.set(true);
+        let lengths = self.calls.lengths().ok_or_else(|| self.unknown_length(Location::caller()))?;
         Ok(lengths.get(rank).copied())
-    }
-
-    fn lengths(&self) -> Option<&Vec<usize>> {
-        self.shared.lengths.get(self.window.index())
     }
 
     fn unknown_length(&self, site: &'static Location<'static>) -> Error {
         let message = "where operations go depends on a window's length, which is not known ahead of time: pass the length as an argument of the superstep";
-        Error::new(ErrorClass::Arg, message).on_rank(self.shared.rank as usize).at(site)
+        Error::new(ErrorClass::Arg, message).on_rank(self.calls.shared.rank as usize).at(site)
     }
 
     /// As [`Window::section`](crate::Window::section).
     pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
-        WindowSection::new(WindowKey { world: self.shared.id, window: self.window.0 }, elements.into())
+        WindowSection::new(
+            WindowKey { world: self.calls.shared.id, window: self.calls.window.0 },
+            elements.into(),
+        )
     }
 
     /// As [`Window::put`](crate::Window::put).
@@ -219,8 +225,8 @@ impl<T: Element> Recorder<T> {
     ) -> Result<Ticket<T>> {
         let site = Location::caller();
         let remote = region.into().datatype(1);
-        let ticket = Ticket::new(remote.size());
-        self.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
+        let ticket = Ticket::new(Slot::default(), remote.size());
+        self.calls.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)
     }
 
@@ -230,9 +236,9 @@ impl<T: Element> Recorder<T> {
     /// `RMA_SYNC` for a section of a window that is not in the fence.
     #[track_caller]
     pub fn fence_with_others(&self, others: &[WindowId]) -> Result<()> {
-        let mut windows = vec![self.window];
+        let mut windows = vec![self.calls.window];
         windows.extend_from_slice(others);
-        let open = self.shared.open.borrow();
+        let open = self.calls.shared.open.borrow();
         let outside = open.iter().filter(|operation| windows.contains(&operation.window)).find(
             |operation| matches!(&operation.local, Local::Section { window, .. } if !windows.contains(window)),
         );
@@ -242,12 +248,12 @@ impl<T: Element> Recorder<T> {
                 operation.site
             );
             return Err(Error::new(ErrorClass::RmaSync, message)
-                .on_rank(self.shared.rank as usize)
+                .on_rank(self.calls.shared.rank as usize)
                 .at(Location::caller()));
         }
         drop(open);
-        self.shared.call(Location::caller())?;
-        self.shared.end(windows);
+        self.calls.shared.call(Location::caller())?;
+        self.calls.shared.end(windows);
         Ok(())
     }
 
@@ -259,18 +265,27 @@ impl<T: Element> Recorder<T> {
     #[doc(hidden)]
     #[track_caller]
     pub fn turn(&self) -> Result<()> {
-        if count(&self.shared.turns, PATTERN_TURNS_MAX) {
+        if count(&self.calls.shared.turns, PATTERN_TURNS_MAX) {
             return Ok(());
         }
         let message = format!(
             "the pattern's loops have not ended after {PATTERN_TURNS_MAX} turns, and a pattern may make no more: let what ends this loop follow from the arguments, or call the superstep without preparing it"
         );
-        Err(Error::new(ErrorClass::Plan, message).on_rank(self.shared.rank as usize).at(Location::caller()))
+        Err(Error::new(ErrorClass::Plan, message)
+            .on_rank(self.calls.shared.rank as usize)
+            .at(Location::caller()))
     }
 
     /// Which window of the superstep it stands for.
     pub fn id(&self) -> WindowId {
-        self.window
+        self.calls.window
+    }
+}
+
+/// What of a call does not depend on the type of elements.
+impl Calls {
+    fn lengths(&self) -> Option<&Vec<usize>> {
+        self.shared.lengths.get(self.window.index())
     }
 
     fn record(
@@ -331,26 +346,27 @@ impl<T: Element> Recorder<T> {
         };
         Ok(Local::Section { window, datatype })
     }
-}
 
-impl<T: Element> Collect<T> for Recorder<T> {
-    fn send(
+    /// A put or an accumulate of such elements.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn sent(
         &self,
         kind: Kind,
-        source: SourceData<'_, T>,
+        element: ElementType,
+        source: SourceData<'_, u8>,
         target: Option<usize>,
         region: TargetRegion,
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
         if let Kind::Accumulate(op) = kind
-            && !op.takes(element_type::<T>())
+            && !op.takes(element)
         {
-            let message = format!("{op} is not defined for {}", element_type::<T>());
+            let message = format!("{op} is not defined for {element}");
             return Err(Error::new(ErrorClass::Op, message).on_rank(self.shared.rank as usize).at(site));
         }
         let (local, count) = match source {
-            SourceData::Slice(values) => (Local::Buffer, values.len()),
+            SourceData::Slice(bytes) => (Local::Buffer, bytes.len() / element.size as usize),
             SourceData::Part(_, elements) => (Local::Buffer, elements.size()),
             SourceData::Section(window, datatype) => {
                 let count = datatype.size();
@@ -362,7 +378,8 @@ impl<T: Element> Collect<T> for Recorder<T> {
         self.record(kind, target, remote, local, mode, site)
     }
 
-    fn get(
+    /// A get into a section.
+    fn got(
         &self,
         into: (Option<WindowKey>, Datatype),
         target: Option<usize>,
@@ -375,5 +392,30 @@ impl<T: Element> Collect<T> for Recorder<T> {
         self.sizes(datatype.size(), remote.size(), site)?;
         let local = self.section_of(window, datatype, site)?;
         self.record(Kind::Get, target, remote, local, mode, site)
+    }
+}
+
+impl<T: Element> Collect<T> for Recorder<T> {
+    fn send(
+        &self,
+        kind: Kind,
+        source: SourceData<'_, T>,
+        target: Option<usize>,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.calls.sent(kind, element_type::<T>(), source.bytes(), target, region, mode, site)
+    }
+
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.calls.got(into, target, region, mode, site)
     }
 }

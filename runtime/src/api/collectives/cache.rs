@@ -10,11 +10,11 @@ use crate::state::schedule_cache::{Key, Made, Schedules};
 use crate::state::window::Window;
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::prepared::{Ready, options};
-use fencepost_planner::Result;
 use fencepost_planner::collective::{Algorithm, Collective, Slots, Step};
 use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{ErrorClass, Result};
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,29 +64,32 @@ impl World {
 }
 
 impl Collectives {
-    /// Do something with the window of `T`, which has at least `len` elements on every rank. All ranks call it in the same
-    /// collective call.
-    pub(super) fn with_window<T: Element, R>(
+    /// The window of `T`, with at least `len` elements on every rank. All ranks ask for it in the same collective call.
+    pub(super) fn window<T: Element>(
         &self,
         world: &World,
         len: usize,
         call: &Call,
-        act: impl FnOnce(&mut Window<T>) -> Result<R>,
-    ) -> Result<R> {
-        let windows = &mut *self.windows.borrow_mut();
-        let known = windows.get_mut(&TypeId::of::<T>()).and_then(|window| window.downcast_mut::<Window<T>>());
-        let had = known.as_ref().map_or(0, |window| window.len());
-        match known {
-            Some(window) if had >= len => act(window),
-            _ => {
-                let mut window = world.window_in::<T>(len.max(had.saturating_mul(2)), call)?;
-                // What is put rides with the notifications or goes at the fence; nothing leaves before.
-                window.set_mode(Mode::Aggregated);
-                let result = act(&mut window);
-                windows.insert(TypeId::of::<T>(), Box::new(window));
-                result
+    ) -> Result<RefMut<'_, Window<T>>> {
+        let kept = RefMut::filter_map(self.windows.borrow_mut(), |windows| {
+            windows.get_mut(&TypeId::of::<T>())?.downcast_mut::<Window<T>>()
+        });
+        let had = match kept {
+            Ok(window) if window.len() >= len => return Ok(window),
+            Ok(window) => window.len(),
+            Err(windows) => {
+                drop(windows);
+                0
             }
-        }
+        };
+        let mut window = world.window_in::<T>(len.max(had.saturating_mul(2)), call)?;
+        // What is put rides with the notifications or goes at the fence; nothing leaves before.
+        window.set_mode(Mode::Aggregated);
+        let kept = RefMut::filter_map(self.windows.borrow_mut(), |windows| {
+            windows.insert(TypeId::of::<T>(), Box::new(window));
+            windows.get_mut(&TypeId::of::<T>())?.downcast_mut()
+        });
+        kept.map_err(|_| call.error(world.core(), ErrorClass::Intern, "a window that was kept is gone"))
     }
 
     /// Whether this rank has the plan of `what`.

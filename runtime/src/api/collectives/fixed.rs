@@ -102,24 +102,24 @@ fn ride<T: Element, R>(
     mut carry: impl Carry<T, R>,
 ) -> Result<R> {
     let (core, me) = (world.core(), world.rank() as u32);
-    world.collectives().with_window(world, what.direct_window(), call, |window: &mut Window<T>| {
-        carry.bring(&mut window[what.input(Algorithm::Direct, me)]);
-        let mut failed = None;
-        for (to, from, at) in what.direct(me) {
-            if to == me {
-                let (own, there) = (from.clone(), at);
-                window.copy_within(own, there);
-            } else if let Err(error) = put(window, &window[from], to as usize, at) {
-                failed = Some(error);
-                break;
-            }
+    let window = &mut *world.collectives().window::<T>(world, what.direct_window(), call)?;
+    carry.bring(&mut window[what.input(Algorithm::Direct, me)]);
+    let mut failed = None;
+    for (to, from, at) in what.direct(me) {
+        if to == me {
+            let (own, there) = (from.clone(), at);
+            window.copy_within(own, there);
+        } else if let Err(error) = put(window, &window[from], to as usize, at) {
+            failed = Some(error);
+            break;
         }
-        fence(core, &[&**window.core()], call, failed)?;
-        if let Some(slots) = what.direct_slots() {
-            fold(window, &slots, what.ranks, me);
-        }
-        Ok(carry.take(what.output(Algorithm::Direct, me).map(|range| &window[range])))
-    })
+    }
+    fence(core, &[&**window.core()], call, failed)?;
+    if let Some(slots) = what.direct_slots() {
+        fold(window, &slots, what.ranks, me);
+    }
+    let [first, second] = what.output(Algorithm::Direct, me);
+    Ok(carry.take([&window[first], &window[second]]))
 }
 
 /// Elements that are put one by one where that is the fast path.
@@ -143,20 +143,19 @@ fn planned<T: Element, R>(
     mut carry: impl Carry<T, R>,
 ) -> Result<R> {
     let me = world.rank() as u32;
-    world.collectives().with_window(world, plan.window, call, |window: &mut Window<T>| {
-        let input = what.input(plan.algorithm, me);
-        if !input.is_empty() {
-            carry.bring(&mut window[input]);
+    let window = &mut *world.collectives().window::<T>(world, plan.window, call)?;
+    let input = what.input(plan.algorithm, me);
+    if !input.is_empty() {
+        carry.bring(&mut window[input]);
+    }
+    for step in &plan.steps {
+        match step {
+            BoundStep::Epoch(ready) => ready.replay(&[&**window.core()], call)?,
+            BoundStep::Combine(slots) => fold(window, slots, what.ranks, me),
         }
-        for step in &plan.steps {
-            match step {
-                BoundStep::Epoch(ready) => ready.replay(&[&**window.core()], call)?,
-                BoundStep::Combine(slots) => fold(window, slots, what.ranks, me),
-            }
-        }
-        // The root of a broadcast has what it gave.
-        let keeps = matches!(what.operation, Operation::Broadcast { root } if root == me);
-        let output = if keeps { [0..0, 0..0] } else { what.output(plan.algorithm, me) };
-        Ok(carry.take(output.map(|range| &window[range])))
-    })
+    }
+    // The root of a broadcast has what it gave.
+    let keeps = matches!(what.operation, Operation::Broadcast { root } if root == me);
+    let [first, second] = if keeps { [0..0, 0..0] } else { what.output(plan.algorithm, me) };
+    Ok(carry.take([&window[first], &window[second]]))
 }

@@ -10,7 +10,6 @@ use crate::api::collectives::fixed::{put, run_agreed};
 use crate::fence::{fail, fence};
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
-use crate::state::window::Window;
 use crate::state::world::World;
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
@@ -37,8 +36,21 @@ pub(super) fn exchange<'a, T: Element>(
     let gets = |to: usize| !matches!(operation, Operation::Gather { root } if root as usize != to);
     let what = |len| Collective { operation, ranks: ranks as u32, len, element: element_type::<T>() };
     let has_plan = |len| world.collectives().has_plan(&what(len));
-    let found = announce(world, call, &gets, &mine, has_plan)?;
-    let Announced { longest, all_equal, all_have_plan, lens, mut lists } = found;
+    let mut lists: Vec<Vec<T>> = Vec::with_capacity(ranks);
+    let announced = announce(
+        world,
+        call,
+        size_of::<T>(),
+        &gets,
+        &|to| bytemuck::cast_slice(mine(to)),
+        &has_plan,
+        &mut |len, bytes| {
+            let mut list = vec![T::zeroed(); len];
+            bytemuck::cast_slice_mut(&mut list).copy_from_slice(bytes);
+            lists.push(list);
+        },
+    )?;
+    let Announced { longest, all_equal, all_have_plan, lens } = announced;
     if longest.saturating_mul(size_of::<T>()) <= SHORT {
         return Ok(lists);
     }
@@ -63,19 +75,17 @@ pub(super) fn exchange<'a, T: Element>(
         }
     }
     let slot = (SLOTS / (ranks * size_of::<T>())).clamp(1, longest);
-    world.collectives().with_window(world, ranks.saturating_mul(slot), call, |window: &mut Window<T>| {
-        for first in (0..longest).step_by(slot) {
-            let part = |list: &'a [T]| &list[first.min(list.len())..(first + slot).min(list.len())];
-            let others = (0..ranks).filter(|&to| to != me && gets(to));
-            let failed = others.map(|to| put(window, part(mine(to)), to, me * slot)).find_map(Result::err);
-            fence(world.core(), &[&**window.core()], call, failed)?;
-            for (from, list) in lists.iter_mut().enumerate().filter(|(from, _)| *from != me) {
-                let count = (lens[from] - list.len()).min(slot);
-                list.extend_from_slice(&window[from * slot..][..count]);
-            }
+    let window = &mut *world.collectives().window::<T>(world, ranks.saturating_mul(slot), call)?;
+    for first in (0..longest).step_by(slot) {
+        let part = |list: &'a [T]| &list[first.min(list.len())..(first + slot).min(list.len())];
+        let others = (0..ranks).filter(|&to| to != me && gets(to));
+        let failed = others.map(|to| put(window, part(mine(to)), to, me * slot)).find_map(Result::err);
+        fence(world.core(), &[&**window.core()], call, failed)?;
+        for (from, list) in lists.iter_mut().enumerate().filter(|(from, _)| *from != me) {
+            let count = (lens[from] - list.len()).min(slot);
+            list.extend_from_slice(&window[from * slot..][..count]);
         }
-        Ok(())
-    })?;
+    }
     if gets(me) {
         lists[me] = mine(me).to_vec();
     }
@@ -83,7 +93,7 @@ pub(super) fn exchange<'a, T: Element>(
 }
 
 /// What all ranks know after the exchange.
-struct Announced<T> {
+struct Announced {
     /// The longest list of the world.
     longest: usize,
     /// Whether all lists of the world are as long.
@@ -92,17 +102,19 @@ struct Announced<T> {
     all_have_plan: bool,
     /// How long the lists for this rank are.
     lens: Vec<usize>,
-    /// Those that came along; all of them, if the longest is short.
-    lists: Vec<Vec<T>>,
 }
 
-fn announce<'a, T: Element>(
+/// Exchange the lengths of lists of elements of `size` bytes, and short ones. `take` gets one list from each rank, by rank:
+/// how many elements it has, and their bytes; an empty one where it did not come along.
+fn announce<'a>(
     world: &World,
     call: &Call,
-    gets: &impl Fn(usize) -> bool,
-    mine: &impl Fn(usize) -> &'a [T],
-    has_plan: impl Fn(usize) -> bool,
-) -> Result<Announced<T>> {
+    size: usize,
+    gets: &dyn Fn(usize) -> bool,
+    mine: &dyn Fn(usize) -> &'a [u8],
+    has_plan: &dyn Fn(usize) -> bool,
+    take: &mut dyn FnMut(usize, &[u8]),
+) -> Result<Announced> {
     let (core, me, ranks) = (world.core(), world.rank(), world.size());
     let kept = world.collectives();
     let counts = &mut *kept.counts.borrow_mut();
@@ -114,8 +126,8 @@ fn announce<'a, T: Element>(
             counts.insert(window)
         }
     };
-    let own_longest = (0..ranks).map(|to| mine(to).len()).max().unwrap_or(0);
-    let own_lists_equal = (0..ranks).all(|to| mine(to).len() == own_longest);
+    let own_longest = (0..ranks).map(|to| mine(to).len() / size).max().unwrap_or(0);
+    let own_lists_equal = (0..ranks).all(|to| mine(to).len() == own_longest * size);
     let own_plan = own_lists_equal && has_plan(own_longest);
     let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_lists_equal);
     let scratch = &mut *kept.scratch.borrow_mut();
@@ -123,12 +135,10 @@ fn announce<'a, T: Element>(
     for to in (0..ranks).filter(|&to| to != me) {
         let list = if gets(to) { mine(to) } else { &[] };
         scratch.clear();
-        scratch.extend([list.len() as u64, own_word]);
-        let bytes = size_of_val(list);
-        if bytes <= SHORT {
-            scratch.resize(HEAD + bytes.div_ceil(8), 0);
-            bytemuck::cast_slice_mut::<u64, u8>(&mut scratch[HEAD..])[..bytes]
-                .copy_from_slice(bytemuck::cast_slice(list));
+        scratch.extend([(list.len() / size) as u64, own_word]);
+        if list.len() <= SHORT {
+            scratch.resize(HEAD + list.len().div_ceil(8), 0);
+            bytemuck::cast_slice_mut(&mut scratch[HEAD..])[..list.len()].copy_from_slice(list);
         }
         if let Err(error) = put(window, scratch, to, me * SLOT) {
             failed = Some(error);
@@ -137,12 +147,13 @@ fn announce<'a, T: Element>(
     }
     fence(core, &[&**window.core()], call, failed)?;
     let (mut longest, mut all_equal, mut all_have_plan) = (own_longest, own_lists_equal, own_plan);
-    let (mut lens, mut lists) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
+    let mut lens = Vec::with_capacity(ranks);
     for from in 0..ranks {
         if from == me {
             let own = if gets(me) { mine(me) } else { &[] };
-            lens.push(own.len());
-            lists.push(if size_of_val(own) <= SHORT { own.to_vec() } else { Vec::new() });
+            lens.push(own.len() / size);
+            let own = if own.len() <= SHORT { own } else { &[] };
+            take(own.len() / size, own);
             continue;
         }
         let words = &window[from * SLOT..][..SLOT];
@@ -150,16 +161,10 @@ fn announce<'a, T: Element>(
         all_equal &= words[1] & 1 == 1 && theirs == own_longest;
         all_have_plan &= words[1] & 2 == 2;
         longest = longest.max(theirs);
-        let bytes =
-            len.checked_mul(size_of::<T>()).ok_or_else(|| bug(call, world, "a list beyond all memory"))?;
-        let mut list = Vec::new();
-        if bytes <= SHORT {
-            list.resize(len, T::zeroed());
-            bytemuck::cast_slice_mut::<T, u8>(&mut list)
-                .copy_from_slice(&bytemuck::cast_slice(&words[HEAD..])[..bytes]);
-        }
+        let bytes = len.checked_mul(size).ok_or_else(|| bug(call, world, "a list beyond all memory"))?;
+        let short = if bytes <= SHORT { bytes } else { 0 };
+        take(short / size, &bytemuck::cast_slice(&words[HEAD..])[..short]);
         lens.push(len);
-        lists.push(list);
     }
-    Ok(Announced { longest, all_equal, all_have_plan, lens, lists })
+    Ok(Announced { longest, all_equal, all_have_plan, lens })
 }
