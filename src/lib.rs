@@ -107,7 +107,7 @@ pub use fencepost_runtime::{
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`].
 pub mod scoped {
-    pub use fencepost_runtime::scoped::{BorrowingGet, Epoch};
+    pub use fencepost_runtime::scoped::{BorrowingGet, Destination, Epoch};
 }
 
 /// What a program may set and read of transports: the simulated network, its faults, and counts of what was sent.

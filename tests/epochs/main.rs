@@ -7,4 +7,5 @@ mod explain;
 mod hosts;
 mod machine;
 mod relaxed;
+mod scoped;
 mod transfer_modes;

@@ -1,13 +1,15 @@
 //! [`Epoch`]: an epoch whose operations may borrow their buffers.
 
 use crate::collect::operation::TargetRegion;
-use crate::collect::pending::{DatatypeGet, Into as Landing};
+use crate::collect::pending::Into as Landing;
 use crate::fence;
 use crate::kernel::element::Element;
+use crate::state::bounds::in_slice;
 use crate::state::call::Call;
-use crate::state::window::Window;
-use fencepost_planner::ir::pattern::{Kind, Mode};
-use fencepost_planner::{ErrorClass, Result};
+use crate::state::window::{Window, WindowCore};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -24,12 +26,55 @@ pub struct Epoch<'scope, 'env: 'scope, T: Element> {
 pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
     epoch: &'scope Epoch<'scope, 'env, T>,
     into: &'env mut [T],
+    elements: Option<Datatype>,
+}
+
+/// What a get may borrow, in an [`Epoch`], as the buffer that it lands in: a mutable reference to a slice, array or vector, which
+/// it fills; or a pair of one and a range or [`Datatype`], which names the elements that it fills:
+/// `epoch.get_into((&mut values, &column))`.
+///
+/// ```
+/// # use fencepost_planner::datatype::Datatype;
+/// # fencepost_runtime::ranks(1).run(|world| {
+/// let mut u = world.window::<u32>(3)?;
+/// u.copy_from_slice(&[7, 8, 9]);
+/// let mut values = [0; 9];
+/// let column = Datatype::nest(1, &[(3, 3)], 1); // of three rows of three
+/// u.epoch(|epoch| epoch.get_into((&mut values, &column)).from(0, 0))?;
+/// assert_eq!(values, [0, 7, 0, 0, 8, 0, 0, 9, 0]);
+/// # Ok(()) }).unwrap();
+/// ```
+///
+/// The other elements stay as they are. Elements land in the order of the datatype: one that it names twice holds the later
+/// value, as in a section of a window.
+#[diagnostic::on_unimplemented(
+    message = "a get of `{T}` cannot land in `{Self}`",
+    note = "a scoped epoch gets into a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or into a pair of one and a range or `Datatype` that names elements of it"
+)]
+pub trait Destination<'env, T: Element> {
+    /// The buffer, and which elements of it where not all.
+    #[doc(hidden)]
+    fn buffer(self) -> (&'env mut [T], Option<Datatype>);
+}
+
+impl<'env, T: Element, V: AsMut<[T]> + ?Sized> Destination<'env, T> for &'env mut V {
+    fn buffer(self) -> (&'env mut [T], Option<Datatype>) {
+        (self.as_mut(), None)
+    }
+}
+
+impl<'env, T: Element, V: AsMut<[T]> + ?Sized, D: Into<Datatype>> Destination<'env, T> for (&'env mut V, D) {
+    fn buffer(self) -> (&'env mut [T], Option<Datatype>) {
+        (self.0.as_mut(), Some(self.1.into()))
+    }
 }
 
 impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
-    /// Get elements into `into`, which the epoch borrows until it is over.
-    pub fn get_into(&'scope self, into: &'env mut [T]) -> BorrowingGet<'scope, 'env, T> {
-        BorrowingGet { epoch: self, into }
+    /// Get elements into a buffer, which the epoch borrows until it is over: `epoch.get_into(&mut values)`, or, into some
+    /// elements of it, `epoch.get_into((&mut values, &column))`. They are there when the epoch has ended.
+    pub fn get_into(&'scope self, into: impl Destination<'env, T>) -> BorrowingGet<'scope, 'env, T> {
+        let (into, elements) = into.buffer();
+        BorrowingGet { epoch: self, into, elements }
     }
 }
 
@@ -40,31 +85,35 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
     /// As [`Put::to`](crate::Put::to).
     #[track_caller]
     pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
-        let handler = &self.epoch.window.core().handler;
-        handler.report(self.got(target.into(), region.into(), Location::caller()))
+        let Self { epoch, into, elements } = self;
+        let (core, buffer) = (epoch.window.core(), (into.as_mut_ptr().cast(), into.len()));
+        core.handler.report(core.borrowed(buffer, elements, target.into(), region.into(), Location::caller()))
     }
+}
 
-    fn got(
-        self,
+impl WindowCore {
+    /// A get into a buffer that is borrowed until the epoch is over: where it begins, how many elements it has, and which of
+    /// them where not all.
+    fn borrowed(
+        &self,
+        (to, len): (*mut u8, usize),
+        elements: Option<Datatype>,
         target: Option<usize>,
         region: TargetRegion,
         site: &'static Location<'static>,
     ) -> Result<()> {
+        let elements = elements.unwrap_or_else(|| Datatype::run(0..len));
+        in_slice(&elements, len).map_err(|(class, message)| self.error(class, message, site))?;
         let Some(target) = target else { return Ok(()) };
-        let core = self.epoch.window.core();
-        core.world.alive()?;
-        let remote = core.region(target, region, self.into.len(), site)?;
-        if core.closed.get() {
+        self.world.alive()?;
+        let remote = self.region(target, region, elements.size(), site)?;
+        if self.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
-            return Err(core.error(ErrorClass::Assert, message.into(), site));
+            return Err(self.error(ErrorClass::Assert, message.into(), site));
         }
         if !remote.is_empty() {
-            core.note(Kind::Get, target, remote.size(), false, Mode::Auto, site);
-            let landing = Landing::Borrowed(self.into.as_mut_ptr().cast());
-            let sequence = core.world.next_sequence();
-            let get = DatatypeGet { remote, landing, site, mode: core.asked(Mode::Auto) };
-            core.pending(|pending| pending.push(target, get, sequence));
+            self.ask(target, remote, Landing::Borrowed(to, elements), Mode::Auto, site);
         }
         Ok(())
     }
@@ -83,24 +132,10 @@ pub(crate) fn run<'env, T: Element, R>(
     call: &Call,
     operations: impl for<'scope> FnOnce(&'scope Epoch<'scope, 'env, T>) -> Result<R>,
 ) -> Result<R> {
-    /// A closure that unwinds leaves no pending get behind, which names a borrowed buffer; and this rank takes part in
-    /// the fence, so that the others learn of it.
-    struct Unwound<'w, T: Element>(&'w Window<T>, &'w Call);
-    impl<T: Element> Drop for Unwound<'_, T> {
-        fn drop(&mut self) {
-            let (core, call) = (self.0.core(), self.1);
-            core.discard();
-            let error = call.error(&core.world, ErrorClass::Other, "the closure of the epoch panicked");
-            // The error is for the others: this rank is unwinding.
-            core.world.calls.begin();
-            drop(fence::fail(&core.world, &[&**core], call, error));
-            core.world.calls.leave();
-        }
-    }
     let window: &'env Window<T> = window;
     let core = window.core();
     core.world.calls.enter();
-    let unwound = Unwound(window, call);
+    let unwound = Unwound(core, call);
     let epoch = Epoch { window, scope: PhantomData };
     let result = operations(&epoch);
     std::mem::forget(unwound);
@@ -108,20 +143,37 @@ pub(crate) fn run<'env, T: Element, R>(
         Ok(value) => (Some(value), None),
         Err(error) => (None, Some(error)),
     };
+    end(core, call, failed)?;
+    value.ok_or_else(|| {
+        call.error(&core.world, ErrorClass::Intern, "internal error: a failed epoch returned success")
+    })
+}
+
+/// A closure that unwinds leaves no pending get behind, which names a borrowed buffer; and this rank takes part in the fence,
+/// so that the others learn of it.
+struct Unwound<'w>(&'w WindowCore, &'w Call);
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        let Self(core, call) = self;
+        core.discard();
+        let error = call.error(&core.world, ErrorClass::Other, "the closure of the epoch panicked");
+        // The error is for the others: this rank is unwinding.
+        core.world.calls.begin();
+        drop(fence::fail(&core.world, &[core], call, error));
+        core.world.calls.leave();
+    }
+}
+
+/// The fence of the epoch, whose closure returned this error, if any.
+fn end(core: &WindowCore, call: &Call, failed: Option<Error>) -> Result<()> {
     let own = failed.is_some();
     if own {
         core.discard();
     }
     core.world.calls.begin();
-    let ended = fence::fence(&core.world, &[&**core], call, failed);
+    let ended = fence::fence(&core.world, &[core], call, failed);
     core.world.calls.leave();
     // The closure's own error was not found by this call.
-    if own {
-        ended?
-    } else {
-        core.handler.report(ended)?
-    }
-    value.ok_or_else(|| {
-        call.error(&core.world, ErrorClass::Intern, "internal error: a failed epoch returned success")
-    })
+    if own { ended } else { core.handler.report(ended) }
 }

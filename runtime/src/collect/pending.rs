@@ -22,8 +22,8 @@ pub(crate) enum Into {
     Section(WindowKey, Datatype),
     /// A ticket.
     Ticket(Slot),
-    /// A buffer that a scoped epoch has borrowed until after its fence: where it begins.
-    Borrowed(*mut u8),
+    /// A buffer that a scoped epoch has borrowed until after its fence: where it begins, and which elements of it.
+    Borrowed(*mut u8, Datatype),
 }
 
 /// A get in program order: one element into the same window, or more than that.

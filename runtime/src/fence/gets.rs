@@ -127,10 +127,9 @@ impl Fence<'_> {
                 // this rank writes its memory.
                 unsafe { kernel::unpack(bytes.as_ptr(), into.region.base(), section, size) };
             }
-            // SAFETY: the scoped epoch holds the borrow of as many bytes until after this fence.
-            Landing::Borrowed(to) => unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), *to, bytes.len())
-            },
+            // SAFETY: the scoped epoch holds the borrow of the buffer until after this fence; the elements were checked against its
+            // length, and are as many.
+            Landing::Borrowed(to, elements) => unsafe { kernel::unpack(bytes.as_ptr(), *to, elements, size) },
         }
         end
     }
@@ -152,8 +151,11 @@ impl Fence<'_> {
                 // written here (`Reads::first`).
                 unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
             }
-            // SAFETY: as above; the scoped epoch holds the borrow of as many bytes until after this fence.
-            Landing::Borrowed(to) => unsafe { kernel::pack(from, &wide.remote, size, *to) },
+            // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this fence; the elements were checked
+            // against its length.
+            Landing::Borrowed(to, elements) => unsafe {
+                kernel::copy(from, &wide.remote, *to, elements, size)
+            },
         }
     }
 }

@@ -332,14 +332,19 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
 
 /// Make them in a scoped epoch of this window, and end it; what is got.
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
-    let empty = |call: &Call| elements::<T>(&vec![0; call.operation.remote.size() * size_of::<T>()]);
+    let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
+    // By turns into the first half of its buffer, and into every other element from the last one down.
+    let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
+        (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1),
+        (count, _) => Datatype::run(0..count),
+    };
     window.epoch(|epoch| {
         for (call, buffer) in calls.iter().zip(&mut buffers) {
             let operation = &*call.operation;
             match &operation.local {
                 Local::Buffer if operation.kind == Kind::Get => {
-                    epoch.get_into(buffer).from(call.target, &operation.remote)?;
+                    epoch.get_into((buffer, part(call))).from(call.target, &operation.remote)?;
                 }
                 Local::Buffer => drop(issue(epoch, None, operation, call.target, &call.slice)?),
                 Local::Section { datatype, .. } => {
@@ -350,5 +355,13 @@ fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Resu
         Ok(())
     })?;
     let got = calls.iter().zip(buffers).filter(|(call, _)| call.brings());
-    Ok(got.map(|(call, buffer)| (call.index, bytes(&buffer))).collect())
+    let landed = got.map(|(call, buffer)| {
+        let mut landed = Vec::new();
+        part(call).element_iter().for_each(|at| landed.push(buffer[at as usize]));
+        let written = bytes(&buffer).iter().filter(|byte| **byte != 0).count();
+        let taken = bytes(&landed);
+        assert_eq!(taken.iter().filter(|byte| **byte != 0).count(), written, "the other elements stay zero");
+        (call.index, taken)
+    });
+    Ok(landed.collect())
 }
