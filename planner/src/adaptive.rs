@@ -96,7 +96,7 @@ pub struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// What exposing it saves, where the mode leaves the choice.
+    /// Returns the time that exposing it saves; `None` where the mode leaves no choice.
     fn saved(&self, machine: &Machine) -> Option<Nanos> {
         (self.mode == Mode::Auto).then(|| machine.saved_by_copying(self.source, self.target, self.size))
     }
@@ -105,10 +105,10 @@ impl Section<'_> {
 /// The decision about all sections of one rank in one epoch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Rendezvous {
-    /// What exposing sections of mode auto saves, those that are dearer in place left out; `None` if there is no section of
-    /// mode auto.
+    /// The time saved by exposing the sections of mode auto that are cheaper to read in place; `None` if there is no section
+    /// of mode auto.
     pub saved: Option<Nanos>,
-    /// What the wait for the readers costs.
+    /// The time that the wait for the readers takes.
     pub price: Nanos,
 }
 

@@ -38,9 +38,9 @@ pub struct Conflict {
 pub struct Touch {
     /// The rank that calls the operation.
     pub origin: usize,
-    /// The operation, among those of that rank.
+    /// The number of the operation among those of that rank.
     pub operation: usize,
-    /// What it does to the element: a source is read as a get would, a get's destination written as a put would.
+    /// The access to the element: a source is read as by a get, and the destination of a get is written as by a put.
     pub kind: Kind,
     /// The line of the call.
     pub site: Site,

@@ -114,17 +114,17 @@ pub enum Step {
 /// Slots of one rank's window, one for each rank; what each holds is combined by the operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slots {
-    /// How.
+    /// The operator that combines a slot with what is put into it.
     pub op: Op,
-    /// Which rank; all, if none.
+    /// The rank that has slots; every rank if `None`.
     pub root: Option<u32>,
-    /// Where slot 0 begins.
+    /// The displacement of slot 0.
     pub first: usize,
-    /// Elements from one slot to the next.
+    /// The number of elements from the beginning of a slot to that of the next.
     pub stride: usize,
-    /// How many elements a slot has: a fixed number, or this rank's block of a total number.
+    /// The number of elements of a slot: fixed, or this rank's block of a total number.
     pub len: SlotLen,
-    /// Which combination.
+    /// The shape of the reduction.
     pub fold: Fold,
 }
 

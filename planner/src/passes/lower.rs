@@ -68,7 +68,7 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
     }
 }
 
-/// What the program of one class is made from.
+/// The placed frames, and the tables by which the program of one class is made.
 struct Lowering<'a> {
     placed: &'a Placed<'a>,
     at: &'a Table<LinkId, Vec<u64>>,

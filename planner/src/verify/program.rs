@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 /// The largest number of copies of a buffer that a plan may have.
 const COPIES_MAX: u32 = 16;
 
-/// What was done to one buffer so far in this run.
+/// The packs, combinations and sends of one buffer so far in a run.
 #[derive(Default)]
 struct Filled {
     /// Packed bytes: first, past the last and instruction.
     packs: BTreeMap<u64, (u64, usize)>,
-    /// What is combined into them.
+    /// The values that are combined into packed bytes.
     folds: Vec<Folded>,
     /// Sent bytes: first, and past the last.
     sends: BTreeMap<u64, u64>,
