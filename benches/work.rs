@@ -1,0 +1,148 @@
+//! What does a superstep cost between spells of work: the work and the exchange, or more?
+//!
+//! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn are measured in the
+//! same rounds. A step that takes longer than the sum has waited for work of another rank.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
+
+use fencepost::prelude::*;
+use fencepost::{TransportKind, superstep};
+use fencepost_benches::contest::{short, wanted};
+use fencepost_benches::draws::next;
+use fencepost_benches::{Contest, Harness, ours};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const WORK: Duration = Duration::from_micros(100);
+
+/// What a step may take: the work, and this times the exchange.
+const BUDGET: f64 = 1.2;
+
+/// All of a section, to a rank, if there is one.
+#[superstep]
+fn shift(u: &mut Window<u64>, len: usize, to: Option<usize>) -> Result<()> {
+    u.put(0..len).to(to, len..2 * len)?;
+    Ok(())
+}
+
+/// Who puts to whom.
+#[derive(Clone, Copy)]
+enum Pattern {
+    /// Each rank to the next, the last to the first. Between two ranks, both ways.
+    Ring,
+    /// Each rank to the next, the last to none: nothing flows back.
+    Chain,
+}
+
+impl Pattern {
+    fn target(self, world: &World) -> Option<usize> {
+        let next = world.rank() + 1;
+        match self {
+            Pattern::Ring => Some(next % world.size()),
+            Pattern::Chain => (next < world.size()).then_some(next),
+        }
+    }
+}
+
+/// Turns of a loop of arithmetic that nothing else can disturb but a slower core.
+fn work(turns: u64) {
+    let mut state = 88_172_645_463_325_252;
+    for _ in 0..turns {
+        black_box(next(&mut state));
+    }
+}
+
+/// How many turns take [`WORK`] on this machine as it is now.
+fn turns() -> u64 {
+    let turns = 100_000;
+    let once = |_| {
+        let clock = Instant::now();
+        work(turns);
+        clock.elapsed()
+    };
+    let taken = (0..20).map(once).min().unwrap_or(WORK);
+    (turns as f64 * WORK.as_secs_f64() / taken.as_secs_f64()) as u64
+}
+
+#[derive(Clone)]
+struct Question {
+    transport: TransportKind,
+    ranks: usize,
+    pattern: Pattern,
+    words: usize,
+}
+
+impl Question {
+    fn dynamic(&self, turns: u64, iterations: u64) -> Duration {
+        let Self { transport, ranks, pattern, words } = self.clone();
+        let make = |world: &World| Ok((world.window::<u64>(2 * words)?, pattern.target(world)));
+        ours::team_over(transport, ranks, iterations, make, |_, (u, to), _| {
+            work(turns);
+            u.put(0..words).to(*to, words..2 * words)?;
+            u.fence()
+        })
+    }
+
+    fn prepared(&self, turns: u64, iterations: u64) -> Duration {
+        let Self { transport, ranks, pattern, words } = self.clone();
+        let make = |world: &World| {
+            let shift = shift::prepare(world, words, pattern.target(world))?;
+            Ok((world.window::<u64>(2 * words)?, shift))
+        };
+        ours::team_over(transport, ranks, iterations, make, |_, (u, shift), _| {
+            work(turns);
+            shift.replay(u)
+        })
+    }
+
+    fn alone(&self, turns: u64, iterations: u64) -> Duration {
+        ours::team_over(
+            self.transport.clone(),
+            self.ranks,
+            iterations,
+            |_| Ok(()),
+            |world, (), k| {
+                work(turns);
+                // Ranks that share a core work one after another: the time is that of all.
+                if k as u64 + 1 == iterations { world.barrier() } else { Ok(()) }
+            },
+        )
+    }
+}
+
+fn main() {
+    let (mut harness, turns) = (Harness::from_arguments(), if short() { 1 } else { turns() });
+    let transports = [
+        ("local", TransportKind::Local),
+        ("shm", TransportKind::ShmThreads),
+        ("tcp", TransportKind::TcpThreads),
+    ];
+    for (name, transport) in transports {
+        for (ranks, words) in [(2, 1), (4, 1), (2, 8 << 10), (2, 128 << 10)] {
+            for (shape, pattern) in [("ring", Pattern::Ring), ("chain", Pattern::Chain)] {
+                let title = format!("{name}: {ranks} ranks, a {shape}, {} bytes", 8 * words);
+                if !wanted(&title) {
+                    continue;
+                }
+                let question = || Question { transport: transport.clone(), ranks, pattern, words };
+                let (a, b, c, d, e) = (question(), question(), question(), question(), question());
+                let mut contest = Contest::new(title, 1)
+                    .side("100 us of work", move |n| a.alone(turns, n))
+                    .side("exchange, dynamic", move |n| b.dynamic(0, n))
+                    .side("work and exchange, dynamic", move |n| c.dynamic(turns, n))
+                    .side("exchange, prepared", move |n| d.prepared(0, n))
+                    .side("work and exchange, prepared", move |n| e.prepared(turns, n));
+                let Some(figures) = harness.run(&mut contest) else { continue };
+                for (way, at) in [("dynamic", 1), ("prepared", 3)] {
+                    let (work, exchange, step) =
+                        (figures[0].median, figures[at].median, figures[at + 1].median);
+                    println!(
+                        "  {way}: {:.2} of work and exchange, {:.2} of the limit",
+                        step / (work + exchange),
+                        step / (work + BUDGET * exchange)
+                    );
+                }
+            }
+        }
+    }
+}
