@@ -45,6 +45,11 @@ impl Body {
         self.buffer.as_ref().map_or(self.units.as_ptr().cast(), |buffer| buffer.to)
     }
 
+    /// The bytes of its own memory.
+    pub(super) fn capacity(&self) -> usize {
+        self.units.capacity() * 16
+    }
+
     /// Returns the body of a payload that did not travel.
     pub(crate) fn of(payload: &[u8], mut spare: Body) -> Self {
         spare.len = 0;

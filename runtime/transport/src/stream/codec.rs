@@ -40,6 +40,13 @@ pub(super) const STEP: usize = 1 << 20;
 /// The most bodies that are kept to be filled again.
 pub(super) const SPARE: usize = 16;
 
+/// A payload that is no longer is short: it is not read to memory that a long one would need.
+pub(super) const SHORT: usize = 16 << 10;
+
+/// The most bytes of them that are kept, and of what a connection sends: a rank that exchanges large messages needs that
+/// memory again, and fresh pages take longer to get than to fill.
+pub(crate) const KEPT: usize = 32 << 20;
+
 pub(super) const TAG_FRAME: u32 = 1;
 pub(super) const TAG_NOTIFICATION: u32 = 2;
 pub(super) const TAG_SETTLE: u32 = 3;

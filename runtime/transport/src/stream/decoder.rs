@@ -61,7 +61,13 @@ impl Decoder {
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
                     let buffer = intake.buffer(self.head.channel, self.head.header(), self.whole);
-                    self.body.buffer = buffer.filter(|buffer| buffer.len == self.whole);
+                    let buffer = buffer.filter(|buffer| buffer.len == self.whole);
+                    if buffer.is_none() && self.whole > self.body.capacity() {
+                        let body = self.spare(self.whole);
+                        let small = std::mem::replace(&mut self.body, body);
+                        self.recycle(small);
+                    }
+                    self.body.buffer = buffer;
                 }
             }
             self.body.fill(&mut bytes, self.whole);
@@ -88,12 +94,17 @@ impl Decoder {
         self.body.len += n;
     }
 
-    /// Returns the body of a frame, to be filled again.
+    /// Returns the body of a frame, to be filled again; frees it where enough are kept.
     pub(crate) fn recycle(&mut self, mut body: Body) {
         (body.len, body.buffer) = (0, None);
-        if self.spare.len() < SPARE {
+        if body.capacity() > 0 && self.spare.len() < SPARE && self.kept() + body.capacity() <= KEPT {
             self.spare.push(body);
         }
+    }
+
+    /// The bytes of the bodies that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.spare.iter().map(Body::capacity).sum()
     }
 
     /// Reads the item that is half received to this buffer, if it is a frame of this channel with this header;
@@ -134,9 +145,15 @@ impl Decoder {
         }
     }
 
-    /// Returns a body to be filled.
-    pub(crate) fn spare(&mut self) -> Body {
-        self.spare.pop().unwrap_or_default()
+    /// Returns a body to be filled with `len` bytes: the smallest that holds them, or else the largest. A long one is left
+    /// to long payloads.
+    pub(crate) fn spare(&mut self, len: usize) -> Body {
+        let fit = |at: usize| (self.spare[at].capacity() < len, self.spare[at].capacity().abs_diff(len));
+        let longest = 4 * len.max(SHORT);
+        let best = (0..self.spare.len())
+            .filter(|&at| self.spare[at].capacity() <= longest)
+            .min_by_key(|&at| fit(at));
+        best.map_or_else(Body::default, |at| self.spare.swap_remove(at))
     }
 
     /// Returns the complete item.
@@ -144,7 +161,7 @@ impl Decoder {
         let head = self.head;
         let (header, more) = (head.header(), head.more);
         if head.is_frame() {
-            let spare = self.spare();
+            let spare = self.spare(0);
             return Item::Frame(header, std::mem::replace(&mut self.body, spare));
         }
         let bytes = self.body.bytes();

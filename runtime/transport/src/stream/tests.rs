@@ -211,3 +211,39 @@ fn a_long_text_is_cut_between_characters() {
     let items = feed(&mut Decoder::default(), &bytes).unwrap();
     assert_eq!(items, [Item::End { rank: 3, what: "€".repeat(TEXT / 3) }]);
 }
+
+/// The bodies of frames of these lengths, fed whole.
+fn bodies(decoder: &mut Decoder, lens: &[usize]) -> Vec<Body> {
+    let mut bytes = Vec::new();
+    for &len in lens {
+        ItemWriter(&mut bytes, CHANNEL).frame(Header::default(), &vec![1; len]);
+        ItemWriter(&mut bytes, CHANNEL).settle(1);
+    }
+    let frames = feed(decoder, &bytes).unwrap().into_iter();
+    frames.filter_map(|item| if let Item::Frame(_, body) = item { Some(body) } else { None }).collect()
+}
+
+#[test]
+fn a_long_payload_is_read_to_the_memory_of_the_last_one_whatever_came_between() {
+    const LONG: usize = 8 << 20;
+    let mut decoder = Decoder::default();
+    let first = bodies(&mut decoder, &[100, LONG, 3]);
+    let memory = first[1].as_ptr();
+    first.into_iter().for_each(|body| decoder.recycle(body));
+    for lens in [&[1, 2, 3, LONG][..], &[LONG, 8], &[50, LONG - 1, 70, 90], &[LONG - 16]] {
+        let all = bodies(&mut decoder, lens);
+        assert_eq!(all.iter().map(Body::len).collect::<Vec<_>>(), lens);
+        let long = all.iter().find(|body| body.len() >= LONG - 16).unwrap();
+        assert_eq!(long.as_ptr(), memory, "{lens:?}");
+        all.into_iter().for_each(|body| decoder.recycle(body));
+    }
+}
+
+#[test]
+fn memory_of_payloads_is_kept_and_bounded() {
+    let mut decoder = Decoder::default();
+    let all = bodies(&mut decoder, &[5 << 20; 10]);
+    all.into_iter().for_each(|body| decoder.recycle(body));
+    let kept = decoder.kept();
+    assert!((KEPT / 2..=KEPT).contains(&kept), "{kept} bytes are kept");
+}

@@ -14,7 +14,7 @@ impl Core {
         let peer = &mut self.peers[to];
         let fits = channel.pairs[to].outbound.post(payload.len());
         if to == me {
-            let body = Body::of(payload, self.own.spare());
+            let body = Body::of(payload, self.own.spare(payload.len()));
             let Pair { inbound, outbound } = &mut channel.pairs[to];
             inbound.arrived = outbound.posted;
             inbound.frames.push_back((header, body));
