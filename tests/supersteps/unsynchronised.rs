@@ -47,6 +47,10 @@ fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
+/// How many runs a rank may be ahead of one that it only sends short messages to: they are copied as they are posted, so
+/// its buffers are free.
+const MESSAGES_AHEAD: u64 = 16;
+
 /// What rank 0 sends in step `step`.
 fn sent(step: u64) -> [u64; LAST / 2] {
     std::array::from_fn(|i| step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i as u64)
@@ -56,7 +60,8 @@ fn sent(step: u64) -> [u64; LAST / 2] {
 ///
 /// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. Each rank tells the
 /// others how far it is outside the library, so that the lead can be measured as it happens: a rank that has finished
-/// step k has packed it into a buffer that its reader had released of step k - copies.
+/// step k has packed it into a buffer that its reader had released of step k - copies, or sent it where its reader had
+/// released what was sent in step k - 16.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     const RANKS: usize = 5;
@@ -74,6 +79,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
             let buffers =
                 compiled.schedules()[0].classes.values().flat_map(|program| program.buffers.values());
             let copies = u64::from(buffers.map(|buffer| buffer.copies).max().unwrap_or(0));
+            let most = if placement == Placement::Together { copies } else { MESSAGES_AHEAD };
             let done: Vec<AtomicU64> = (0..RANKS).map(|_| AtomicU64::new(0)).collect();
             let leads: Vec<u64> = ranks(RANKS)
                 .transport(transport.clone())
@@ -104,7 +110,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
                 })
                 .unwrap();
             for (rank, &lead) in leads.iter().enumerate() {
-                assert!(lead <= copies + 1, "rank {rank} was {lead} ahead, with {copies} copies: {mode}");
+                assert!(lead <= most + 1, "rank {rank} was {lead} ahead, with {copies} copies: {mode}");
             }
         }
     }
@@ -329,7 +335,7 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const SWAP: u64 = 20;
     for seed in 0..24 {
         let swapper = 1 + seed as usize % (RANKS - 1);
-        for transport in [sim(seed), TransportKind::Local] {
+        for (transport, most) in [(sim(seed), MESSAGES_AHEAD), (TransportKind::Local, 2)] {
             let gone_on: Vec<AtomicU64> = (0..RANKS).map(|_| AtomicU64::new(0)).collect();
             let told = ends(&ranks(RANKS).transport(transport.clone()), &[], |world| {
                 let rank = world.rank();
@@ -361,7 +367,7 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
                 let both = ["of window 0", "of window 1"];
                 assert!(both.iter().all(|one| error.contains(one)), "{transport:?}: {error}");
                 let ahead = gone_on[rank].load(Ordering::SeqCst).saturating_sub(SWAP);
-                assert!(ahead <= 2 * RANKS as u64, "rank {rank} went on {ahead} steps");
+                assert!(ahead <= most * RANKS as u64, "rank {rank} went on {ahead} steps");
             }
         }
     }

@@ -23,6 +23,8 @@
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
 use crate::state::call::Call;
+use crate::state::transport_kind::TransportKind;
+use crate::supersteps::execute::lead;
 use crate::supersteps::prepared::agree;
 use crate::testing::support::{Dice, Reach, shown, stored};
 use fencepost_planner::datatype::Datatype;
@@ -33,9 +35,11 @@ use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Sched
 use fencepost_planner::reference::{self, Epoch};
 use fencepost_planner::table::Table;
 use fencepost_planner::{ErrorClass, Machine, Options, Verified, compile, verify};
+use fencepost_transport::Endpoint;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const LEN: usize = 8;
 const RUNS: usize = 30;
@@ -374,11 +378,10 @@ fn w5_a_shift_along_a_chain_does_not_run_ahead() {
     };
     // By messages no bit can be wrong: what shows is that nothing bounds the lead.
     let good = Superstep::new(chain(), Reach::Messages);
-    let copies = good.schedule.classes.values().flat_map(|program| program.buffers.values());
-    let copies = copies.map(|buffer| buffer.copies as usize).max().unwrap_or(0);
+    let most = lead(16);
     let bounded = |superstep: &Superstep, seed| match run(&[superstep], Reach::Messages, seed)? {
-        lead if lead <= copies + 1 => Ok(()),
-        lead => Err(format!("a lead of {lead} with {copies} copies")),
+        lead if lead <= most + 1 => Ok(()),
+        lead => Err(format!("a lead of {lead} where {most} is the most")),
     };
     let ahead = runs_ahead(&good);
     let wrong = shown(|seed| bounded(&good, seed), |seed| bounded(&ahead, seed));
@@ -387,6 +390,48 @@ fn w5_a_shift_along_a_chain_does_not_run_ahead() {
     let good = Superstep::with(chain(), Placement::Together, Mode::Aggregated);
     let wrong = caught(&good, &runs_ahead(&good), Reach::Memory);
     assert!(wrong.contains("is not"), "{wrong}");
+}
+
+#[test]
+fn w5_a_rank_is_ahead_of_one_that_makes_no_call_without_waiting_for_it() {
+    let good = Superstep::new(one_put(), Reach::Messages);
+    let (done, most, clock) = (AtomicUsize::new(0), lead(16), Instant::now());
+    let ended = ranks(2).transport(Reach::Messages.transport(1)).collect(|world| {
+        let u = world.window::<u64>(LEN)?;
+        let one = agree(world.core(), Ok(good.schedule.clone()), &call())?;
+        while world.rank() == 1 && done.load(Ordering::SeqCst) < most {
+            assert!(clock.elapsed() < Duration::from_secs(60), "rank 0 waits for a rank that works");
+            std::thread::yield_now();
+        }
+        for run in 0..2 * most {
+            one.replay(&[&**u.core()], &call())?;
+            if world.rank() == 0 {
+                done.store(run + 1, Ordering::SeqCst);
+            }
+        }
+        Ok(())
+    });
+    assert!(ended.is_ok(), "{ended:?}");
+}
+
+#[test]
+fn over_tcp_a_run_leaves_nothing_unsent() {
+    for patterns in [one_put(), exchange()] {
+        let good = Superstep::new(patterns, Reach::Messages);
+        let held = ranks(2).transport(TransportKind::TcpThreads).collect(|world| {
+            let u = world.window::<u64>(LEN)?;
+            let one = agree(world.core(), Ok(good.schedule.clone()), &call())?;
+            let mut held = 0;
+            for _ in 0..RUNS {
+                one.replay(&[&**u.core()], &call())?;
+                let endpoint = world.core().endpoint.borrow();
+                let Endpoint::Tcp(end) = &*endpoint else { panic!("another transport") };
+                held += usize::from(end.holds_back());
+            }
+            Ok(held)
+        });
+        assert_eq!(held.map_err(|error| error.to_string()), Ok(vec![0, 0]), "runs that held something back");
+    }
 }
 
 #[test]

@@ -285,6 +285,10 @@ impl Channels for HybridEnd {
     }
 
     #[inline]
+    fn flush(&mut self) {
+        self.inter_node.flush();
+    }
+
     fn release(&mut self, from: usize) {
         match self.host_map.intra_node[from] {
             Some(host_rank) => self.intra_node.release(host_rank),

@@ -42,7 +42,7 @@ mod tcp;
 
 use std::fmt;
 
-pub use contract::{Channels, CreateJoin, Liveness, Notify, Topology};
+pub use contract::{Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED, UNREPORTED_BYTES};
 pub use endpoint::Endpoint;
 #[cfg(not(loom))]
 pub use hybrid::{HybridEnd, hybrid};

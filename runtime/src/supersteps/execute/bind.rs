@@ -12,9 +12,17 @@ use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program,
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Bytes, Channels, Frame as Arrival, Topology, Until};
+use fencepost_transport::{Bytes, Channels, Frame as Arrival, Topology, UNREPORTED, UNREPORTED_BYTES, Until};
 use std::io::ErrorKind;
 use std::sync::Arc;
+
+/// How many runs a rank may be ahead of one that it sends to by messages and from which nothing flows back, where it
+/// sends `bytes` in each. The reader reports by itself what it has released, half as much at a time: so no rank waits
+/// for one that works and is as far, and what waits to be read is bounded.
+pub(crate) fn lead(bytes: usize) -> usize {
+    let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
+    runs.clamp(2, 2 * UNREPORTED) as usize
+}
 
 /// A program, bound.
 pub(crate) struct Executable {
@@ -31,6 +39,8 @@ pub(crate) struct Executable {
     pub(super) exposed: Vec<usize>,
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
+    /// Whether it sends what a transport may gather.
+    pub(super) gathers: bool,
     pub(super) runs: u64,
     /// Of the schedule.
     digest: Digest,
@@ -42,13 +52,32 @@ pub(crate) struct Executable {
     pub(super) locals: Vec<u8>,
 }
 
-/// A send buffer: its copies side by side, and the frame that each was last sent in.
+/// A send buffer: its copies side by side.
+///
+/// Where frames are copied as they are posted, one copy of the buffer is enough, and what its schedule awaits of the
+/// reader only bounds the [`lead`] of the sender (W5), as if the buffer had as many copies.
 pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
     pub(super) copies: usize,
     pub(super) memory: Bytes,
+    /// The last frame of each of the last runs, as many as the reader may be behind.
     pub(super) last: Vec<Option<u64>>,
+    /// How many frames the reader has released, as far as this rank has asked.
+    pub(super) released: u64,
+}
+
+impl Bound {
+    /// Where the copy of this run begins.
+    pub(super) fn copy(&self, run: u64) -> usize {
+        (run % self.copies as u64) as usize * self.bytes
+    }
+
+    /// The frame that was sent last in this run, or in the one that has to be over before it.
+    pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
+        let runs = self.last.len() as u64;
+        &mut self.last[(run % runs) as usize]
+    }
 }
 
 /// An instruction with its peers and parts resolved.
@@ -130,14 +159,19 @@ impl Executable {
         let program = &schedule.classes[schedule.class_of[rank]];
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
-        let (buffers, steps) = (resolve.buffers(world)?, resolve.steps(&starts)?);
         let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
+        let (buffers, steps) = (resolve.buffers(world, far)?, resolve.steps(&starts)?);
         let steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
         let preposts = preposts(rank, &steps, far);
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
             }
+            _ => false,
+        });
+        let gathers = steps.iter().any(|step| match step {
+            Step::Expose(peer) | Step::Done(peer) | Step::Release(peer) => far(*peer),
+            Step::Send { buffer, .. } | Step::SendInPlace { buffer, .. } => far(buffers[*buffer].peer),
             _ => false,
         });
         let exposed = Vec::with_capacity(steps.iter().filter(|step| matches!(step, Step::Expose(_))).count());
@@ -155,6 +189,7 @@ impl Executable {
             open: (0..world.size).map(|_| None).collect(),
             exposed,
             touches,
+            gathers,
             runs: 0,
             digest,
             keyed,
@@ -170,7 +205,8 @@ impl Executable {
         let program = &schedule.classes[schedule.class_of[self.rank]];
         assert_eq!(program.pattern, *self.pattern(), "other calls");
         let resolve = Resolve { rank: self.rank, ranks: world.size as u32, schedule, program };
-        (self.buffers, self.steps) = (resolve.buffers(world)?, resolve.steps(&self.starts)?);
+        let far = |peer: usize| peer != self.rank && !world.endpoint.borrow().reaches(peer);
+        (self.buffers, self.steps) = (resolve.buffers(world, far)?, resolve.steps(&self.starts)?);
         self.preposts = Vec::new();
         Ok(())
     }
@@ -354,11 +390,12 @@ impl Resolve<'_> {
         Ok((starts, locals))
     }
 
-    fn buffers(&self, world: &WorldCore) -> Result<Vec<Bound>> {
+    fn buffers(&self, world: &WorldCore, copied: impl Fn(usize) -> bool) -> Result<Vec<Bound>> {
         let place = world.endpoint.borrow().memory();
         let bound = |buffer: &Buffer| {
-            let (peer, bytes, copies) =
-                (self.peer(buffer.peer)?, buffer.bytes as usize, buffer.copies as usize);
+            let (peer, bytes) = (self.peer(buffer.peer)?, buffer.bytes as usize);
+            let copies = buffer.copies as usize;
+            let (copies, runs) = if copied(peer) { (1, lead(bytes)) } else { (copies, copies) };
             let memory = bytes.checked_next_multiple_of(16).and_then(|bytes| bytes.checked_mul(copies));
             let memory = memory.map_or(Err(ErrorKind::OutOfMemory.into()), |bytes| place.zeroed(bytes));
             let memory = memory.map_err(|why| {
@@ -366,7 +403,7 @@ impl Resolve<'_> {
                 Error::new(ErrorClass::NoMem, format!("there is no memory for its buffers: {what}: {why}"))
             })?;
             let bytes = bytes.next_multiple_of(16);
-            Ok(Bound { peer, bytes, copies, memory, last: vec![None; copies] })
+            Ok(Bound { peer, bytes, copies, memory, last: vec![None; runs], released: 0 })
         };
         self.program.buffers.values().map(bound).collect()
     }

@@ -10,6 +10,8 @@
 mod bind;
 mod preposts;
 
+#[cfg(test)]
+pub(crate) use bind::lead;
 pub(crate) use bind::{Executable, takes_slice};
 
 use crate::collect::limits::earlier;
@@ -109,13 +111,16 @@ impl Executable {
                     note(world, endpoint, *peer, head(kind::ENTRY))?;
                 }
                 Step::Reclaim(buffer) => {
-                    let bound = &self.buffers[*buffer];
-                    if let Some(frame) = bound.last[(self.runs % bound.copies as u64) as usize] {
+                    let bound = &mut self.buffers[*buffer];
+                    if let Some(frame) = *bound.last(self.runs)
+                        && bound.released <= frame
+                    {
                         let peer = bound.peer;
                         let awaited = Awaited::One("releases of a buffer");
                         let watch = || Watch::new(world, call, windows, peer, awaited);
                         wait_for(endpoint, word, peer, watch, |endpoint| {
-                            if endpoint.released(peer) > frame {
+                            bound.released = endpoint.released(peer);
+                            if bound.released > frame {
                                 Ok(Some(()))
                             } else {
                                 endpoint.lost(peer).map_or(Ok(None), Err)
@@ -125,8 +130,7 @@ impl Executable {
                 }
                 Step::Pack { from, count, size, buffer, at } => {
                     let bound = &mut self.buffers[*buffer];
-                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
-                    let to = bound.memory.at(copy + at, count * size);
+                    let to = bound.memory.at(bound.copy(self.runs) + at, count * size);
                     match from {
                         // SAFETY: the verifier has shown that the datatype needs no more than `least_len` elements,
                         // which the window has, and that nobody writes them before this step (W2); the buffer is this
@@ -143,8 +147,7 @@ impl Executable {
                 }
                 Step::Combine { from, into, op, element, buffer, at } => {
                     let bound = &mut self.buffers[*buffer];
-                    let copy = (self.runs % bound.copies as u64) as usize * bound.bytes;
-                    let to = bound.memory.at(copy + at, bound.bytes - at);
+                    let to = bound.memory.at(bound.copy(self.runs) + at, bound.bytes - at);
                     match from {
                         // SAFETY: as for `Pack`; the verifier has shown that `into` is within what was packed into the
                         // buffer in this run, and that the operator takes the element.
@@ -161,13 +164,13 @@ impl Executable {
                 }
                 Step::Send { buffer, at, bytes } => {
                     let bound = &mut self.buffers[*buffer];
-                    let copy = (self.runs % bound.copies as u64) as usize;
-                    let payload = bound.memory.at(copy * bound.bytes + at, *bytes);
-                    // SAFETY: the buffer stays as it is until `released` counts this frame: `Reclaim`, or a frame of
-                    // the peer that it sent after releasing, comes before it is packed again, as the verifier has
-                    // shown (W4); when the executable is dropped the endpoint keeps the memory until then.
+                    let payload = bound.memory.at(bound.copy(self.runs) + at, *bytes);
+                    // SAFETY: the payload is copied as it is posted, or the buffer has the copies of the schedule and
+                    // stays as it is until `released` counts this frame: `Reclaim`, or a frame of the peer that it
+                    // sent after releasing, comes before it is packed again, as the verifier has shown (W4); when the
+                    // executable is dropped the endpoint keeps the memory until then.
                     unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
-                    bound.last[copy] = Some(world.posted(bound.peer));
+                    *bound.last(self.runs) = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
                 Step::SendInPlace { window, first, buffer, bytes } => {
@@ -176,8 +179,7 @@ impl Executable {
                     let payload = unsafe { windows[*window].region.base().add(*first) };
                     // SAFETY: as many elements lie there.
                     unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
-                    let copy = (self.runs % bound.copies as u64) as usize;
-                    bound.last[copy] = Some(world.posted(bound.peer));
+                    *bound.last(self.runs) = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
                 Step::Await(peer, frame) => {
@@ -222,6 +224,9 @@ impl Executable {
                 }
                 Step::Done(peer) => note(world, endpoint, *peer, head(kind::DONE))?,
             }
+        }
+        if self.gathers {
+            endpoint.flush(); // other ranks need not wait until this one has done what it does next
         }
         Ok(())
     }

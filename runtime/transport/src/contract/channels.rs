@@ -8,6 +8,14 @@
 
 use crate::{Bytes, Frame, Header, Lost, Memory, Meter, Until};
 
+/// A receiver that has released this many frames of a sender, or frames of [this many bytes](UNREPORTED_BYTES), reports
+/// them with what it sends or flushes next. So [`released`](Channels::released) lacks fewer frames, and fewer bytes, once
+/// that has arrived.
+pub const UNREPORTED: u64 = 8;
+
+/// See [`UNREPORTED`].
+pub const UNREPORTED_BYTES: u64 = 2 << 20;
+
 /// A first in, first out channel of frames for each ordered pair of ranks.
 #[enum_dispatch::enum_dispatch]
 pub trait Channels {
@@ -21,6 +29,11 @@ pub trait Channels {
     /// [`memory`](Self::memory) of this end and [`reaches(to)`](crate::Topology::reaches), it is not copied, and must
     /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
+
+    /// Sends what was posted, and the releases that are to be reported, as far as that is possible without waiting. A
+    /// transport may gather frames until the rank polls for something that has not arrived; a rank flushes before it
+    /// computes, so that no other rank waits for its work.
+    fn flush(&mut self) {}
 
     /// Returns the oldest frame from `from` that this rank has not released, if it has arrived.
     ///

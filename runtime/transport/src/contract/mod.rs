@@ -6,7 +6,7 @@ mod liveness;
 mod notify;
 mod topology;
 
-pub use channels::Channels;
+pub use channels::{Channels, UNREPORTED, UNREPORTED_BYTES};
 pub use create_join::CreateJoin;
 pub use liveness::Liveness;
 pub use notify::Notify;

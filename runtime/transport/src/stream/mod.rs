@@ -11,7 +11,7 @@ mod decoder;
 mod tests;
 
 pub(crate) use body::{Body, ReceiveBuffer};
-pub(crate) use codec::{HEAD, Item, ItemWriter, PROBE};
+pub(crate) use codec::{HEAD, Item, ItemWriter, KEPT, PROBE};
 #[cfg(any(feature = "testing", fuzzing))]
 pub use decoder::decode;
 pub(crate) use decoder::{Decoder, Intake};

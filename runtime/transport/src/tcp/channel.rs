@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::stream::{Body, HEAD, Item, ItemWriter, ReceiveBuffer};
-use crate::{Cause, Header, Leave, Loss, Lost, Notification};
+use crate::{Cause, Header, Leave, Loss, Lost, Notification, UNREPORTED, UNREPORTED_BYTES};
 
 /// Bytes of frames that may be in flight to a receiver that does not poll, for each pair of ranks.
-pub(super) const CREDIT: u64 = 4 << 20;
+pub(super) const CREDIT: u64 = 16 << 20;
 
 /// Returns the credit that a frame costs, in bytes.
 pub(super) fn cost(len: usize) -> u64 {
@@ -47,7 +47,7 @@ pub(super) struct Pair {
 /// When the sender of a frame should learn that it was released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// As soon as this rank waits for anything: the sender's credit runs out.
+    /// With the next write: there are [`UNREPORTED`] of them, or the sender's credit runs out.
     Now,
     /// When this rank has waited a little: it may send something else first.
     Soon,
@@ -83,8 +83,9 @@ pub(super) struct Inbound {
     wanted: u64,
     /// The number of its frames that this rank has released.
     releases: u64,
-    /// The number of releases that it knows of.
+    /// The number of releases that it knows of, and their bytes.
     reported: u64,
+    reported_bytes: u64,
 }
 
 /// What goes to one rank.
@@ -238,7 +239,8 @@ impl Inbound {
         self.drop_preposted(self.releases);
         self.taken += cost(body.len());
         let silent = std::mem::replace(&mut outbound.silent, true);
-        let due = if self.taken + CREDIT / 2 > self.limit() {
+        let many = self.releases - self.reported >= UNREPORTED;
+        let due = if many || self.taken - self.reported_bytes >= UNREPORTED_BYTES {
             Due::Now
         } else if silent {
             Due::Soon
@@ -303,7 +305,7 @@ impl Inbound {
     #[inline]
     pub(super) fn report_releases(&mut self, number: u64, out: &mut Vec<u8>) {
         if self.has_pending_release() {
-            self.reported = self.releases;
+            (self.reported, self.reported_bytes) = (self.releases, self.taken);
             self.granted = self.limit().max(self.taken + CREDIT);
             ItemWriter(out, number).release(self.releases, self.granted);
         }
@@ -317,7 +319,7 @@ impl Inbound {
             return false;
         }
         self.granted = self.wanted;
-        self.reported = self.releases;
+        (self.reported, self.reported_bytes) = (self.releases, self.taken);
         ItemWriter(out, number).release(self.releases, self.granted);
         true
     }
@@ -350,17 +352,24 @@ impl Outbound {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or all; and how much more there is. Returns whether anything was written.
-    pub(super) fn send_waiting(&mut self, number: u64, out: &mut Vec<u8>, all: bool) -> bool {
-        let before = out.len();
-        while let Some(frame) = self.waiting.front() {
+    /// Writes the frames that may be sent, or all; and how much more there is. Memory of a frame that is not needed any
+    /// more goes to `spare`, if it is longer.
+    pub(super) fn send_waiting(&mut self, number: u64, out: &mut Vec<u8>, spare: &mut Vec<u8>, all: bool) {
+        while let Some(mut frame) = self.waiting.pop_front() {
             let sent = self.sent + frame.len() as u64;
             if !all && sent > self.limit() {
+                self.waiting.push_front(frame);
                 break;
             }
             self.sent = sent;
-            out.extend_from_slice(frame);
-            self.waiting.pop_front();
+            if out.is_empty() {
+                std::mem::swap(out, &mut frame);
+            } else {
+                out.extend_from_slice(&frame);
+            }
+            if frame.capacity() > spare.capacity() {
+                *spare = frame;
+            }
         }
         if let Some(frame) = self.waiting.front()
             && self.wanted <= self.limit()
@@ -369,11 +378,58 @@ impl Outbound {
             self.wanted = self.bytes.min(self.limit().saturating_add(CREDIT)).max(least);
             ItemWriter(out, number).want(self.wanted);
         }
-        out.len() > before
     }
 
     /// Drops all waiting frames: the receiver will read nothing more.
     pub(super) fn forget(&mut self) {
         self.waiting = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many frames of `len` bytes the receiver releases, each as it arrives, before it reports them by itself.
+    fn released_until_reported(len: usize) -> u64 {
+        let (mut channel, payload) = (Channel::new(2), vec![1; len]);
+        for frames in 1..=2 * UNREPORTED {
+            let body = Body::of(&payload, Body::default());
+            assert_eq!(channel.take(1, Item::Frame(Header::default(), body)), Ok(()));
+            let Pair { inbound, outbound } = &mut channel.pairs[1];
+            let due = inbound.release(outbound).map(|(_, due)| due);
+            if due == Some(Due::Now) {
+                inbound.report_releases(0, &mut Vec::new());
+                assert_eq!(inbound.reported, frames);
+                return frames;
+            }
+        }
+        panic!("frames of {len} bytes are never reported");
+    }
+
+    #[test]
+    fn releases_are_reported_by_number_and_by_bytes() {
+        assert_eq!(released_until_reported(8), UNREPORTED);
+        assert_eq!(released_until_reported((1 << 20) - HEAD), 2);
+        assert_eq!(released_until_reported(1 << 20), 2);
+        assert_eq!(released_until_reported(2 << 20), 1);
+        assert_eq!(released_until_reported(CREDIT as usize), 1);
+    }
+
+    #[test]
+    fn a_frame_that_waited_is_sent_from_the_memory_that_it_waited_in_which_is_kept() {
+        let mut outbound = Outbound::default();
+        let len = CREDIT as usize - HEAD;
+        assert!(outbound.post(len), "there is credit for one");
+        assert!(!outbound.post(len));
+        let frame = vec![7; cost(len) as usize];
+        let memory = frame.as_ptr();
+        outbound.keep(frame);
+        let (mut out, mut spare) = (Vec::with_capacity(100), Vec::new());
+        outbound.granted = 2 * CREDIT;
+        outbound.send_waiting(0, &mut out, &mut spare, false);
+        assert_eq!((out.as_ptr(), out.len() as u64), (memory, cost(len)));
+        assert_eq!(spare.capacity(), 100);
+        assert!(!outbound.has_waiting());
     }
 }

@@ -59,8 +59,6 @@ pub(super) struct Core {
     dirty: Vec<u32>,
     /// The worlds and ranks to which releases are to be reported when this rank has nothing better to do.
     pub(super) pending_releases: Vec<(u64, u32)>,
-    /// Some of these releases are urgent.
-    pub(super) release_urgent: bool,
     scratch: Box<[u8]>,
     /// Bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
@@ -112,7 +110,6 @@ impl Core {
             closing: false,
             dirty: Vec::new(),
             pending_releases: Vec::new(),
-            release_urgent: false,
             scratch: vec![0; SCRATCH].into(),
             own: Decoder::default(),
             timed: now,
@@ -269,7 +266,8 @@ impl Core {
         let leaving = left.then(|| channel.leaving(from)).flatten();
         if released && channel.pairs[from].outbound.has_waiting() {
             let Some(channel) = self.channels.get_mut(&number) else { return Ok(()) };
-            channel.pairs[from].outbound.send_waiting(number, &mut self.peers[from].out, false);
+            let Peer { out, spare, .. } = &mut self.peers[from];
+            channel.pairs[from].outbound.send_waiting(number, out, spare, false);
         }
         if let Some(how) = leaving {
             self.peers[from].failed = match how {
@@ -295,9 +293,6 @@ impl Core {
             self.send(from);
         }
         self.flush_dirty();
-        if self.release_urgent {
-            self.send_pending_releases();
-        }
     }
 
     /// Marks that something was written to `to`: it is sent with what follows, or at the next poll.

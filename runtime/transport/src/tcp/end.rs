@@ -9,6 +9,7 @@ use crate::shared::waker::{Backoff, Pause};
 use crate::stream::ReceiveBuffer;
 use crate::tcp::core::Core;
 use crate::tcp::fabric::{Fabric, FabricShared};
+use crate::tcp::peer::Peer;
 use crate::{
     Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify,
     Number, Topology,
@@ -112,6 +113,12 @@ impl TcpEnd {
         core.channels.get(&self.number)?.ended.clone()
     }
 
+    /// Returns whether this rank has written anything that no socket has taken yet. For tests.
+    #[doc(hidden)]
+    pub fn holds_back(&self) -> bool {
+        self.core().peers.iter().any(Peer::unsent)
+    }
+
     /// Prepares this rank to sleep on its futex, while the fabric's thread serves, and wakes it when something arrives.
     /// Returns false, and does nothing, if something has arrived since the last call. The caller then calls
     /// [`wake`](Self::wake).
@@ -153,6 +160,7 @@ impl TcpEnd {
             return Ok(Some(it));
         }
         let of = self.of(from);
+        core.flush_dirty();
         core.read_from(of);
         if let Some(it) = found(&mut core) {
             return Ok(Some(it));
@@ -240,6 +248,11 @@ impl Channels for TcpEnd {
         drop(core);
         self.meter.count(header, len);
         Ok(())
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.core().flush_dirty();
     }
 
     fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {

@@ -78,8 +78,8 @@ impl FabricShared {
     fn prepare_to_sleep(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
         core.calls += 1;
-        core.flush_dirty();
         core.serve_awaited();
+        core.flush_dirty();
         if core.events == *seen {
             core.send_pending_releases(); // which may find something
         }

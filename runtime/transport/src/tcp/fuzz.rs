@@ -46,7 +46,7 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
         if !pair.outbound.post(100) {
             pair.outbound.keep(vec![0; 148]);
         }
-        pair.outbound.send_waiting(NUMBER, &mut out, false);
+        pair.outbound.send_waiting(NUMBER, &mut out, &mut Vec::new(), false);
         channel.piggyback(NUMBER, 1, &mut out);
         let _ = (channel.gone(1), channel.drained(1), channel.mine(0));
         out.clear();

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use crate::Header;
 use crate::auth::{Opener, Seal, Session};
-use crate::stream::{Body, Decoder, Intake, ItemWriter, ReceiveBuffer};
+use crate::stream::{Body, Decoder, Intake, ItemWriter, KEPT, ReceiveBuffer};
 
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
@@ -41,6 +41,8 @@ pub(super) struct Peer {
     /// What goes to it, from `sent` on.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
+    /// Memory for a frame that has to wait.
+    pub(super) spare: Vec<u8>,
     /// The error with which it left a world, if it left none without an error since.
     pub(super) failed: Option<String>,
     /// It has died, for this reason.
@@ -111,6 +113,7 @@ impl Peer {
             retry: None,
             out: Vec::new(),
             sent: 0,
+            spare: Vec::new(),
             failed: None,
             died: None,
             suspected: None,
@@ -141,7 +144,7 @@ impl Peer {
             let _ = link.stream.shutdown(Shutdown::Both);
         }
         self.attempt = None;
-        (self.out, self.sent) = (Vec::new(), 0);
+        (self.out, self.sent, self.spare) = (Vec::new(), 0, Vec::new());
     }
 
     /// Returns the error with which it left its last world before it ended by itself, in no world.
@@ -189,7 +192,10 @@ impl Peer {
         if *sent == out.len() {
             out.clear();
             *sent = 0;
-            out.shrink_to(1 << 20);
+            out.shrink_to(KEPT);
+            if out.capacity() + self.spare.capacity() > KEPT {
+                self.spare = Vec::new();
+            }
         } else if *sent > 1 << 20 && *sent > out.len() / 2 {
             out.drain(..*sent);
             *sent = 0;
@@ -396,5 +402,33 @@ pub(super) fn read_some<'b>(
             Ok(&[])
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_what_was_sent_is_kept_and_bounded() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut reader = listener.accept().unwrap().0;
+        let reader = std::thread::spawn(move || io::copy(&mut reader, &mut io::sink()));
+        let mut peer = Peer::new(stream.peer_addr().unwrap(), Instant::now());
+        let stream = Arc::new(stream);
+        peer.link =
+            Some(Box::new(Connection { stream, sealed: None, decoder: Decoder::default(), big: false }));
+        for (bytes, spare) in [(8 << 20, 8 << 20), (KEPT, 8 << 20), (KEPT + 1, 100)] {
+            peer.out.resize(bytes, 1);
+            peer.spare = Vec::with_capacity(spare);
+            while peer.unsent() {
+                peer.flush().unwrap();
+            }
+            assert!(peer.out.capacity() >= bytes.min(KEPT), "{bytes} bytes are faulted in again");
+            assert!(peer.out.capacity() + peer.spare.capacity() <= KEPT, "{bytes} bytes");
+        }
+        peer.close();
+        assert_eq!(reader.join().unwrap().unwrap(), (8 << 20) + 2 * KEPT as u64 + 1);
     }
 }

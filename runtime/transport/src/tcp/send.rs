@@ -5,6 +5,9 @@ use crate::tcp::channel::{Channel, Due, Pair, cost};
 use crate::tcp::core::Core;
 use crate::{Cause, Header, Leave, Notification};
 
+/// Bytes that are copied in the time of one attempt to move some.
+const TRY: usize = 8 << 10;
+
 impl Core {
     /// Posts a frame.
     pub(super) fn post(&mut self, number: u64, to: usize, header: Header, payload: &[u8]) {
@@ -30,11 +33,13 @@ impl Core {
                 peer.pack(payload)
             };
         } else {
-            let mut frame = Vec::with_capacity(cost(payload.len()) as usize);
+            let mut frame = std::mem::take(&mut peer.spare);
+            frame.clear();
+            frame.reserve_exact(cost(payload.len()) as usize);
             ItemWriter(&mut frame, number).frame(header, payload);
             let outbound = &mut channel.pairs[to].outbound;
             outbound.keep(frame);
-            outbound.send_waiting(number, &mut peer.out, false);
+            outbound.send_waiting(number, &mut peer.out, &mut peer.spare, false);
         }
         match wrote {
             Ok(()) => self.mark_dirty(to),
@@ -42,10 +47,12 @@ impl Core {
         }
     }
 
-    /// Writes a payload from the sender's memory. Continues as long as bytes move in either direction; copies the rest.
+    /// Writes a payload from the sender's memory. Continues as long as bytes move in either direction, and tries for as
+    /// long as copying the rest would take; then copies it.
     pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<()> {
         let mut rest = payload;
         let mut written = Vec::new();
+        let mut still = 0;
         loop {
             let wrote = self.peers[to].write_in_place(rest)?;
             rest = &rest[wrote..];
@@ -55,10 +62,22 @@ impl Core {
             }
             let before = self.heard;
             self.read_from(to);
-            written = std::mem::take(&mut self.peers[to].out);
-            if wrote == 0 && self.heard == before || !written.is_empty() || self.peers[to].link.is_none() {
+            let peer = &mut self.peers[to];
+            if !peer.out.is_empty() {
+                std::mem::swap(&mut written, &mut peer.out);
+            }
+            if !written.is_empty() || peer.link.is_none() {
                 break;
             }
+            if wrote > 0 || self.heard != before {
+                still = 0;
+                continue;
+            }
+            still += TRY;
+            if still > rest.len() {
+                break;
+            }
+            std::thread::yield_now();
         }
         let out = &mut self.peers[to].out;
         out.extend_from_slice(rest);
@@ -144,7 +163,7 @@ impl Core {
             // A member that has left as well only waits for this item to forget the world.
             if !channel.has_left(to) {
                 channel.piggyback(number, to, &mut peer.out);
-                channel.pairs[to].outbound.send_waiting(number, &mut peer.out, true);
+                channel.pairs[to].outbound.send_waiting(number, &mut peer.out, &mut peer.spare, true);
             }
             ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
         }
@@ -184,10 +203,13 @@ impl Core {
         if let Some(link) = &mut self.peers[from].link {
             link.recycle(body);
         }
-        if due != Due::Later && !self.pending_releases.contains(&(number, from as u32)) {
-            self.pending_releases.push((number, from as u32));
+        match due {
+            Due::Now => self.report_releases(number, from),
+            Due::Soon if !self.pending_releases.contains(&(number, from as u32)) => {
+                self.pending_releases.push((number, from as u32));
+            }
+            Due::Soon | Due::Later => {}
         }
-        self.release_urgent |= due == Due::Now;
         true
     }
 
@@ -221,12 +243,13 @@ impl Core {
 
     /// Reports releases to ranks that would learn of them in no other way.
     pub(super) fn send_pending_releases(&mut self) {
-        self.release_urgent = false;
         while let Some((number, to)) = self.pending_releases.pop() {
             self.report_releases(number, to as usize);
         }
+        self.flush_dirty();
     }
 
+    /// Writes how many frames of `to` were released, for the next write to it.
     pub(super) fn report_releases(&mut self, number: u64, to: usize) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         // A rank that has left sends nothing more; the receiver may have forgotten the world already.
@@ -236,7 +259,7 @@ impl Core {
             && self.peers[to].died.is_none()
         {
             channel.pairs[to].inbound.report_releases(number, &mut self.peers[to].out);
-            self.send(to);
+            self.mark_dirty(to);
         }
     }
 

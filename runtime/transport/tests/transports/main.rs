@@ -519,12 +519,13 @@ fn big_payloads_pass_both_ways_at_once() {
 #[test]
 fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
     // More than there is credit for, and than a link has room for.
-    static LONG: [u8; 5 << 20] = [7; 5 << 20];
+    static LONG: [u8; 17 << 20] = [7; 17 << 20];
     for (name, ends) in transports(2) {
+        let long = if name.contains("Sim") { &LONG[..5 << 20] } else { &LONG };
         let turn = std::sync::Barrier::new(2);
         run(ends, |end| {
             if end.rank() == 0 {
-                post(end, 1, header(1), &LONG).unwrap();
+                post(end, 1, header(1), long).unwrap();
                 end.publish(1).unwrap();
                 end.settle().unwrap();
                 turn.wait(); // waits for the other rank without polling this end
@@ -532,7 +533,7 @@ fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
             }
             end.publish(1).unwrap();
             assert_eq!(read(end, 0).map(|notification| notification.word), Ok(1), "{name}");
-            assert_eq!(poll(end, 0).map(|frame| frame.len), Ok(LONG.len()), "{name}");
+            assert_eq!(poll(end, 0).map(|frame| frame.len), Ok(long.len()), "{name}");
             end.release(0);
             settled(end, 0).unwrap();
             turn.wait();
