@@ -1,11 +1,18 @@
 //! What does an epoch over TCP cost compared with the same bytes by hand? Two ranks over loopback, as threads.
+//!
+//! And how many pages does an epoch of a large message touch for the first time? Each costs the kernel a microsecond or
+//! two.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, superstep};
+use fencepost_benches::contest::{short, wanted};
 use fencepost_benches::draws::{Set, TABLE, draw};
 use fencepost_benches::limits::wire::Wire;
 use fencepost_benches::{Contest, ours};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const MEGABYTE: usize = 1 << 17;
@@ -73,6 +80,36 @@ fn section(words: usize, iterations: u64) -> Duration {
     })
 }
 
+/// Pages that this process has faulted in so far; zero where nobody counts them.
+fn faults() -> u64 {
+    let counts = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in parentheses, may have spaces; the tenth field is the eighth after it.
+    let after = counts.rsplit(')').next().unwrap_or_default();
+    after.split_whitespace().nth(7).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// Pages that the later half of some epochs faults in for each: a section of these words, at a fence or prepared.
+fn faults_an_epoch(words: usize, prepared: bool) -> f64 {
+    const EPOCHS: usize = 40;
+    let counts = [AtomicU64::new(0), AtomicU64::new(0)];
+    let make = |world: &World| {
+        let swap = swap::prepare(world, words, 1 - world.rank())?;
+        Ok((world.window::<u64>(2 * words)?, swap))
+    };
+    over(EPOCHS as u64, make, |world, (u, swap), k| {
+        if let Some(at) = [EPOCHS / 2, EPOCHS - 1].iter().position(|&at| world.rank() == 0 && at == k) {
+            counts[at].store(faults(), Ordering::Relaxed);
+        }
+        if prepared {
+            return swap.replay(u);
+        }
+        u.put(0..words).to(1 - world.rank(), words..2 * words)?;
+        u.fence()
+    });
+    let [half, all] = counts.map(AtomicU64::into_inner);
+    (all - half) as f64 / (EPOCHS / 2 - 1) as f64
+}
+
 fn main() {
     let draws = |n| Arc::new(draw(2, 8, n));
     let wire = |draws: &Draws| Wire::new((**draws).clone());
@@ -95,7 +132,7 @@ fn main() {
                 .side("request and reply", move |n| request.request(n))
                 .held("Fencepost", 3.0, ours(gets, &some)),
         ];
-    for words in [MEGABYTE / 16, MEGABYTE] {
+    for words in [MEGABYTE / 16, MEGABYTE, 8 * MEGABYTE] {
         let (both, stream) = (wire(&one), wire(&one));
         contests.push(
             Contest::new(format!("tcp: {} KiB to each other", words / 128), 1)
@@ -106,4 +143,12 @@ fn main() {
         );
     }
     fencepost_benches::main(contests);
+    let question = "tcp: faults an epoch";
+    if !short() && wanted(question) {
+        println!("\n{question}");
+        for words in [MEGABYTE, 8 * MEGABYTE] {
+            let (dynamic, prepared) = (faults_an_epoch(words, false), faults_an_epoch(words, true));
+            println!("  {} KiB to each other: {dynamic:.0} at a fence, {prepared:.0} prepared", words / 128);
+        }
+    }
 }
