@@ -1,0 +1,83 @@
+//! As `../../mpi_h_relation.c`: b bytes to each other rank, the same bytes and checks.
+//!
+//! `dynamic` puts from a slice (copied at the call), the others from a section of a second window, which is what memory that
+//! the library may read at the fence is here. Elements are words of 8 bytes.
+
+use fencepost::prelude::*;
+use ours::{bench, emit, env_f64, require};
+
+/// `words` of `v` to each other rank, from where they are for it to where they are from this one.
+#[superstep]
+fn exchange(u: &mut Window<u64>, v: &mut Window<u64>, words: usize) -> Result<()> {
+    let (rank, size) = (u.rank(), u.size());
+    for k in 1..size {
+        let to = (rank + k) % size;
+        u.put(v.section(to * words..(to + 1) * words)).to(to, rank * words)?;
+    }
+    Ok(())
+}
+
+fn byte(from: usize, to: usize) -> u64 {
+    0x0101_0101_0101_0101 * u64::from((from * 7 + to + 1) as u8)
+}
+
+fn main() -> Result<()> {
+    ours::main(|world| {
+        let (rank, size) = (world.rank(), world.size());
+        let bmax = env_f64("BASE_BMAX", 8_388_608.0) as usize;
+        let cap = size * bmax / 8;
+        let mut snd = vec![0_u64; cap];
+        let mut rcv = vec![0_u64; cap];
+        for bytes in [8, 64, 512, 4096, 32_768, 262_144, 1_048_576, 8_388_608] {
+            if bytes > bmax {
+                break;
+            }
+            let b = bytes / 8;
+            let mut v = world.window::<u64>(cap)?;
+            for k in 0..size {
+                snd[k * b..(k + 1) * b].fill(byte(rank, k));
+                v[k * b..(k + 1) * b].fill(byte(rank, k));
+            }
+            let mut u = world.window::<u64>(cap)?;
+            let good = |u: &[u64]| {
+                (0..size).filter(|&k| k != rank).all(|k| u[k * b] == byte(k, rank) && u[(k + 1) * b - 1] == byte(k, rank))
+            };
+            for variant in ["dynamic", "dynamic-section", "superstep", "prepared", "collective"] {
+                u.fill(0);
+                rcv.fill(0);
+                world.barrier()?;
+                let mut prepared = exchange::prepare(world, b)?;
+                let mut epoch = || match variant {
+                    "dynamic" => {
+                        for k in 1..size {
+                            let to = (rank + k) % size;
+                            u.put(&snd[to * b..(to + 1) * b]).to(to, rank * b)?;
+                        }
+                        u.fence()
+                    }
+                    "dynamic-section" => {
+                        for k in 1..size {
+                            let to = (rank + k) % size;
+                            u.put(v.section(to * b..(to + 1) * b)).to(to, rank * b)?;
+                        }
+                        world.fence((&mut u, &mut v))
+                    }
+                    "superstep" => exchange(&mut u, &mut v, b),
+                    "prepared" => prepared.replay(&mut u, &mut v),
+                    _ => world.all_to_all_into(&snd[..size * b], &mut rcv[..size * b]),
+                };
+                epoch()?;
+                let s = bench(world, &mut epoch)?;
+                let (case, ok) = match variant {
+                    "collective" => ("alltoallv", good(&rcv)),
+                    _ => ("put_fence/allocate", good(&u)),
+                };
+                require(world, ok, variant)?;
+                let rate = 1e-9 * (bytes * (size - 1)) as f64 / s.med;
+                let more = format!("\"bytes\":{bytes},\"GBps\":{rate:.6}");
+                emit(world, "h_relation", case, variant, s, "us", &more);
+            }
+        }
+        Ok(())
+    })
+}

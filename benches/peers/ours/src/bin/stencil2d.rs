@@ -1,0 +1,62 @@
+//! As `../../mpi_stencil2d.c`: a 5-point Jacobi heat step on an n x n grid, zero boundary.
+
+use fencepost::prelude::*;
+use ours::{env_f64, stencil::case, widest};
+
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.faces() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// A step of the own cells, by the rows of the block.
+#[inline(always)]
+fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<2>) {
+    for row in block.rows() {
+        let (above, below, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
+        let (here, next) = (row.of(u), row.of_mut(v));
+        for j in 0..row.len() {
+            let sum = left[j] + right[j] + above[j] + below[j];
+            next[j] = if FMA { here[j].mul_add(0.6, 0.1 * sum) } else { 0.6 * here[j] + 0.1 * sum };
+        }
+    }
+}
+widest!(sweep, body, 2);
+
+fn splits(world: &World, n: usize, split: &str, grid: [usize; 2]) -> Result<()> {
+    let block = Block::new(world, [n, n])?.grid(grid)?.halo(1)?;
+    let mut sum = None;
+    let mut run = |variant: &str, f: &mut dyn FnMut(&mut Window<f64>) -> Result<()>| {
+        case(world, ("stencil2d", split, variant), n, &block, sweep, &mut sum, f)
+    };
+    run("dynamic", &mut |u| {
+        for n in block.faces() {
+            u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+        }
+        u.fence()
+    })?;
+    run("superstep", &mut |u| exchange(u, &block))?;
+    let mut prepared = exchange::prepare(world, &block)?;
+    run("prepared", &mut |u| prepared.replay(u))
+}
+
+fn main() -> Result<()> {
+    ours::main(|world| {
+        let nmax = env_f64("BASE_N2D", 4096.0) as usize;
+        let mut n = 512;
+        while n <= nmax {
+            match world.size() {
+                2 => {
+                    splits(world, n, "rows", [2, 1])?;
+                    splits(world, n, "cols", [1, 2])?;
+                }
+                4 => splits(world, n, "2x2", [2, 2])?,
+                size => splits(world, n, "rows", [size, 1])?,
+            }
+            n *= 2;
+        }
+        Ok(())
+    })
+}
