@@ -1,5 +1,6 @@
 //! What does an epoch cost that moves nothing, and one that moves eight bytes?
 
+use fencepost::{Result, Window, superstep};
 use fencepost_benches::draws::draw;
 use fencepost_benches::limits::scatter::Tables;
 use fencepost_benches::limits::{flag_barrier, yield_barrier};
@@ -10,8 +11,20 @@ fn fence(ranks: usize, iterations: u64) -> Duration {
     ours::team(ranks, iterations, |world| world.window::<u64>(8), |_, u, _| u.fence())
 }
 
-/// Each of two ranks puts one element, elsewhere and another each time.
-fn put_and_fence(iterations: u64) -> Duration {
+#[superstep]
+fn put_value(u: &mut Window<u64>, value: u64, at: usize) -> Result<()> {
+    u.put([value]).to(1 - u.rank(), at)?;
+    Ok(())
+}
+
+#[superstep]
+fn put_section(u: &mut Window<u64>, from: usize, at: usize) -> Result<()> {
+    u.put(from..from + 1).to(1 - u.rank(), at)?;
+    Ok(())
+}
+
+/// One operation of each of two ranks, and what ends it: given the value, and the element that it goes to.
+fn one(iterations: u64, epoch: impl Fn(&mut Window<u64>, u64, usize) -> Result<()> + Sync) -> Duration {
     let draws = &draw(2, 64, 1);
     ours::team(
         2,
@@ -19,10 +32,40 @@ fn put_and_fence(iterations: u64) -> Duration {
         |world| world.window::<u64>(fencepost_benches::draws::TABLE),
         |world, u, k| {
             let set = &draws[world.rank()][k % 64];
-            u.put([set.values[0]]).to(1 - world.rank(), set.indices[0] as usize)?;
-            u.fence()
+            epoch(u, set.values[0], set.indices[0] as usize)
         },
     )
+}
+
+fn value_and_fence(iterations: u64) -> Duration {
+    one(iterations, |u, value, at| {
+        u.put([value]).to(1 - u.rank(), at)?;
+        u.fence()
+    })
+}
+
+fn section_and_fence(iterations: u64) -> Duration {
+    one(iterations, |u, _, at| {
+        u.put(at..at + 1).to(1 - u.rank(), at)?;
+        u.fence()
+    })
+}
+
+fn value_superstep(iterations: u64) -> Duration {
+    one(iterations, put_value)
+}
+
+fn section_superstep(iterations: u64) -> Duration {
+    one(iterations, |u, _, at| put_section(u, at, at))
+}
+
+/// A superstep that is not prepared, and the same operation and fence without one.
+fn plain(which: &str, transport: fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>) -> Contest {
+    Contest::new(format!("a superstep called plainly, {which} (budget: 30 and 50 ns above the first)"), 1)
+        .side("a put of a value and a fence", transport(value_and_fence))
+        .side("superstep, a value", transport(value_superstep))
+        .side("a section of one and a fence", transport(section_and_fence))
+        .side("superstep, a section of one", transport(section_superstep))
 }
 
 fn main() {
@@ -38,7 +81,9 @@ fn main() {
             .side("Fencepost, shm", ours::shm(|n| fence(4, n))),
         Contest::new("one 8-byte put and fence", 1)
             .side("store and barrier", move |n| one.store(n))
-            .held("Fencepost", 1.8, put_and_fence)
-            .side("Fencepost, shm", ours::shm(put_and_fence)),
+            .held("Fencepost", 1.8, value_and_fence)
+            .side("Fencepost, shm", ours::shm(value_and_fence)),
+        plain("local", |run| Box::new(run)),
+        plain("shm", |run| Box::new(ours::shm(run))),
     ]);
 }

@@ -76,6 +76,29 @@ fn gets(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
+/// Gets of one element each, in scoped epochs: into sections of the window, or into buffers that the epoch borrows.
+fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
+    ours::team(
+        2,
+        iterations,
+        |world| Ok((world.window::<u64>(2 * TABLE)?, vec![0; draws[0][0].indices.len()])),
+        |world, (u, seen), k| {
+            let set = &draws[world.rank()][k % draws[0].len()];
+            let other = 1 - world.rank();
+            u.epoch(|epoch| {
+                for (i, (&index, seen)) in set.indices.iter().zip(seen.chunks_exact_mut(1)).enumerate() {
+                    if borrowed {
+                        epoch.get_into(seen).from(other, index as usize)?;
+                    } else {
+                        epoch.get(TABLE + i..TABLE + i + 1).from(other, index as usize)?;
+                    }
+                }
+                Ok(())
+            })
+        },
+    )
+}
+
 /// Every element of a column, a put each.
 fn column(mode: Mode, iterations: u64) -> Duration {
     const N: usize = 1024;
@@ -126,6 +149,17 @@ fn main() {
             .side("Fencepost, shm", ours::shm(on(gets, &many)))
             .side("log, answer, take", move |n| answers.log_answer_take(n)),
     ];
+    let into = |borrowed| {
+        let draws = many.clone();
+        move |n| scoped_gets(borrowed, &draws, n)
+    };
+    contests.push(
+        Contest::new("10,000 gets of a scoped epoch, dynamic", 10_000)
+            .side("get into a section", into(false))
+            .held("get_into a buffer", 2.0, into(true))
+            .side("get into a section, shm", ours::shm(into(false)))
+            .side("get_into a buffer, shm", ours::shm(into(true))),
+    );
     for n in [1000, 10_000, 100_000] {
         let (same, fresh) = (draws(1, n), draws(4, n));
         let limit = Tables::new((*fresh).clone());
