@@ -41,7 +41,7 @@ pub use testing::fuzzing;
 pub mod __private {
     pub use crate::collect::operation::{Collect, SourceData, WindowKey};
     pub use crate::kernel::element::element_type;
-    pub use crate::state::supersteps::Superstep;
+    pub use crate::state::supersteps::{Known, Superstep};
     pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};
     pub use crate::supersteps::enter::{Scope, enter, error_of, left, orders_nothing, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, Replays, adopt, load, prepare};

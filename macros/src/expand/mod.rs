@@ -109,6 +109,7 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
                 opens: #opens,
                 mode: #mode,
                 dynamic: #dynamic,
+                known: #facade::__private::Known::new(),
             };
             &SUPERSTEP
         }

@@ -149,6 +149,8 @@ impl World {
             region,
             peers,
             set: Cell::new(0),
+            elements: Cell::new(false),
+            packed: Cell::default(),
             pending: RefCell::new(Pending::default()),
             getting: LogWriter::default(),
             mode: Cell::new(core.mode.get()),

@@ -84,10 +84,34 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
     /// # Errors
     /// As [`Put::to`](crate::Put::to).
     #[track_caller]
+    #[inline(always)]
     pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
+        let site = Location::caller();
+        let (target, region) = (target.into(), region.into());
+        let TargetRegion::At(at) = region else { return self.slow_path(target, region, site) };
+        // A displacement has nothing to drop.
+        std::mem::forget(region);
+        if let ([into], None, Some(target)) = (&mut *self.into, &self.elements, target)
+            && let into = std::ptr::from_mut(into).expose_provenance()
+            && self.epoch.window.core().get_one(target, at, into, true)
+        {
+            return Ok(());
+        }
+        self.slow_path(target, TargetRegion::At(at), site)
+    }
+
+    /// A get that does not go the fast path.
+    #[cold]
+    #[inline(never)]
+    fn slow_path(
+        self,
+        target: Option<usize>,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
         let Self { epoch, into, elements } = self;
         let (core, buffer) = (epoch.window.core(), (into.as_mut_ptr().cast(), into.len()));
-        core.handler.report(core.borrowed(buffer, elements, target.into(), region.into(), Location::caller()))
+        core.handler.report(core.borrowed(buffer, elements, target, region, site))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::collect::operation::{
     Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
 };
-use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, code_of};
 use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
 use crate::collect::ticket::{Slot, Ticket};
 use crate::fence;
@@ -163,11 +163,27 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
+    /// Collect a get of one element into an element of the window itself, which was checked, or to a borrowed address; if
+    /// the fast path is open to it, else nothing has happened.
+    #[inline(always)]
+    pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
+        let fits = self.short.get()
+            && self.peers.get(target).is_some_and(|peer| at < peer.len)
+            && !self.world.explains.get();
+        if fits {
+            let sequence = self.world.next_sequence();
+            if !self.getting.write(One::new(target, at, into, borrowed, sequence)) {
+                self.get_where_no_room(target, at, into, borrowed, sequence);
+            }
+        }
+        fits
+    }
+
     /// A get of one element where there is no room for it yet; by parts, so that none has to be in memory before.
     #[cold]
     #[inline(never)]
-    fn get_where_no_room(&self, target: usize, at: usize, into: usize, sequence: u64) {
-        self.pending(|pending| pending.gets.push(One::new(target, at, into, sequence)));
+    fn get_where_no_room(&self, target: usize, at: usize, into: usize, borrowed: bool, sequence: u64) {
+        self.pending(|pending| pending.gets.push(One::new(target, at, into, borrowed, sequence)));
     }
 
     /// A call while a prepared superstep runs: it must be the planned one.
@@ -318,12 +334,14 @@ impl WindowCore {
         (fits && takes).then_some(*at)
     }
 
-    /// The elements of a slice, given as its bytes, that a datatype names, one after another.
+    /// The elements of a slice, given as its bytes, that a datatype names, one after another, in memory that is kept
+    /// for the next call.
     fn packed(&self, slice: &[u8], elements: &Datatype, site: &'static Location<'static>) -> Result<Vec<u8>> {
         let size = self.element.size as usize;
         in_slice(elements, slice.len() / size)
             .map_err(|(class, message)| self.error(class, message, site))?;
-        let mut packed = Vec::new();
+        let mut packed = self.packed.take();
+        packed.clear();
         let len = elements.size().checked_mul(size);
         let Some(len) = len.filter(|&len| packed.try_reserve_exact(len).is_ok()) else {
             let message = format!("there is no memory to pack {} elements of a slice", elements.size());
@@ -346,12 +364,13 @@ impl WindowCore {
         mode: Mode,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        let packed;
         let (bytes, section) = match source {
             SourceData::Slice(bytes) => (bytes, None),
             SourceData::Part(bytes, elements) => {
-                packed = self.packed(bytes, &elements, site)?;
-                (&packed[..], None)
+                let packed = self.packed(bytes, &elements, site)?;
+                let sent = self.sent(kind, SourceData::Slice(&packed), target, region, mode, site);
+                self.packed.set(packed);
+                return sent;
             }
             SourceData::Section(window, section) => (&[][..], Some((window, section))),
         };
@@ -404,6 +423,17 @@ impl WindowCore {
     }
 }
 
+/// Whether a put or an accumulate of one element is a record.
+#[inline(always)]
+fn is_small<T: Element>(kind: Kind) -> bool {
+    let takes = match kind {
+        Kind::Put => true,
+        Kind::Accumulate(op) => op.takes(element_type::<T>()),
+        Kind::Get => false,
+    };
+    size_of::<T>() <= 8 && takes
+}
+
 impl<T: Element> Collect<T> for Window<T> {
     #[inline(always)]
     fn send_one(
@@ -414,12 +444,7 @@ impl<T: Element> Collect<T> for Window<T> {
         at: usize,
         site: &'static Location<'static>,
     ) -> bool {
-        let takes = match kind {
-            Kind::Put => true,
-            Kind::Accumulate(op) => op.takes(element_type::<T>()),
-            Kind::Get => false,
-        };
-        if size_of::<T>() > 8 || !takes {
+        if !is_small::<T>(kind) {
             return false;
         }
         let Some(fast_path) = self.fast_paths.get(target) else { return false };
@@ -427,6 +452,27 @@ impl<T: Element> Collect<T> for Window<T> {
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         let head = Head::new(at as u64, code_of(kind), site);
         fast_path.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+    }
+
+    #[inline(always)]
+    fn send_element(
+        &self,
+        kind: Kind,
+        from: usize,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        if !is_small::<T>(kind) || from >= self.len {
+            return false;
+        }
+        let Some(fast_path) = self.fast_paths.get(target) else { return false };
+        let head = Head::new(at as u64, code_of(kind) | ELEMENT, site);
+        let sent = fast_path.push(at, Record { head: head.0, value: from as u64 });
+        if sent {
+            self.core.elements.set(true);
+        }
+        sent
     }
 
     fn send(
@@ -443,18 +489,7 @@ impl<T: Element> Collect<T> for Window<T> {
 
     #[inline(always)]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
-        let core = &*self.core;
-        let fits = core.short.get()
-            && into < self.len
-            && core.peers.get(target).is_some_and(|peer| at < peer.len)
-            && !core.world.explains.get();
-        if fits {
-            let sequence = core.world.next_sequence();
-            if !core.getting.write(One::new(target, at, into, sequence)) {
-                core.get_where_no_room(target, at, into, sequence);
-            }
-        }
-        fits
+        into < self.len && self.core.get_one(target, at, into, false)
     }
 
     fn get(

@@ -68,6 +68,12 @@ impl<R: Copy> Log<R> {
         self.len = 0;
     }
 
+    /// The records, to be written again.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [R] {
+        // SAFETY: the first `len` records are written, and nobody else touches them while the log is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
     #[cold]
     fn grow(&mut self) {
         let room = (2 * self.room).max(FIRST / size_of::<R>());
@@ -96,6 +102,12 @@ impl<R: Copy> LogWriter<R> {
             }
         }
         room
+    }
+
+    /// Whether there are no records: none in `log`, which it fills, if it fills any, and none that are not counted yet.
+    pub(crate) fn has_none(&self, log: &Log<R>) -> bool {
+        let next = self.next.get();
+        if next.is_null() { log.len == 0 } else { next == log.start.as_ptr() }
     }
 
     /// Fill `log` from here on, until it is lifted.
@@ -167,9 +179,13 @@ mod tests {
         unsafe {
             writer.lower(&log);
             assert!(!writer.write(0), "there is no room before the first record");
+            assert!(writer.has_none(&log));
             writer.lift(&mut log);
+            assert!(writer.has_none(&log));
             log.push(0);
+            assert!(!writer.has_none(&log));
             writer.lower(&log);
+            assert!(!writer.has_none(&log));
             assert!((1..FIRST as u64 / 8).all(|n| writer.write(n)) && !writer.write(0));
             writer.lift(&mut log);
             assert!(!writer.write(0) && log.iter().copied().eq(0..FIRST as u64 / 8));

@@ -92,6 +92,13 @@ pub trait Source<T: Element> {
     fn one(&self) -> Option<T> {
         None
     }
+
+    /// The element, where it is a section of one of the window that the call is on and that can be told at once.
+    #[doc(hidden)]
+    #[inline]
+    fn element(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The value in a slice of one, if it is small enough for a register.
@@ -164,6 +171,11 @@ macro_rules! sections {
             fn data(&self) -> SourceData<'_, T> {
                 let to: fn(&$ty) -> Datatype = $to;
                 SourceData::Section(None, to(self))
+            }
+            #[inline]
+            fn element(&self) -> Option<usize> {
+                let one: fn(&$ty) -> Option<usize> = $one;
+                one(self)
             }
         }
     )*};
@@ -264,6 +276,21 @@ pub trait Collect<T: Element> {
         false
     }
 
+    /// The same, of the window's own element at `from`.
+    #[doc(hidden)]
+    #[inline]
+    fn send_element(
+        &self,
+        kind: Kind,
+        from: usize,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let _ = (kind, from, target, at, site);
+        false
+    }
+
     /// A get of one element into one of the window itself, where the collector has a fast path for it and finds
     /// nothing wrong; else `false`, and nothing has happened.
     #[doc(hidden)]
@@ -339,6 +366,12 @@ impl<'c, C, S> Put<'c, C, S> {
         // put together again.
         std::mem::forget(region);
         let Some(value) = source.one() else {
+            if let (Some(from), Some(to)) = (source.element(), target)
+                && mode == Mode::Auto
+                && collector.send_element(kind, from, to, at, site)
+            {
+                return Ok(());
+            }
             return slow_path(collector, kind, source, target, TargetRegion::At(at), mode, site);
         };
         // One with a mode of its own may have to leave at once.

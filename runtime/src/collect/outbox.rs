@@ -15,7 +15,7 @@ use std::panic::Location;
 ///
 /// ```text
 /// bits  0..40  displacement in elements, or the index of the datatype operation
-/// bits 40..46  code: 0 put, 1 + operator, 63 datatype operation
+/// bits 40..46  code: 0 put, 1 + operator, 63 datatype operation; until the fence is entered, 32 more for a section of one
 /// bits 46..64  the call's location: low bits of its address in units of eight bytes
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Head(pub(crate) u64);
 
 /// The code of a put.
 pub(crate) const PUT: u64 = 0;
+/// Added to the code of a record whose value is an element of this rank's window, still to be read: its displacement.
+pub(crate) const ELEMENT: u64 = 32;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
 /// Displacements are below this.
@@ -49,6 +51,12 @@ impl Head {
     #[inline]
     pub(crate) fn code(self) -> u64 {
         self.0 >> 40 & 63
+    }
+
+    /// The head of the same operation on a value, where it is one on an [`ELEMENT`].
+    pub(crate) fn of_value(self) -> Option<Self> {
+        let code = self.code();
+        (code != DATATYPE && code & ELEMENT != 0).then_some(Self(self.0 & !(ELEMENT << 40)))
     }
 }
 
@@ -160,6 +168,22 @@ impl Outbox {
         at
     }
 
+    /// Read the elements that are sources of records, of `size` bytes each, from the window at `base`.
+    ///
+    /// # Safety
+    /// Their displacements were checked against the window's length, and nobody writes it now.
+    pub(crate) unsafe fn read_elements(&mut self, base: *const u8, size: usize) {
+        for record in self.records.as_mut_slice() {
+            let Some(head) = Head(record.head).of_value() else { continue };
+            let mut bits = [0u8; 8];
+            // SAFETY: the caller's; a record's element has at most eight bytes.
+            unsafe {
+                base.add(record.value as usize * size).copy_to_nonoverlapping(bits.as_mut_ptr(), size);
+            }
+            *record = Record { head: head.0, value: u64::from_ne_bytes(bits) };
+        }
+    }
+
     /// Whether there is nothing in it.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -184,6 +208,25 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operation_on_an_element_is_one_on_its_value_once_that_is_read() {
+        let (site, mut outbox) = (Location::caller(), Outbox::new(&Memory::heap()));
+        assert!(Op::ALL.len() as u64 + ELEMENT < DATATYPE);
+        let all: Vec<u64> = (0..=Op::ALL.len() as u64).collect();
+        for &code in &all {
+            outbox.push(Head::new(7, code, site), 1);
+            outbox.push(Head::new(7, code | ELEMENT, site), 1);
+            outbox.push(Head::new(7, DATATYPE, site), 1);
+        }
+        // SAFETY: there is an element 1.
+        unsafe { outbox.read_elements([40_u16, 50].as_ptr().cast(), 2) };
+        for (records, &code) in outbox.records.chunks(3).zip(&all) {
+            let expected = [(code, 1), (code, 50), (DATATYPE, 1)];
+            let expected = expected.map(|(code, value)| Record { head: Head::new(7, code, site).0, value });
+            assert_eq!(records, expected);
+        }
+    }
 
     #[test]
     fn a_displacement_is_told_for_its_own_code_and_out_of_every_window_for_another() {

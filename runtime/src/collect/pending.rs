@@ -6,6 +6,7 @@ use crate::collect::ticket::Slot;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
 use std::panic::Location;
+use std::ptr::with_exposed_provenance_mut;
 
 /// A get of more than one element, waiting for its fence.
 pub(crate) struct DatatypeGet {
@@ -31,18 +32,20 @@ pub(crate) enum Into {
 pub(crate) struct Get {
     /// The rank that it reads.
     pub(crate) target: u32,
-    /// Its place in [`Pending::wide`]; [`ONE`] for one element.
-    pub(crate) wide: u32,
+    /// Its place in [`Pending::wide`]; [`ONE`] or [`BORROWED`] for one element.
+    wide: u32,
     /// One element: from here,
     pub(crate) at: u64,
-    /// to here.
-    pub(crate) into: u64,
+    /// to here: a displacement, or an address.
+    into: u64,
     /// Its place among all gets of this rank.
     pub(crate) sequence: u64,
 }
 
 /// A get of one element into the window that it is from: all is in the [`Get`].
-pub(crate) const ONE: u32 = u32::MAX;
+const ONE: u32 = u32::MAX;
+/// A get of one element into a buffer that a scoped epoch has borrowed until after its fence: the same.
+const BORROWED: u32 = u32::MAX - 1;
 
 /// The gets of a window's epoch, in program order, and room to stage what they bring.
 #[derive(Default)]
@@ -58,10 +61,29 @@ pub(crate) struct Pending {
 }
 
 impl Get {
-    /// One element of `target`, from `at` to `into`.
+    /// One element of `target`, from `at` to the element `into` of the window, or to the address `into` that is borrowed.
     #[inline(always)]
-    pub(crate) fn new(target: usize, at: usize, into: usize, sequence: u64) -> Self {
-        Self { target: target as u32, wide: ONE, at: at as u64, into: into as u64, sequence }
+    pub(crate) fn new(target: usize, at: usize, into: usize, borrowed: bool, sequence: u64) -> Self {
+        let wide = if borrowed { BORROWED } else { ONE };
+        Self { target: target as u32, wide, at: at as u64, into: into as u64, sequence }
+    }
+
+    /// Its place in [`Pending::wide`]; `None` for one element.
+    #[inline]
+    pub(crate) fn wide(&self) -> Option<usize> {
+        (self.wide < BORROWED).then_some(self.wide as usize)
+    }
+
+    /// The element of the window itself that one element lands in.
+    pub(crate) fn lands_in(&self) -> Option<usize> {
+        (self.wide == ONE).then_some(self.into as usize)
+    }
+
+    /// Where one element lands, of `size` bytes, in the window at `base` or in a borrowed buffer.
+    #[inline]
+    pub(crate) fn landing(&self, base: *mut u8, size: usize) -> *mut u8 {
+        let into = self.into as usize;
+        if self.wide == BORROWED { with_exposed_provenance_mut(into) } else { base.wrapping_add(into * size) }
     }
 }
 
@@ -96,16 +118,13 @@ impl Pending {
     /// How many elements a get brings.
     #[inline]
     pub(crate) fn count(&self, get: &Get) -> usize {
-        if get.wide == ONE { 1 } else { self.wide[get.wide as usize].remote.size() }
+        get.wide().map_or(1, |wide| self.wide[wide].remote.size())
     }
 
     /// Which elements a get asks for.
     pub(crate) fn remote(&self, get: &Get) -> Datatype {
-        if get.wide == ONE {
-            Datatype::run(get.at as usize..get.at as usize + 1)
-        } else {
-            self.wide[get.wide as usize].remote.clone()
-        }
+        let one = || Datatype::run(get.at as usize..get.at as usize + 1);
+        get.wide().map_or_else(one, |wide| self.wide[wide].remote.clone())
     }
 
     /// Forget all.

@@ -1,6 +1,6 @@
 //! Gets: what was asked for is read from M, and lands when nobody reads any more.
 
-use crate::collect::pending::{Get, Into as Landing, ONE, Pending};
+use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
 use crate::fence::apply::move_one;
 use crate::fence::remote;
@@ -49,8 +49,8 @@ impl Fence<'_> {
                 // SAFETY: what is asked for was checked against the target's length; the target is in this fence and
                 // nothing is written to its window before all have settled; `to` has room for as many elements.
                 unsafe {
-                    if get.wide != ONE {
-                        kernel::pack(base, &pending.wide[get.wide as usize].remote, size, to);
+                    if let Some(wide) = get.wide() {
+                        kernel::pack(base, &pending.wide[wide].remote, size, to);
                     } else {
                         move_one(base.add(get.at as usize * size), to, size);
                     }
@@ -71,10 +71,11 @@ impl Fence<'_> {
         if let [window] = self.windows {
             let pending = window.pending.borrow();
             if !pending.words.is_empty() {
-                let base = window.region.base().cast::<u64>();
+                let base = window.region.base();
                 for (get, word) in pending.gets.iter().zip(&pending.words) {
-                    // SAFETY: checked against this rank's part at the call; all reads of M are done (settle).
-                    unsafe { base.add(get.into as usize).write_unaligned(*word) };
+                    // SAFETY: checked against this rank's part at the call, all reads of M are done (settle); or the
+                    // scoped epoch holds the borrow of an element of eight bytes until after this fence.
+                    unsafe { get.landing(base, 8).cast::<u64>().write_unaligned(*word) };
                 }
                 return;
             }
@@ -114,12 +115,12 @@ impl Fence<'_> {
             return end;
         }
         let bytes = &pending.staged[at..end];
-        if get.wide == ONE {
+        let Some(wide) = get.wide() else {
             // SAFETY: checked against this rank's part at the call; the rest as below.
-            unsafe { move_one(bytes.as_ptr(), window.region.base().add(get.into as usize * size), size) };
+            unsafe { move_one(bytes.as_ptr(), get.landing(window.region.base(), size), size) };
             return end;
-        }
-        match &pending.wide[get.wide as usize].landing {
+        };
+        match &pending.wide[wide].landing {
             Landing::Ticket(slot) => slot.fill(bytes),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
@@ -137,8 +138,15 @@ impl Fence<'_> {
     /// Copy what a get asks for from where it is to where it lands.
     fn land_straight(&self, window: &WindowCore, pending: &Pending, get: &Get) {
         let size = window.element.size as usize;
-        let wide = &pending.wide[get.wide as usize];
         let from = window.peers[get.target as usize].base;
+        let Some(wide) = get.wide().map(|wide| &pending.wide[wide]) else {
+            // SAFETY: what is asked for was checked against the target's length; the target writes none of it before this
+            // rank has settled; the rest as below.
+            unsafe {
+                move_one(from.add(get.at as usize * size), get.landing(window.region.base(), size), size);
+            }
+            return;
+        };
         match &wide.landing {
             Landing::Ticket(slot) => slot.fill_with(wide.remote.size() * size, |to| {
                 // SAFETY: what is asked for was checked against the target's length; the target writes none of it before

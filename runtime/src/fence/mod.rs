@@ -51,6 +51,7 @@ use crate::state::call::Call;
 use crate::state::calls;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
 use reads::Reads;
@@ -89,7 +90,8 @@ pub(crate) fn fence(
         return refuse_foreign(world, windows, call, failed);
     }
     let inside = world.supersteps.is_any_running();
-    if inside && let Some((matched, entered)) = world.supersteps.matched(windows) {
+    let follows = inside && world.supersteps.follows();
+    if follows && let Some((matched, entered)) = world.supersteps.matched(windows) {
         let call = world.supersteps.call(call);
         return match failed {
             Some(error) => {
@@ -103,14 +105,20 @@ pub(crate) fn fence(
         return Ok(());
     }
     windows.iter().for_each(|window| window.count());
-    let mut call = if inside { world.supersteps.call(call) } else { *call };
-    if !windows.is_empty() {
-        call = world.ordered(&call);
+    // Mostly the call is as it is, and is not copied.
+    let (named, ordered);
+    let mut call = call;
+    if inside && call.name.is_none() {
+        named = world.supersteps.call(call);
+        call = &named;
     }
-    let call = &call;
+    if !windows.is_empty() && world.order.get() != Order::Canonical {
+        ordered = world.ordered(call);
+        call = &ordered;
+    }
     let prepared = match failed {
         Some(error) => Err(error),
-        None if inside => {
+        None if follows => {
             world.supersteps.compare(world, windows, call).and_then(|()| prepare(world, windows, call))
         }
         None => prepare(world, windows, call),
@@ -262,6 +270,9 @@ impl Fence<'_> {
             self.land(staged);
         }
         self.apply(&all, copied.as_deref());
+        if let Some(copied) = copied {
+            self.world.copied.set(copied);
+        }
         if !reads.first {
             self.settle(reads)?;
         }

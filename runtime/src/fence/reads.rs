@@ -10,7 +10,7 @@
 
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head};
-use crate::collect::pending::{Into as Landing, ONE};
+use crate::collect::pending::Into as Landing;
 use crate::fence::remote;
 use crate::fence::{EXPOSES, Fence, Notifications, READS};
 use crate::kernel;
@@ -100,11 +100,11 @@ impl Fence<'_> {
         let lands = self.windows.iter().any(|other| {
             let pending = other.pending.borrow();
             pending.gets.iter().any(|get| {
-                if get.wide == ONE {
+                let Some(wide) = get.wide() else {
                     return other.key == window.key
-                        && touched(&Datatype::run(get.into as usize..get.into as usize + 1));
-                }
-                match &pending.wide[get.wide as usize].landing {
+                        && get.lands_in().is_some_and(|at| touched(&Datatype::run(at..at + 1)));
+                };
+                match &pending.wide[wide].landing {
                     Landing::Section(key, section) => *key == window.key && touched(section),
                     _ => false,
                 }
@@ -131,7 +131,8 @@ impl Fence<'_> {
     /// # Errors
     /// There is no memory for it: the world ends, since others may be done with this fence already.
     pub(super) fn copy_exposed(&mut self) -> Result<Vec<u8>> {
-        let (mut staged, mut bytes) = (Vec::new(), 0usize);
+        let (mut staged, mut bytes) = (self.world.copied.take(), 0usize);
+        staged.clear();
         self.each_exposed(|_, _, section, size| {
             bytes = bytes.saturating_add(section.size().saturating_mul(size));
         });

@@ -4,13 +4,14 @@
 use crate::collect::limits::most_operations;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox};
-use crate::collect::pending::{Into as Landing, ONE, Pending};
+use crate::collect::pending::{Into as Landing, Pending};
 use crate::fence::remote;
 use crate::kernel;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{LISTED, Rendezvous, Section, lands_in_place};
+use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Topology};
 
@@ -26,8 +27,15 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     let mut decided = None;
     for window in windows {
         let set = window.set.get();
+        let elements = window.elements.take();
         for target in 0..world.size {
             let outbox = window.region.outbox(set, target);
+            if elements {
+                // SAFETY: the set being filled is touched by its owner only; each displacement was checked at the call
+                // against this rank's part of the window, which this rank is fencing, and nobody else writes it before
+                // this rank's notification is out.
+                unsafe { (*outbox).read_elements(window.region.base(), window.element.size as usize) };
+            }
             // SAFETY: the set being filled is touched by its owner only.
             let Outbox { records, sections, .. } = unsafe { &*outbox };
             let (records, sections) = (records.len(), *sections);
@@ -183,8 +191,9 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
         let pending = window.pending.borrow();
         pending.gets.iter().all(|get| {
             let target = get.target as usize;
-            get.wide != ONE
-                && lands_in_place(pending.wide[get.wide as usize].mode)
+            let mode = get.wide().map_or(window.asked(Mode::Auto), |wide| pending.wide[wide].mode);
+            get.lands_in().is_none()
+                && lands_in_place(mode)
                 && target != world.rank
                 && endpoint.shares(target)
         })
@@ -195,7 +204,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
             for get in &*pending.gets {
                 // SAFETY: the set being filled is touched by its owner only.
                 let outbox = unsafe { &mut *window.region.outbox(window.set.get(), get.target as usize) };
-                outbox.looks.push(pending.wide[get.wide as usize].remote.clone());
+                outbox.looks.push(pending.remote(get));
             }
         }
     }

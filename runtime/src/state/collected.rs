@@ -63,6 +63,7 @@ impl WindowCore {
             self.allow(false);
             return self.pending(Pending::clear);
         }
+        self.elements.set(false);
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);
@@ -72,8 +73,14 @@ impl WindowCore {
 
     /// Whether operations wait for this window's fence.
     pub(crate) fn is_pending(&self) -> bool {
-        self.pending(|pending| !pending.gets.is_empty())
-            || self.remembered.borrow().has_left()
-            || (0..self.world.size).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
+        // SAFETY: the set being filled is touched by its owner only.
+        let records = |target| unsafe { &(*self.region.outbox(self.set.get(), target)).records };
+        !self.getting.has_none(&self.pending.borrow().gets)
+            || self.apart && self.remembered.borrow().has_left()
+            || self
+                .fast_paths
+                .iter()
+                .enumerate()
+                .any(|(target, fast_path)| !fast_path.writer.has_none(records(target)))
     }
 }

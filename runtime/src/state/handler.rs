@@ -82,8 +82,9 @@ impl Handler {
         result.map_err(|error| self.reported(error))
     }
 
+    /// Reports this error, unless it was reported before.
     #[cold]
-    fn reported(&self, mut error: Error) -> Error {
+    pub(crate) fn reported(&self, mut error: Error) -> Error {
         match self.get() {
             ErrorHandler::Return => {}
             ErrorHandler::Abort => abort(&error),

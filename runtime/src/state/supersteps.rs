@@ -1,9 +1,10 @@
 //! [`Supersteps`]: which supersteps a rank is in, and what is known of them.
 
 use crate::collect::ticket::Slot;
+use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
-use crate::state::windows::Held;
+use crate::state::windows::{Held, held};
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::WindowId;
@@ -12,6 +13,7 @@ use fencepost_planner::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 /// The plans of a superstep that is prepared, epoch by epoch, as fences call them.
 pub(crate) trait Plans {
@@ -86,24 +88,105 @@ pub struct Superstep {
     pub mode: Option<Mode>,
     /// Why it cannot be compiled ahead, with the line; `None` where it can.
     pub dynamic: Option<&'static str>,
+    /// Its hash and its number.
+    pub known: Known,
+}
+
+/// What is found out of a superstep where it is first entered, and not at each of its calls.
+#[derive(Debug, Default)]
+pub struct Known(pub(crate) OnceLock<(u64, usize)>);
+
+impl Known {
+    /// Nothing is known yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
 }
 
 /// The supersteps that a rank of a world is in, and those it has been in.
 #[derive(Default)]
 pub(crate) struct Supersteps {
-    pub(crate) running: RefCell<Vec<Running>>,
-    /// The supersteps whose claim has been compared.
-    pub(crate) compared: RefCell<Vec<*const Superstep>>,
+    pub(crate) running: RefCell<Stack>,
+    /// The windows that they were entered with, one after another.
+    pub(crate) entered: RefCell<Vec<Rc<WindowCore>>>,
+    /// By number, whether a superstep's claim has been compared.
+    pub(crate) compared: RefCell<Vec<bool>>,
     /// The plan of the next superstep that is entered, where it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
     /// Whether each execution is compared, not only the first.
     pub(crate) check: Cell<bool>,
 }
 
+/// The supersteps that a rank is in, the outermost first. Places are used again, so that a superstep that is entered writes
+/// what it needs where it belongs.
+#[derive(Default)]
+pub(crate) struct Stack {
+    places: Vec<Running>,
+    depth: usize,
+}
+
+impl Stack {
+    /// One more superstep, with no modes, no claim and no plans yet; returns how many there were, and it.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        superstep: &'static Superstep,
+        hash: u64,
+        site: &'static Location<'static>,
+        windows: usize,
+    ) -> (usize, &mut Running) {
+        let depth = self.depth;
+        if depth == self.places.len() {
+            self.places.push(Running::of(superstep, site));
+        }
+        self.depth += 1;
+        let place = &mut self.places[depth];
+        (place.superstep, place.hash, place.site, place.windows) = (superstep, hash, site, windows);
+        (place.next, place.failed, place.ended) = (0, false, false);
+        (depth, place)
+    }
+
+    /// The innermost.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<&Running> {
+        self.places.get(self.depth.wrapping_sub(1))
+    }
+
+    /// The innermost.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Running> {
+        self.places.get_mut(self.depth.wrapping_sub(1))
+    }
+
+    /// The one inside of `depth` others.
+    #[inline]
+    pub(crate) fn at(&mut self, depth: usize) -> &mut Running {
+        &mut self.places[..self.depth][depth]
+    }
+
+    /// Only the `depth` outermost are left.
+    #[inline]
+    pub(crate) fn truncate(&mut self, depth: usize) {
+        while self.depth > depth {
+            self.depth -= 1;
+            let place = &mut self.places[self.depth];
+            (place.modes, place.claim, place.matched) = (None, None, None);
+        }
+    }
+}
+
+/// A superstep that a rank is in.
 pub(crate) struct Running {
-    pub(crate) call: Call,
+    /// The hash of its call.
+    pub(crate) hash: u64,
+    /// The line that called it.
+    pub(crate) site: &'static Location<'static>,
     pub(crate) superstep: &'static Superstep,
-    pub(crate) windows: Held,
+    /// Where the windows begin that it was entered with.
+    pub(crate) windows: usize,
+    /// The modes that they preferred before, where the superstep has one of its own.
+    pub(crate) modes: Option<[Mode; 6]>,
     pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
     /// Its plans, where it is prepared.
     pub(crate) matched: Option<Rc<dyn Plans>>,
@@ -111,20 +194,37 @@ pub(crate) struct Running {
     pub(crate) next: usize,
     /// Whether the last exchange failed that was made in it: every rank knows then.
     pub(crate) failed: bool,
+    /// Whether its last fence is behind it.
+    pub(crate) ended: bool,
+}
+
+impl Running {
+    #[cold]
+    fn of(superstep: &'static Superstep, site: &'static Location<'static>) -> Self {
+        let (modes, claim, matched) = (None, None, None);
+        let (hash, windows, next, failed, ended) = (0, 0, 0, false, false);
+        Self { hash, site, superstep, windows, modes, claim, matched, next, failed, ended }
+    }
+
+    /// The call that it was entered by.
+    #[inline]
+    pub(crate) fn call(&self) -> Call {
+        Call { hash: self.hash, name: Some(self.superstep.name), asserted: Assertions::NONE, site: self.site }
+    }
 }
 
 impl Supersteps {
     /// Whether the rank is in a superstep.
     #[inline]
     pub(crate) fn is_any_running(&self) -> bool {
-        !self.running.borrow().is_empty()
+        self.running.borrow().last().is_some()
     }
 
     /// The call that a fence makes: the superstep around the fence decides its name and hash.
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
             Some(running) if call.name.is_none() => {
-                Call { hash: running.call.hash ^ call.hash, name: running.call.name, ..*call }
+                Call { hash: running.hash ^ call.hash, name: Some(running.superstep.name), ..*call }
             }
             _ => *call,
         }
@@ -141,9 +241,9 @@ impl Supersteps {
         let running = self.running.borrow();
         let running = running.last()?;
         let matched = running.matched.as_ref()?;
-        let takes_part =
-            |window: &&WindowCore| running.windows.iter().flatten().any(|own| own.key == window.key);
-        windows.iter().any(takes_part).then(|| (matched.clone(), running.windows.clone()))
+        let entered = &self.entered.borrow()[running.windows..];
+        let takes_part = |window: &&WindowCore| entered.iter().any(|own| own.key == window.key);
+        windows.iter().any(takes_part).then(|| (matched.clone(), held(entered)))
     }
 
     /// Compare each execution with its pattern, or only the first.
@@ -159,6 +259,13 @@ impl Supersteps {
     /// Whether the calls that are being made will be compared before anything moves.
     pub(crate) fn comparing(&self) -> bool {
         self.running.borrow().last().is_some_and(|running| running.claim.is_some())
+    }
+
+    /// Whether calls in the superstep around a fence are matched with plans, or will be compared.
+    #[inline]
+    pub(crate) fn follows(&self) -> bool {
+        let running = self.running.borrow();
+        running.last().is_some_and(|running| running.matched.is_some() || running.claim.is_some())
     }
 
     /// Keep whether an exchange failed, for the superstep that it was made in.

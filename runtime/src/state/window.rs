@@ -53,6 +53,10 @@ pub struct WindowCore {
     pub(crate) peers: Vec<Peer>,
     /// Which of the two sets of outboxes is being filled.
     pub(crate) set: Cell<usize>,
+    /// Whether elements of this window may be sources of records in it: they are read as the fence is entered.
+    pub(crate) elements: Cell<bool>,
+    /// Room to pack parts of slices in.
+    pub(crate) packed: Cell<Vec<u8>>,
     /// Gets, and what else is not an outbox's.
     pub(crate) pending: RefCell<Pending>,
     /// On the list of gets.

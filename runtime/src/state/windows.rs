@@ -2,6 +2,7 @@
 
 use crate::kernel::element::Element;
 use crate::state::window::{Window, WindowCore};
+use std::rc::Rc;
 
 /// A window of any element type: what several windows that are fenced together have in common.
 pub trait AnyWindow: sealed::Sealed {}
@@ -23,15 +24,20 @@ mod sealed {
 
     pub trait Fenced {
         fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R;
-        /// The first six of them, kept alive.
-        fn held(&self) -> Held;
+        fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R;
     }
-
-    /// Up to six windows.
-    pub type Held = [Option<Rc<WindowCore>>; 6];
 }
 use sealed::Fenced;
-pub(crate) use sealed::Held;
+
+/// Up to six windows.
+pub(crate) type Held = [Option<Rc<WindowCore>>; 6];
+
+/// The first six of these, kept alive.
+pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) -> Held {
+    let mut held = Held::default();
+    held.iter_mut().zip(windows).for_each(|(held, window)| *held = Some(window.clone()));
+    held
+}
 
 /// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
 pub trait Windows<'w>: Fenced {}
@@ -40,10 +46,8 @@ impl<T: Element> Fenced for &mut Window<T> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
         f(&[&**self.core()])
     }
-    fn held(&self) -> Held {
-        let mut held = Held::default();
-        held[0] = Some(self.core().clone());
-        held
+    fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
+        f(&[self.core()])
     }
 }
 impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
@@ -53,10 +57,9 @@ impl Fenced for Vec<&mut dyn AnyWindow> {
         let cores: Vec<&WindowCore> = self.iter().map(|window| &**window.core()).collect();
         f(&cores)
     }
-    fn held(&self) -> Held {
-        let mut held = Held::default();
-        held.iter_mut().zip(self).for_each(|(held, window)| *held = Some(window.core().clone()));
-        held
+    fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
+        let cores: Vec<&Rc<WindowCore>> = self.iter().map(|window| window.core()).collect();
+        f(&cores)
     }
 }
 impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
@@ -69,12 +72,9 @@ macro_rules! windows {
                 let ($($name,)*) = self;
                 f(&[$(&**$name.core()),*])
             }
-            fn held(&self) -> Held {
+            fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
                 let ($($name,)*) = self;
-                let mut held = Held::default();
-                let mut next = held.iter_mut();
-                $(if let Some(held) = next.next() { *held = Some($name.core().clone()); })*
-                held
+                f(&[$($name.core()),*])
             }
         }
         impl<'w, $($name: Element),*> Windows<'w> for ($(&'w mut Window<$name>,)*) {}

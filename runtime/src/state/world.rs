@@ -64,6 +64,8 @@ pub(crate) struct WorldCore {
     pub(crate) made: Cell<u32>,
     /// Length and element type of this rank's part of each window that lives.
     pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    /// Room for copies of what others have exposed to this rank.
+    pub(crate) copied: Cell<Vec<u8>>,
     /// The windows that operations are collected for.
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
@@ -140,6 +142,7 @@ impl World {
             ran: Cell::new(0),
             made: Cell::new(0),
             windows: RefCell::default(),
+            copied: Cell::default(),
             collecting: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
             dead: RefCell::default(),

@@ -5,7 +5,6 @@ use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;
 use crate::state::supersteps::{Superstep, Supersteps};
 use crate::state::window::WindowCore;
-use crate::state::windows::Held;
 use crate::state::world::WorldCore;
 use crate::supersteps::recorder::Recording;
 use fencepost_planner::datatype::Datatype;
@@ -27,10 +26,11 @@ impl Supersteps {
         let mut running = self.running.borrow_mut();
         let Some(running) = running.last_mut() else { return Ok(()) };
         let Some(claim) = running.claim.clone() else { return Ok(()) };
+        let entered = &self.entered.borrow()[running.windows..];
         let ids: Vec<Option<WindowId>> = windows
             .iter()
             .map(|window| {
-                let place = running.windows.iter().flatten().position(|entered| entered.key == window.key);
+                let place = entered.iter().position(|entered| entered.key == window.key);
                 place.map(WindowId::new)
             })
             .collect();
@@ -56,31 +56,34 @@ impl Supersteps {
         }
         for (window, id) in windows.iter().zip(ids) {
             let Some(id) = id else { continue };
-            if let Some(difference) =
-                differs_from(world, window, id, &epoch.pattern.operations, &running.windows)
-            {
+            if let Some(difference) = differs_from(world, window, id, &epoch.pattern.operations, entered) {
                 return differs(difference);
             }
         }
         Ok(())
     }
 
-    /// What the superstep must call, to be compared: the first time, and each time under the checker.
+    /// Whether the superstep that is entered has to be compared: the first time, and each time under the checker.
+    #[inline]
+    pub(super) fn compares(&self, superstep: &'static Superstep) -> bool {
+        self.check.get() || self.compared.borrow().get(superstep.number()) != Some(&true)
+    }
+
+    /// What the superstep must call, to be compared.
+    #[cold]
     pub(super) fn claim(
         &self,
         superstep: &'static Superstep,
-        claim: Option<Claim<'_>>,
+        claim: Claim<'_>,
         windows: &[&WindowCore],
         world: &WorldCore,
     ) -> Option<Rc<[RecordedEpoch]>> {
-        let claim = claim?;
-        let known = self.compared.borrow().contains(&std::ptr::from_ref(superstep));
-        if known && !self.check.get() {
-            return None;
-        }
-        if !known {
-            self.compared.borrow_mut().push(superstep);
-        }
+        let number = superstep.number();
+        let mut compared = self.compared.borrow_mut();
+        let len = compared.len().max(number + 1);
+        compared.resize(len, false);
+        compared[number] = true;
+        drop(compared);
         let lengths =
             windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
@@ -121,7 +124,7 @@ fn differs_from(
     window: &WindowCore,
     id: WindowId,
     claimed: &fencepost_planner::table::Table<fencepost_planner::ids::OperationId, Operation>,
-    entered: &Held,
+    entered: &[Rc<WindowCore>],
 ) -> Option<String> {
     let moving = |operation: &&Operation| operation.window == id && !operation.remote.is_empty();
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
@@ -131,12 +134,17 @@ fn differs_from(
         let outbox = unsafe { &*window.region.outbox(set, rank) };
         let made = outbox.records.iter().map(|record| {
             let head = Head(record.head);
+            let element = |at: usize| Datatype::run(at..at + 1);
+            if let Some(of_value) = head.of_value() {
+                let section = Some((window.key, element(record.value as usize)));
+                return (of_value.code(), element(head.at()), section);
+            }
             if head.code() != DATATYPE {
-                return (head.code(), Datatype::run(head.at()..head.at() + 1), None);
+                return (head.code(), element(head.at()), None);
             }
             let wide = &outbox.wide[head.at()];
             let section = match &wide.source {
-                DatatypeSource::Section(key, section, _) => Some((*key, section)),
+                DatatypeSource::Section(key, section, _) => Some((*key, section.clone())),
                 DatatypeSource::Bytes(_) => None,
             };
             (wide.code, wide.remote.clone(), section)
@@ -152,11 +160,8 @@ fn differs_from(
             };
             let same_section = match (&operation.local, section) {
                 (Local::Section { window, datatype }, Some((key, section))) => {
-                    entered
-                        .get(window.index())
-                        .and_then(Option::as_ref)
-                        .is_some_and(|window| window.key == key)
-                        && datatype == section
+                    entered.get(window.index()).is_some_and(|window| window.key == key)
+                        && *datatype == section
                 }
                 (_, section) => section.is_none(),
             };

@@ -5,13 +5,13 @@
 
 use crate::fence;
 use crate::protocol::call::handler_of;
+use crate::state::assertions::Assertions;
 use crate::state::call::Call;
-use crate::state::supersteps::Plans;
-use crate::state::supersteps::Running;
 use crate::state::supersteps::Superstep;
 use crate::state::supersteps::Supersteps;
+use crate::state::supersteps::{Plans, Running};
 use crate::state::window::WindowCore;
-use crate::state::windows::{Held, Windows};
+use crate::state::windows::{Held, Windows, held};
 use crate::state::world::WorldCore;
 use crate::supersteps::claim::Claim;
 use crate::supersteps::matched::{self};
@@ -19,17 +19,34 @@ use crate::supersteps::uniform::Fnv;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::any::Any;
-use std::cell::Cell;
 use std::fmt::Display;
 use std::hash::{Hash as _, Hasher as _};
+use std::panic::Location;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Superstep {
     /// A hash of its name, the same on all ranks of one program.
-    pub(crate) fn hash(&self) -> u64 {
-        let mut hash = Fnv::default();
-        (self.module, self.name).hash(&mut hash);
-        hash.finish()
+    #[inline]
+    pub(super) fn hash(&self) -> u64 {
+        self.known().0
+    }
+
+    /// Its number among those that this process has entered.
+    #[inline]
+    pub(super) fn number(&self) -> usize {
+        self.known().1
+    }
+
+    #[inline]
+    fn known(&self) -> (u64, usize) {
+        static NUMBERED: AtomicUsize = AtomicUsize::new(0);
+        *self.known.0.get_or_init(|| {
+            let mut hash = Fnv::default();
+            (self.module, self.name).hash(&mut hash);
+            // Relaxed: it is only another number for each superstep.
+            (hash.finish(), NUMBERED.fetch_add(1, Ordering::Relaxed))
+        })
     }
 }
 
@@ -44,125 +61,155 @@ pub fn enter<'w>(
     uniform: u64,
     claim: Option<Claim<'_>>,
 ) -> Result<Scope> {
-    let call = Call::named(superstep.hash() ^ uniform, superstep.name);
-    let held = windows.held();
-    windows.with(|windows| {
-        let Some(first) = windows.first() else {
-            return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
-        };
-        let world = first.world.clone();
-        world.calls.enter();
-        let scope = begin(superstep, windows, held, &world, call, claim);
-        if scope.is_err() {
-            world.calls.leave();
-        }
-        handler_of(&world, windows).report(scope)
-    })
+    let (hash, site) = (superstep.hash() ^ uniform, Location::caller());
+    windows.shared(|windows| begin(superstep, windows, hash, site, claim))
 }
 
 fn begin(
     superstep: &'static Superstep,
-    windows: &[&WindowCore],
-    held: Held,
-    world: &Rc<WorldCore>,
-    call: Call,
+    windows: &[&Rc<WindowCore>],
+    hash: u64,
+    site: &'static Location<'static>,
     claim: Option<Claim<'_>>,
 ) -> Result<Scope> {
-    let bound = world.supersteps.bound.take();
-    if windows.iter().any(|window| window.key.world != world.id) {
-        let message = "the windows of a superstep are of one world: these are of several";
-        world.calls.begin();
-        return Err(fence::fail(world, windows, &call, call.error(world, ErrorClass::Win, message)));
-    }
-    if let Some(waiting) = windows.iter().find(|window| window.is_pending()) {
-        let message = format!(
-            "operations wait for the fence of window {}: fence it before the superstep begins",
-            waiting.key.window
-        );
-        let error = call.error(world, ErrorClass::RmaSync, message);
-        windows.iter().for_each(|window| window.discard());
-        if let Some(matched) = bound {
-            matched.abandon(&held, &error);
-            return Err(error.ending_world());
-        }
-        world.calls.begin();
-        return Err(fence::fail(world, windows, &call, error));
-    }
-    windows.iter().filter(|window| window.apart).for_each(|window| window.begins(call.site));
-    if superstep.opens {
-        windows.iter().for_each(|window| window.open());
-    }
-    let claim = match &bound {
-        Some(matched) => {
-            if let Err(error) = matched.begin(windows, &call) {
-                if error.class() == ErrorClass::Assert {
-                    return Err(error); // all ranks have asserted it
-                }
-                matched.abandon(&held, &error);
-                return Err(error.ending_world());
-            }
-            None
-        }
-        None => world.supersteps.claim(superstep, claim, windows, world),
+    let Some(first) = windows.first() else {
+        return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
     };
-    let modes = superstep.mode.map(|mode| prefer(&held, [mode; 6]));
-    let matched = bound.clone();
-    let depth = world.supersteps.begin(Running {
-        call,
-        superstep,
-        windows: held.clone(),
-        claim,
-        matched,
-        next: 0,
-        failed: false,
+    let world = first.world.clone();
+    world.calls.enter();
+    let call = || Call { hash, name: Some(superstep.name), asserted: Assertions::NONE, site };
+    let matched = world.supersteps.bound.take();
+    if windows.iter().any(|window| window.key.world != world.id || window.is_pending()) {
+        return Err(refuse(&world, windows, &call(), matched));
+    }
+    for window in windows {
+        if window.apart {
+            window.begins(site);
+        }
+        if superstep.opens {
+            window.open();
+        }
+    }
+    if let Some(matched) = &matched {
+        match_calls(&world, windows, &call(), &**matched)?;
+    }
+    let claim = claim.filter(|_| matched.is_none() && world.supersteps.compares(superstep));
+    let claim = claim.and_then(|claim| {
+        cores(windows, |windows| world.supersteps.claim(superstep, claim, windows, &world))
     });
-    Ok(Scope {
-        superstep,
-        call,
-        world: world.clone(),
-        windows: held,
-        modes,
-        depth,
-        bound,
-        ended: Cell::new(false),
-        left: false,
+    let modes = superstep.mode.map(|mode| {
+        let mut modes = [mode; 6];
+        windows.iter().zip(&mut modes).for_each(|(window, mode)| *mode = prefer(window, *mode));
+        modes
+    });
+    let mut entered = world.supersteps.entered.borrow_mut();
+    let first = entered.len();
+    windows.iter().for_each(|window| entered.push((*window).clone()));
+    drop(entered);
+    let mut running = world.supersteps.running.borrow_mut();
+    let (depth, place) = running.push(superstep, hash, site, first);
+    if modes.is_some() || claim.is_some() || matched.is_some() {
+        (place.modes, place.claim, place.matched) = (modes, claim, matched);
+    }
+    drop(running);
+    Ok(Scope { world, depth, left: false })
+}
+
+/// The error of a superstep that cannot begin, with operations that wait for a fence, or on windows of several worlds. All
+/// ranks learn of it.
+#[cold]
+fn refuse(
+    world: &WorldCore,
+    windows: &[&Rc<WindowCore>],
+    call: &Call,
+    matched: Option<Rc<dyn Plans>>,
+) -> Error {
+    let entered = held(windows.iter().copied());
+    cores(windows, |windows| {
+        let foreign = windows.iter().any(|window| window.key.world != world.id);
+        let waiting = windows.iter().find(|window| window.is_pending());
+        let error = match waiting {
+            Some(waiting) if !foreign => {
+                let message = format!(
+                    "operations wait for the fence of window {}: fence it before the superstep begins",
+                    waiting.key.window
+                );
+                windows.iter().for_each(|window| window.discard());
+                call.error(world, ErrorClass::RmaSync, message)
+            }
+            _ => {
+                let message = "the windows of a superstep are of one world: these are of several";
+                call.error(world, ErrorClass::Win, message)
+            }
+        };
+        let error = match matched {
+            Some(matched) if !foreign => {
+                matched.abandon(&entered, &error);
+                error.ending_world()
+            }
+            _ => {
+                world.calls.begin();
+                fence::fail(world, windows, call, error)
+            }
+        };
+        world.calls.leave();
+        handler_of(world, windows).reported(error)
     })
 }
 
-impl Supersteps {
-    fn begin(&self, running: Running) -> usize {
-        let mut all = self.running.borrow_mut();
-        all.push(running);
-        all.len() - 1
-    }
+/// The calls on `windows` are matched with plans from here on.
+#[cold]
+fn match_calls(
+    world: &WorldCore,
+    windows: &[&Rc<WindowCore>],
+    call: &Call,
+    matched: &dyn Plans,
+) -> Result<()> {
+    let entered = held(windows.iter().copied());
+    cores(windows, |windows| {
+        let began = matched.begin(windows, call).map_err(|error| {
+            if error.class() == ErrorClass::Assert {
+                return error; // all ranks have asserted it
+            }
+            matched.abandon(&entered, &error);
+            error.ending_world()
+        });
+        if began.is_err() {
+            world.calls.leave();
+        }
+        handler_of(world, windows).report(began)
+    })
+}
 
-    fn end(&self, depth: usize) {
-        self.running.borrow_mut().truncate(depth);
+/// The first six of these windows as they are fenced.
+fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) -> R {
+    let Some(first) = windows.first() else { return act(&[]) };
+    let mut all: [&WindowCore; 6] = [first; 6];
+    all.iter_mut().zip(windows).for_each(|(place, window)| *place = window);
+    act(&all[..windows.len().min(6)])
+}
+
+impl Supersteps {
+    /// What is known of the superstep at this depth.
+    #[inline(always)]
+    fn at<R>(&self, depth: usize, look: impl FnOnce(&mut Running) -> R) -> R {
+        look(self.running.borrow_mut().at(depth))
     }
 }
 
 /// A superstep being run.
 #[must_use = "a superstep is left by `leave`"]
 pub struct Scope {
-    superstep: &'static Superstep,
-    call: Call,
     world: Rc<WorldCore>,
-    /// The windows that it was entered with.
-    windows: Held,
-    /// The modes that they preferred before, where the superstep has one of its own.
-    modes: Option<[Mode; 6]>,
+    /// Its place among those that the rank is in.
     depth: usize,
-    /// Its plans, where it is prepared.
-    bound: Option<Rc<dyn Plans>>,
-    /// Whether its last fence is behind it.
-    ended: Cell<bool>,
     left: bool,
 }
 
 impl Scope {
     /// The last fence of the body is done: what fails from here on fails on this rank only.
     pub fn ended(&self) {
-        self.ended.set(true);
+        self.world.supersteps.at(self.depth, |running| running.ended = true);
     }
 
     /// End the superstep: with the fence of all its windows, if its body has none of its own. One that failed discards
@@ -170,90 +217,129 @@ impl Scope {
     ///
     /// # Errors
     /// The error of the body, or of the fence.
-    pub fn leave<'w, R, E>(mut self, windows: impl Windows<'w>, result: Result<R, E>) -> Result<R, E>
+    pub fn leave<'w, R, E>(self, windows: impl Windows<'w>, result: Result<R, E>) -> Result<R, E>
     where
         E: From<Error> + Display,
     {
         // Where this unwinds, so has the body.
-        let failed = result
-            .as_ref()
-            .err()
-            .map(|error| self.call.error(&self.world, ErrorClass::Other, error.to_string()));
-        self.left = true;
-        let ended = windows.with(|windows| {
-            let own = failed.is_some();
-            let ended = self.end(windows, failed);
-            // Before the handler sees the error: it may panic.
-            self.out();
-            if own { ended } else { handler_of(&self.world, windows).report(ended) }
-        });
+        let failed = result.as_ref().err().map(|error| self.error(error.to_string()));
+        let ended = windows.with(|windows| self.over(windows, failed));
         // A body's own error is returned as it is: what the fence says of it is for the others.
         let value = result?;
         ended?;
         Ok(value)
     }
 
+    fn over(mut self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
+        self.left = true;
+        let own = failed.is_some();
+        let ended = self.end(windows, failed);
+        // Before the handler sees the error: it may panic.
+        self.out();
+        if own { ended } else { handler_of(&self.world, windows).report(ended) }
+    }
+
+    fn error(&self, message: impl Into<String>) -> Error {
+        let call = self.world.supersteps.at(self.depth, |running| running.call());
+        call.error(&self.world, ErrorClass::Other, message)
+    }
+
+    #[inline(always)]
     fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
-        if let Some(matched) = &self.bound {
-            let fences = self.superstep.fences;
-            return matched.end(windows, &self.windows, fences, &self.call, failed.map_or(Ok(()), Err));
+        let supersteps = &self.world.supersteps;
+        let (call, superstep, ended, prepared) = supersteps.at(self.depth, |running| {
+            (running.call(), running.superstep, running.ended, running.matched.is_some())
+        });
+        let fences = superstep.fences;
+        if prepared {
+            return self.end_prepared(windows, fences, &call, failed.map_or(Ok(()), Err));
         }
-        if failed.is_none() && self.superstep.fences {
-            return self.nothing_open(windows);
+        if failed.is_none() && fences {
+            return self.nothing_open(windows, &call);
         }
         if failed.is_some() {
             windows.iter().for_each(|window| window.discard());
-            if self.ended.get() || self.world.supersteps.failed() {
+            if ended || supersteps.failed() {
                 return Ok(());
             }
         }
         self.world.calls.begin();
-        fence::fence(&self.world, windows, &self.call, failed)
+        fence::fence(&self.world, windows, &call, failed)
     }
-}
 
-/// Let `windows` prefer these modes; those that they preferred before.
-fn prefer(windows: &Held, mut modes: [Mode; 6]) -> [Mode; 6] {
-    for (window, mode) in windows.iter().flatten().zip(&mut modes) {
-        *mode = window.mode.replace(*mode);
-        window.allow(window.short.get());
-    }
-    modes
-}
-
-impl Scope {
-    /// Ends what held for the superstep only.
-    fn out(&self) {
-        self.world.supersteps.end(self.depth);
-        self.world.calls.leave();
-        if let Some(modes) = self.modes {
-            prefer(&self.windows, modes);
+    #[inline(never)]
+    fn end_prepared(
+        &self,
+        windows: &[&WindowCore],
+        fences: bool,
+        call: &Call,
+        result: Result<()>,
+    ) -> Result<()> {
+        match self.plans() {
+            (Some(matched), entered) => matched.end(windows, &entered, fences, call, result),
+            (None, _) => result,
         }
     }
 
+    /// Its plans, where it is prepared, and the windows that it was entered with.
+    fn plans(&self) -> (Option<Rc<dyn Plans>>, Held) {
+        let supersteps = &self.world.supersteps;
+        let (matched, windows) =
+            supersteps.at(self.depth, |running| (running.matched.clone(), running.windows));
+        (matched, held(&supersteps.entered.borrow()[windows..]))
+    }
+
+    /// Ends what held for the superstep only.
+    #[inline(always)]
+    fn out(&self) {
+        let supersteps = &self.world.supersteps;
+        let (modes, windows) = supersteps.at(self.depth, |running| (running.modes, running.windows));
+        if let Some(modes) = modes {
+            let entered = supersteps.entered.borrow();
+            entered[windows..].iter().zip(modes).for_each(|(window, mode)| _ = prefer(window, mode));
+        }
+        supersteps.running.borrow_mut().truncate(self.depth);
+        supersteps.entered.borrow_mut().truncate(windows);
+        self.world.calls.leave();
+    }
+
     /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
-    fn nothing_open(&self, windows: &[&WindowCore]) -> Result<()> {
+    fn nothing_open(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
         let message = format!(
             "operations on window {} come after the last fence of the superstep: add a fence after them, or move them up",
             waiting.key.window
         );
         windows.iter().for_each(|window| window.discard());
-        Err(self.call.error(&self.world, ErrorClass::RmaSync, message))
+        Err(call.error(&self.world, ErrorClass::RmaSync, message))
     }
+}
+
+/// Let `window` prefer this mode; the one that it preferred before.
+fn prefer(window: &WindowCore, mode: Mode) -> Mode {
+    let before = window.mode.replace(mode);
+    window.allow(window.short.get());
+    before
 }
 
 impl Drop for Scope {
     /// The body has unwound: what it collected is gone, and every rank learns of it at its fence.
     fn drop(&mut self) {
-        if self.left {
-            return;
+        if !self.left {
+            self.unwound();
         }
-        let error = self.call.error(&self.world, ErrorClass::Other, "the superstep's body panicked");
-        match &self.bound {
-            Some(matched) => matched.abandon(&self.windows, &error),
+    }
+}
+
+impl Scope {
+    #[cold]
+    fn unwound(&self) {
+        let error = self.error("the superstep's body panicked");
+        let (matched, entered) = self.plans();
+        match matched {
+            Some(matched) => matched.abandon(&entered, &error),
             // The error is for the others: this rank is unwinding already.
-            None => drop(matched::with(&self.windows, |windows| self.end(windows, Some(error)))),
+            None => drop(matched::with(&entered, |windows| self.end(windows, Some(error)))),
         }
         self.out();
     }

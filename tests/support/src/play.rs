@@ -1,7 +1,7 @@
 //! Plays a program through the public API.
 
 use crate::program::{Epoch, Outcome, Program, first_bytes, slice_of};
-use fencepost::__private::{Prepared, Superstep, adopt, enter};
+use fencepost::__private::{Known, Prepared, Superstep, adopt, enter};
 use fencepost::{
     AnyWindow, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window, World,
 };
@@ -199,6 +199,7 @@ static SUPERSTEP: Superstep = Superstep {
     opens: false,
     mode: None,
     dynamic: None,
+    known: Known::new(),
 };
 
 fn one(program: &Program, world: &World, windows: &mut [Any], variant: &Variant) -> fencepost::Result<Left> {

@@ -15,7 +15,6 @@ pub(crate) use trial::{forget_all, trial};
 
 use crate::collect::description::{FAR, HEAD, describe, fill};
 use crate::collect::outbox::Outbox;
-use crate::collect::pending::ONE;
 use crate::protocol::early;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
@@ -70,9 +69,9 @@ pub(crate) fn send(
     let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
     for get in gets() {
-        frame.extend_from_slice(&if get.wide == ONE { get.at } else { FAR }.to_le_bytes());
+        frame.extend_from_slice(&if get.wide().is_none() { get.at } else { FAR }.to_le_bytes());
     }
-    gets().filter(|get| get.wide != ONE).for_each(|get| pending.remote(get).encode(frame));
+    gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
 
     // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
@@ -167,7 +166,8 @@ impl WindowCore {
 
     fn send_all_eagerly(&self, target: usize, departure: Departure, outbox: &mut Outbox) {
         let world = &self.world;
-        if outbox.is_empty() || outbox.sections > 0 || world.supersteps.comparing() {
+        let waits = outbox.sections > 0 || self.elements.get();
+        if outbox.is_empty() || waits || world.supersteps.comparing() {
             return;
         }
         let bytes = outbox.bytes();
