@@ -7,7 +7,7 @@
 
 use fencepost::transport::{Count, Meter};
 use fencepost::{
-    Block, Datatype, EpochKind, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
+    Block, Datatype, EpochKind, Mode, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::counting;
 use fencepost_tests_support::transports::{sim, transports};
@@ -123,6 +123,111 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
         for counts in &counts {
             let allowed = allowed(&transport, EPOCHS);
             assert!(counts.iter().all(|count| *count <= allowed), "{transport:?}: {counts:?}");
+        }
+    }
+}
+
+/// What the epochs of [`fresh`] are made of.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fresh {
+    /// Puts and sums of one element, and gets into sections and buffers.
+    Small,
+    /// Slices, parts of slices and sections, with columns and lists.
+    Wide,
+    /// Wide ones whose sections are read in place, and that gets read where others write.
+    Direct,
+}
+
+/// What one rank calls in an epoch: as much in each, elsewhere and of other values each time.
+struct Calls<'a> {
+    world: &'a World,
+    datatypes: &'a [[Datatype; 3]],
+    values: &'a [f64],
+    turn: usize,
+}
+
+impl Calls<'_> {
+    fn call(&self, what: Fresh, u: &Window<f64>, v: &Window<f64>) -> Result<()> {
+        let Calls { world, datatypes, values, turn } = *self;
+        let (rank, size) = (world.rank(), world.size());
+        let (right, at) = ((rank + 1) % size, 7 * turn % 40);
+        let [column, list, part] = &datatypes[turn % datatypes.len()];
+        match what {
+            Fresh::Small => {
+                for i in 0..30 {
+                    u.put([(turn * i) as f64]).to(i % size, (at + i) % 64)?;
+                    u.put(i..i + 1).to((i + 1) % size, (at + i) % 64)?;
+                    v.accumulate([turn as f64], Op::Sum).to((i + rank) % size, (at + 3 * i) % 64)?;
+                    v.get(i..i + 1).from((i + rank) % size, (at + i) % 64)?;
+                }
+            }
+            Fresh::Wide => {
+                u.put(&values[at..at + 8]).to(right, column)?;
+                u.put((values, part)).to(right, at)?;
+                u.put(list).to(right, at..at + 8)?;
+                v.accumulate(u.section(column), Op::Max).to(right, list)?;
+                v.get(at..at + 8).from(right, list)?;
+                v.get(u.section(list)).from(right, column)?;
+            }
+            Fresh::Direct => {
+                u.put(at..at + 16).to(right, at + 4)?;
+                v.put(u.section(list)).to(right, column)?;
+                v.get(at..at + 8).from(right, at + 2)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_turn() {
+    const EPOCHS: usize = 400;
+    let values: Vec<f64> = (0..64).map(f64::from).collect();
+    for transport in transports([3]) {
+        // The pieces of a list that comes in a frame are memory of their own, which the frame's description shares.
+        let lists = matches!(transport, TransportKind::Local);
+        let datatypes: Vec<[Datatype; 3]> = (0..8)
+            .map(|i| {
+                let list = [5, 60, 2, 33, 34, 35, 7, 11].map(|at| (at + 5 * i) % 64);
+                let list =
+                    if lists { Datatype::elements(list) } else { Datatype::nest(56 + i, &[(8, -6)], 1) };
+                [Datatype::nest(i, &[(8, 7)], 1), list, Datatype::nest(i, &[(4, 9)], 2)]
+            })
+            .collect();
+        // In frames nothing is direct.
+        let reached = matches!(transport, TransportKind::Local | TransportKind::ShmThreads);
+        let all = [Fresh::Small, Fresh::Wide, Fresh::Direct];
+        for what in all.into_iter().filter(|what| reached || *what != Fresh::Direct) {
+            let counts: Vec<u64> = ranks(4)
+                .transport(transport.clone())
+                .collect(|world| {
+                    let (mut u, mut v) = (world.window(64)?, world.window(64)?);
+                    if what == Fresh::Direct {
+                        u.set_mode(Mode::Direct);
+                        v.set_mode(Mode::Direct);
+                    }
+                    let (mut turn, mut seen) = (0, [0.0; 8]);
+                    let mut some = |epochs: usize| {
+                        (0..epochs).try_for_each(|_| {
+                            turn += 1;
+                            let fresh = Calls { world, datatypes: &datatypes, values: &values, turn };
+                            fresh.call(what, &u, &v)?;
+                            world.fence((&mut u, &mut v))?;
+                            let other = (world.rank() + turn) % 4;
+                            u.epoch(|epoch| {
+                                let (one, more) = seen.split_at_mut(1);
+                                epoch.get_into(one).from(other, turn % 64)?;
+                                epoch.get_into(more).from(other, turn % 57)
+                            })
+                        })
+                    };
+                    some(3)?;
+                    allocations(|| some(EPOCHS))
+                })
+                .unwrap();
+            // How much a link holds at most depends on when the peers read; what belongs to an epoch is one an epoch.
+            let allowed = if reached { allowed(&transport, EPOCHS as u64) } else { EPOCHS as u64 / 2 };
+            assert!(counts.iter().all(|count| *count <= allowed), "{what:?} on {transport:?}: {counts:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! number of dimensions, each one's count and stride outermost first, and its run.
 
 use super::canonical::{check, is_canonical};
-use super::form::{Datatype, Dim, Piece};
+use super::form::{Datatype, Dim, Piece, Pieces};
 use crate::error::{Error, ErrorClass, Result};
 use crate::varint::{self, write, write_signed};
 use smallvec::SmallVec;
@@ -45,7 +45,7 @@ impl Datatype {
         if pieces > (bytes.len() / LEAST) as u64 {
             return Err(bad("truncated"));
         }
-        let mut list = Vec::with_capacity(pieces as usize);
+        let mut list = Pieces::with_capacity(pieces as usize);
         let (mut before, mut size) = (0_i64, 0_usize);
         for _ in 0..pieces {
             let offset = before.checked_add(read_signed(bytes)?).ok_or_else(|| bad("out of range"))?;
