@@ -151,16 +151,7 @@ fn bytes(compiled: &fencepost::Compiled) -> usize {
 /// resulting terrain and the number of frames; `None` in processes other than rank 0's.
 fn contest(before: &Grid, steps: &Steps, job: &Job, race: &mut Race) -> Result<Option<(Grid, u64)>> {
     let (rows, columns, ranks) = (before.rows, before.columns, job.ranks());
-    let mut result = None;
-    for _ in 0..race.rounds() {
-        if let Some(outcome) = erode(before, steps, job)? {
-            race.add(&format!("{ranks} ranks"), outcome.time);
-            result = Some((outcome.heights, outcome.frames));
-        }
-    }
-    // Ranks that are processes have ended by now: one that waits would take a core from what is compared with it.
-    let Some((heights, frames)) = result else { return Ok(None) };
-    for _ in 0..race.rounds() {
+    let others = |race: &mut Race, heights: &Grid| {
         let mut serial = before.cells.clone();
         let clock = Instant::now();
         steps.run(&mut serial, rows, columns);
@@ -173,8 +164,24 @@ fn contest(before: &Grid, steps: &Steps, job: &Job, race: &mut Race) -> Result<O
             let different = pairs.filter(|(a, b)| a.to_bits() != b.to_bits()).count();
             assert_eq!(different, 0, "the number of cells that differ from those of the {name}");
         }
+    };
+    let mut result = None;
+    for _ in 0..race.rounds() {
+        if let Some(Outcome { heights, time, frames }) = erode(before, steps, job)? {
+            race.add(&format!("{ranks} ranks"), time);
+            if job.is_one_process() {
+                others(race, &heights);
+            }
+            result = Some((heights, frames));
+        }
     }
-    Ok(Some((heights, frames)))
+    // A rank that is a process, and waits, would take a core from what is compared with it: they have ended by now.
+    if let Some((heights, _)) = &result
+        && !job.is_one_process()
+    {
+        (0..race.rounds()).for_each(|_| others(race, heights));
+    }
+    Ok(result)
 }
 
 /// Runs the job and the serial program. Returns the terrain before and after, and the explanation of the transfer mode;

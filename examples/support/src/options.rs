@@ -48,6 +48,11 @@ impl Job {
         self.process().is_none_or(|process| process.rank == 0)
     }
 
+    /// Whether all ranks are threads of this process.
+    pub fn is_one_process(&self) -> bool {
+        self.process().is_none()
+    }
+
     /// Compiles the same calls again, for the placement of the ranks and the transfer mode of this job. All ranks of a job
     /// of processes call it.
     pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
