@@ -9,6 +9,8 @@ mod class;
 mod halo;
 mod rows;
 mod steps;
+#[cfg(feature = "ndarray")]
+mod views;
 
 pub use halo::Neighbour;
 pub use rows::Row;
