@@ -62,7 +62,7 @@ fn parts_that_are_not_in_their_buffer_or_have_another_size_are_refused_at_the_ca
         let error = refused(Datatype::run(3..5), 0..2);
         assert_eq!(error.class(), ErrorClass::Disp);
         assert!(
-            error.to_string().contains("elements 3..5 are not all in the origin's slice of 4 elements"),
+            error.to_string().contains("elements 3..5 are not all in the slice of 4 elements"),
             "{error}"
         );
         assert_eq!(refused(Datatype::nest(0, &[(2, -1)], 1), 0..2).class(), ErrorClass::Disp);

@@ -63,12 +63,13 @@ mod tests {
         let _ = (block.len(), block.strides(), block.extent(), block.neighbours().count(), block.on_edge(0));
         let _ = (block.index([0, 0]), block.rows().count(), block.interior());
         assert!(!block.observed());
-        let ask: [fn(&Block<2>); 5] = [
+        let ask: [fn(&Block<2>); 6] = [
             |block| _ = block.rank(),
             |block| _ = block.coords(),
             |block| _ = block.origin(),
             |block| _ = block.owner([0, 0]),
             |block| drop(block.rows_inside(1)),
+            |block| drop(block.steps(1)),
         ];
         for ask in ask {
             ask(&block);

@@ -173,8 +173,8 @@ impl<const D: usize> Row<D> {
     }
 }
 
-/// Panics. By value, as the other one: a row that is lent to a function has to be in memory, which costs each row some
-/// nanoseconds.
+/// Panics: the slice is of another length than the block's storage. It takes numbers and not the row, as the next function
+/// does: a row that is lent to a function has to be in memory, which costs some nanoseconds for each row.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -192,7 +192,7 @@ fn refuse_offset<const D: usize>(offset: [isize; D], reach: [usize; D], star: bo
     let (only, wider) = if star {
         (" in one dimension, since its halo is a star's", "`.halo(..)`")
     } else {
-        ("", "wider one")
+        ("", "wider halo")
     };
     panic!(
         "offset {offset:?} from a row of a block: at most {reach:?} cells away can be read{only}; give the block a {wider}"

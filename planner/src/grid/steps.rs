@@ -57,14 +57,14 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// The halo must be exchanged with all neighbours, as [`halo`](Self::halo) has it: what two steps of a star read has
-    /// corners. Where no step computes the cells at an edge of the array, later steps read them from both fields: exchange
+    /// corners. A dimension without a halo has nothing to exchange, and steps read nothing there. Where no step computes the cells at an edge of the array, later steps read them from both fields: exchange
     /// the halo of either once, at the start. To stop earlier, [`take`](Iterator::take) fewer steps.
     ///
     /// # Errors
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a [`star`](Self::star), and there
     /// is more than one step.
     pub fn steps(&self, steps: usize) -> Result<impl ExactSizeIterator<Item = Step<D>> + use<D>> {
-        let narrow = self.width.iter().any(|&width| width < steps);
+        let narrow = self.width.iter().any(|&width| width > 0 && width < steps);
         if steps == 0 || narrow {
             return Err(Error::new(
                 ErrorClass::Arg,
@@ -85,6 +85,8 @@ impl<const D: usize> Block<D> {
                 ),
             ));
         }
+        // Which rows are inside depends on where the block is.
+        self.observed.set(true);
         let (block, reach) = (self.clone(), self.width.map(|width| width / steps));
         let step = move |step| Step {
             block: block.clone(),

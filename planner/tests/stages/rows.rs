@@ -195,6 +195,7 @@ fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     };
     refused(block.clone().halo(3).unwrap(), 4, &["4 steps", "[3, 3]", "wider"]);
     refused(block.clone().halos([3, 1]).unwrap(), 2, &["2 steps", "[3, 1]"]);
+    assert_eq!(block.clone().halos([2, 0]).unwrap().steps(2).unwrap().len(), 2);
     refused(block.clone().halo(3).unwrap(), 0, &["0 steps", "at least 1"]);
     refused(block.clone().star(3).unwrap(), 3, &["star", "`.halo(3)`"]);
     assert_eq!(block.clone().star(3).unwrap().steps(1).unwrap().len(), 1);

@@ -55,7 +55,7 @@ impl Fence<'_> {
     }
 
     /// Apply what is in the outbox of `origin`, whose values are shared. Exposed sections are read in place, or from where they
-    /// was staged.
+    /// were staged.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;

@@ -409,8 +409,12 @@ impl Fence<'_> {
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Whether what there is from `from` rides in its notification.
+    /// Whether what there is from `from` rides in its notification. Only ranks that reach each other's memory do that, and only
+    /// what such a rank says is applied as it is: a notification that came as a message may say anything.
     fn rides(&mut self, from: usize) -> bool {
+        if !self.endpoint.reaches(from) {
+            return false;
+        }
         let notification = self.endpoint.read(from);
         matches!(notification, Ok(Some(notification)) if notification.address == INLINE)
     }

@@ -204,8 +204,8 @@ pub trait Task {
     fn with<V: Values>(self) -> Self::Out;
 }
 
-/// Do `task` with the type of `element`. Opaque elements of more than 8 bytes are passed for some of 9: no record has a value of
-/// theirs.
+/// Do `task` with the type of `element`. All opaque elements of more than 8 bytes have one type, of 9 bytes: no record holds
+/// their value, so none is read by it.
 #[inline(always)]
 pub fn with_values<T: Task>(element: ElementType, task: T) -> T::Out {
     macro_rules! pair {

@@ -38,7 +38,7 @@ pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(
         return Ok(());
     }
     let message = format!(
-        "elements {}..{} are not all in the origin's slice of {len} elements",
+        "elements {}..{} are not all in the slice of {len} elements",
         elements.low(),
         elements.high()
     );

@@ -92,7 +92,7 @@ pub struct Superstep {
     pub known: Known,
 }
 
-/// What is found out of a superstep where it is first entered, and not at each of its calls.
+/// The hash and the number of a superstep, found at its first call and not again.
 #[derive(Debug, Default)]
 pub struct Known(pub(crate) OnceLock<(u64, usize)>);
 

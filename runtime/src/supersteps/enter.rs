@@ -181,9 +181,10 @@ fn match_calls(
     })
 }
 
-/// The first six of these windows as they are fenced.
+/// These windows, of which a superstep has at most six, as a fence takes them.
 fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) -> R {
     let Some(first) = windows.first() else { return act(&[]) };
+    debug_assert!(windows.len() <= 6);
     let mut all: [&WindowCore; 6] = [first; 6];
     all.iter_mut().zip(windows).for_each(|(place, window)| *place = window);
     act(&all[..windows.len().min(6)])

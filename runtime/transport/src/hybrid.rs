@@ -284,11 +284,11 @@ impl Channels for HybridEnd {
         self.inter_node.cancel(from);
     }
 
-    #[inline]
     fn flush(&mut self) {
         self.inter_node.flush();
     }
 
+    #[inline]
     fn release(&mut self, from: usize) {
         match self.host_map.intra_node[from] {
             Some(host_rank) => self.intra_node.release(host_rank),

@@ -17,8 +17,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// How many runs a rank may be ahead of one that it sends to by messages and from which nothing flows back, where it
-/// sends `bytes` in each. The reader reports by itself what it has released, half as much at a time: so no rank waits
-/// for one that works and is as far, and what waits to be read is bounded.
+/// sends `bytes` in each. The reader reports what it has released when that is half of it, without being asked: so no rank
+/// waits for one that has run as often, and what waits to be read is bounded. At least 2, also where a cap on staging memory
+/// leaves one copy: the other is the transport's.
 pub(crate) fn lead(bytes: usize) -> usize {
     let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
     runs.clamp(2, 2 * UNREPORTED) as usize
@@ -39,7 +40,7 @@ pub(crate) struct Executable {
     pub(super) exposed: Vec<usize>,
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
-    /// Whether it sends what a transport may gather.
+    /// Whether it sends messages, which a transport may keep for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
     /// Of the schedule.
@@ -73,7 +74,7 @@ impl Bound {
         (run % self.copies as u64) as usize * self.bytes
     }
 
-    /// The frame that was sent last in this run, or in the one that has to be over before it.
+    /// The last frame of this run, if there is one yet; else that of the run as many runs ago as a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]

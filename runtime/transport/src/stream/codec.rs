@@ -43,7 +43,7 @@ pub(super) const SPARE: usize = 16;
 /// A payload that is no longer is short: it is not read to memory that a long one would need.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The most bytes of them that are kept, and of what a connection sends: a rank that exchanges large messages needs that
+/// The most bytes of memory that a connection keeps for bodies, and as many for what it sends: a rank that exchanges large messages needs that
 /// memory again, and fresh pages take longer to get than to fill.
 pub(crate) const KEPT: usize = 32 << 20;
 

@@ -47,7 +47,7 @@ pub(super) struct Pair {
 /// When the sender of a frame should learn that it was released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// With the next write: there are [`UNREPORTED`] of them, or the sender's credit runs out.
+    /// With the next write: there are [`UNREPORTED`] of them, or as many bytes as [`UNREPORTED_BYTES`](crate::UNREPORTED_BYTES).
     Now,
     /// When this rank has waited a little: it may send something else first.
     Soon,

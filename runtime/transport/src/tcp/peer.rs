@@ -174,6 +174,7 @@ impl Peer {
                     sealed.out.extend_from_slice(&sealed.seals[0].tag(record));
                 }
                 self.out.clear();
+                self.out.shrink_to(1 << 20);
                 self.sent = 0;
                 (&mut sealed.out, &mut sealed.sent)
             }

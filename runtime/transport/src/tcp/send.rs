@@ -4,9 +4,10 @@ use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
 use crate::tcp::channel::{Channel, Due, Pair, cost};
 use crate::tcp::core::Core;
 use crate::{Cause, Header, Leave, Notification};
+use std::time::{Duration, Instant};
 
-/// Bytes that are copied in the time of one attempt to move some.
-const TRY: usize = 8 << 10;
+/// Bytes that are copied in a nanosecond, about.
+const COPIED_PER_NS: u64 = 8;
 
 impl Core {
     /// Posts a frame.
@@ -52,7 +53,7 @@ impl Core {
     pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<()> {
         let mut rest = payload;
         let mut written = Vec::new();
-        let mut still = 0;
+        let mut moved = Instant::now();
         loop {
             let wrote = self.peers[to].write_in_place(rest)?;
             rest = &rest[wrote..];
@@ -70,11 +71,11 @@ impl Core {
                 break;
             }
             if wrote > 0 || self.heard != before {
-                still = 0;
+                moved = Instant::now();
                 continue;
             }
-            still += TRY;
-            if still > rest.len() {
+            // By the clock: on a core that others use, each attempt lasts until they give it back.
+            if moved.elapsed() > Duration::from_nanos(rest.len() as u64 / COPIED_PER_NS) {
                 break;
             }
             std::thread::yield_now();
