@@ -9,6 +9,12 @@ fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
 }
 
+/// Three ranks that reach each other's memory: as threads, as processes do, and two of them at a time.
+fn together(mode: Mode) -> [Ranks; 3] {
+    [TransportKind::Local, TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 1, 0])]
+        .map(|transport| ranks(3).transport(transport).mode(mode))
+}
+
 /// Frames that this rank has sent in dynamic epochs so far.
 fn frames(world: &World) -> u64 {
     world.traffic().messages
@@ -298,8 +304,8 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
 #[test]
 fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
     const N: usize = 1 << 17;
-    for mode in [Mode::Auto, Mode::Direct] {
-        ranks(3).mode(mode).run(|world| {
+    for world in [Mode::Auto, Mode::Direct].into_iter().flat_map(together) {
+        world.run(|world| {
             let (me, next, before) = (world.rank(), (world.rank() + 1) % 3, (world.rank() + 2) % 3);
             let mut u = world.window::<u64>(2 * N)?;
             let mut back = vec![0; N];
@@ -323,8 +329,8 @@ fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
 #[test]
 fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     const N: usize = 10_000;
-    for mode in Mode::ALL {
-        ranks(3).mode(mode).run(|world| {
+    for (mode, world) in Mode::ALL.into_iter().flat_map(|mode| together(mode).map(|world| (mode, world))) {
+        world.run(|world| {
             let (me, next) = (world.rank(), (world.rank() + 1) % 3);
             let mut u = world.window::<u32>(N)?;
             let mut v = world.window::<u32>(N)?;
@@ -338,6 +344,63 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
                 assert!(u.iter().all(|value| *value == by(round)), "{mode}, round {round}");
                 assert!(v.iter().all(|value| *value == 10 + by(60 - round)), "{mode}, round {round}");
             }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Sections that are lent and values that are copied come in the order of the calls, whatever writes the memory that others read: a
+/// value that rides in a notification, records, operations that are described, another section.
+#[test]
+fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {
+    const N: usize = 6;
+    for world in together(Mode::Direct) {
+        world.run(|world| {
+            let (me, next, before) = (world.rank(), (world.rank() + 1) % 3, (world.rank() + 2) % 3);
+            let old = |rank: usize, at: usize| (100 * rank + at) as u64;
+            let (mut u, mut v) = (world.window::<u64>(N)?, world.window::<u64>(N)?);
+            for case in 0..6 {
+                (0..N).for_each(|at| (u[at], v[at]) = (old(me, at), old(me, at) + 50));
+                let mut expected: Vec<u64> = (0..N).map(|at| old(me, at)).collect();
+                u.put(0..3).to(next, 1)?;
+                (0..3).for_each(|at| expected[1 + at] = old(before, at));
+                match case {
+                    0 => {}
+                    1 => {
+                        u.put([7]).to(next, 2)?;
+                        expected[2] = 7;
+                    }
+                    2 => {
+                        u.accumulate(&[1; 4], Op::Sum).to(next, 0)?;
+                        (0..4).for_each(|at| expected[at] += 1);
+                    }
+                    3 => {
+                        u.put(v.section(2..5)).to(next, 2)?;
+                        (0..3).for_each(|at| expected[2 + at] = old(before, 2 + at) + 50);
+                    }
+                    4 => {
+                        u.accumulate(2..6, Op::Sum).to(next, 0)?;
+                        (0..4).for_each(|at| expected[at] += old(before, 2 + at));
+                    }
+                    // Only the rank before this one writes what this rank lends.
+                    _ if me == 0 => (0..40).try_for_each(|_| u.put([8]).to(next, 0))?,
+                    _ if before == 0 => expected[0] = 8,
+                    _ => {}
+                }
+                world.fence((&mut u, &mut v))?;
+                assert_eq!(u[..], expected[..], "case {case}, rank {me}");
+            }
+            // Nothing but a value writes to rank 0, which lends that very element.
+            u.fill(me as u64);
+            match me {
+                0 => u.put(0..3).to(1, 0)?,
+                2 => u.put([9]).to(0, 1)?,
+                _ => {}
+            }
+            u.fence()?;
+            let expected = [[0, 9, 0], [0; 3], [2; 3]][me];
+            assert_eq!(u[..3], expected, "rank {me}");
             Ok(())
         })?;
     }

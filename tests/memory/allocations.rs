@@ -359,6 +359,31 @@ fn planned(schedule: &fencepost_planner::ir::schedule::Schedule, rank: usize) ->
 }
 
 #[test]
+fn a_section_that_is_reached_is_read_in_place_and_in_no_frame() {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+        ranks(2)
+            .transport(transport.clone())
+            .run(|world| {
+                const N: usize = 1 << 16;
+                let mut u = world.window::<u64>(2 * N)?;
+                for round in 0..4 {
+                    u[..N].fill(2 * round + world.rank() as u64);
+                    let before = world.meter();
+                    u.put(0..N).to(1 - world.rank(), N)?;
+                    u.fence()?;
+                    let after = world.meter();
+                    assert!(u[N..].iter().all(|&value| value == 2 * round + 1 - world.rank() as u64));
+                    let sent = after.total().bytes - before.total().bytes;
+                    assert!(sent <= 128, "{transport:?}, round {round}: {sent} bytes of frames");
+                    assert_eq!(after.settles - before.settles, 1, "its readers say when they have read it");
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
 fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
     let together = [TransportKind::Local, TransportKind::ShmThreads].map(|kind| (kind, Placement::Together));
     for (transport, placement) in together.into_iter().chain([(sim(1), Placement::Apart)]) {

@@ -89,25 +89,28 @@ fn a_ticket_without_memory_is_an_error_at_the_fence_on_all() -> Result<()> {
 /// Rank 1 is put to from a section, which it has to stage, since rank 2 reads what that writes.
 #[test]
 fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
-    let errors = ends(&ranks(3), &[], |world| {
-        let mut u = world.window::<u64>(LEN)?;
-        let mut v = world.window::<u64>(LEN)?;
-        u.fill(world.rank() as u64);
-        match world.rank() {
-            0 => u.put(0..LEN).mode(Mode::Direct).to(1, 0..LEN)?,
-            2 => u.get(v.section(0..LEN)).mode(Mode::Direct).from(1, 0..LEN)?,
-            _ => {}
+    for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+        let errors = ends(&ranks(3).transport(transport.clone()), &[], |world| {
+            let mut u = world.window::<u64>(LEN)?;
+            let mut v = world.window::<u64>(LEN)?;
+            u.fill(world.rank() as u64);
+            match world.rank() {
+                0 => u.put(0..LEN).mode(Mode::Direct).to(1, 0..LEN)?,
+                2 => u.get(v.section(0..LEN)).mode(Mode::Direct).from(1, 0..LEN)?,
+                _ => {}
+            }
+            short_of_memory(world, || world.fence((&mut u, &mut v)))?;
+            world.barrier()
+        });
+        for (rank, error) in errors.into_iter().enumerate() {
+            let (class, text) =
+                error.unwrap_or_else(|| panic!("{transport:?}: rank {rank} was told nothing"));
+            assert_eq!(class, ErrorClass::NoMem, "{transport:?}, rank {rank}: {text}");
+            assert!(
+                text.contains(&format!("{} bytes", LEN * 8)) && text.contains("256 times"),
+                "{transport:?}, rank {rank}: {text}"
+            );
         }
-        short_of_memory(world, || world.fence((&mut u, &mut v)))?;
-        world.barrier()
-    });
-    for (rank, error) in errors.into_iter().enumerate() {
-        let (class, text) = error.unwrap_or_else(|| panic!("rank {rank} was told nothing"));
-        assert_eq!(class, ErrorClass::NoMem, "rank {rank}: {text}");
-        assert!(
-            text.contains(&format!("{} bytes", LEN * 8)) && text.contains("256 times"),
-            "rank {rank}: {text}"
-        );
     }
 }
 
@@ -115,16 +118,19 @@ fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
 #[test]
 fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     const SMALL: usize = 1 << 15;
-    ranks(2).explain(true).run(|world| {
-        let mut u = world.window::<u64>(SMALL)?;
-        u.fill(world.rank() as u64 + 1);
-        for _ in 0..600 {
-            u.put(0..SMALL / 2).mode(Mode::Direct).to(1 - world.rank(), SMALL / 2..SMALL)?;
-        }
-        u.fence()?;
-        assert_eq!(u[SMALL / 2..], [2 - world.rank() as u64; SMALL / 2]);
-        let said = world.explain_last();
-        assert!(said.contains("direct: 512 sections"), "{said}");
-        Ok(())
-    })
+    for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+        ranks(2).transport(transport).explain(true).run(|world| {
+            let mut u = world.window::<u64>(SMALL)?;
+            u.fill(world.rank() as u64 + 1);
+            for _ in 0..600 {
+                u.put(0..SMALL / 2).mode(Mode::Direct).to(1 - world.rank(), SMALL / 2..SMALL)?;
+            }
+            u.fence()?;
+            assert_eq!(u[SMALL / 2..], [2 - world.rank() as u64; SMALL / 2]);
+            let said = world.explain_last();
+            assert!(said.contains("direct: 512 sections"), "{said}");
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

@@ -79,6 +79,7 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     at(7);
     u.accumulate([1], Op::Sum).to(next, 0)?;
     v.put(&[1.0; 64]).to(next, 0..64)?;
+    v.put(0..32).mode(Mode::Direct).to(next, 32)?;
     at(8);
     world.fence((&mut u, &mut v))?;
     at(9);
@@ -112,6 +113,7 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     at(21);
     for epoch in 0..100 {
         u.put([epoch]).to(next, 1)?;
+        u.put(8..24).mode(Mode::Direct).to(next, 32)?;
         u.fence()?;
         if epoch == 50 {
             at(22);

@@ -17,6 +17,10 @@ pub(crate) const HEAD: usize = 24;
 /// Among gets: more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
 
+/// In an operation's code: its elements are a section of the sender's memory, and the bytes that otherwise say where they
+/// are in the frame have the number of the window. The section follows the elements of the target.
+const EXPOSED: u8 = 1 << 7;
+
 /// Operations without their elements.
 #[derive(Default)]
 pub(crate) struct Description {
@@ -49,12 +53,20 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     frame.extend_from_slice(&[0; 4]);
     words(frame, outbox.records.iter().map(|record| record.head));
     for wide in &outbox.wide {
-        let DatatypeSource::Bytes(at) = wide.source else {
-            return Err(Error::new(ErrorClass::Intern, "a section was not read before its frame was sent"));
+        let (exposed, at, section) = match &wide.source {
+            DatatypeSource::Bytes(at) => (0, *at as u64, None),
+            DatatypeSource::Exposed(window, section) => (EXPOSED, u64::from(*window), Some(section)),
+            DatatypeSource::Section(..) => {
+                let message = "a section was neither read nor exposed before its frame was sent";
+                return Err(Error::new(ErrorClass::Intern, message));
+            }
         };
-        frame.push(wide.code as u8);
-        frame.extend_from_slice(&(at as u64).to_le_bytes());
+        frame.push(wide.code as u8 | exposed);
+        frame.extend_from_slice(&at.to_le_bytes());
         wide.remote.encode(frame);
+        if let Some(section) = section {
+            section.encode(frame);
+        }
     }
     Ok(())
 }
@@ -112,12 +124,17 @@ pub(crate) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Opti
     for _ in 0..wide {
         let (head, rest) = bytes.split_first_chunk::<9>()?;
         bytes = rest;
-        let at = usize::try_from(u64::from_le_bytes(head[1..9].try_into().ok()?)).ok()?;
+        let at = u64::from_le_bytes(head[1..9].try_into().ok()?);
         let remote = Datatype::decode(&mut bytes).ok()?;
+        let source = if head[0] & EXPOSED == 0 {
+            DatatypeSource::Bytes(usize::try_from(at).ok()?)
+        } else {
+            DatatypeSource::Exposed(u32::try_from(at).ok()?, Datatype::decode(&mut bytes).ok()?)
+        };
         into.wide.push(DatatypeOperation {
-            code: u64::from(head[0]),
+            code: u64::from(head[0] & !EXPOSED),
             remote,
-            source: DatatypeSource::Bytes(at),
+            source,
             mode: Mode::Auto,
         });
     }

@@ -1,6 +1,5 @@
 //! Operations as they are applied at their target.
 
-use crate::collect::operation::WindowKey;
 use crate::collect::outbox::DatatypeOperation;
 use fencepost_planner::element::ElementType;
 use fencepost_transport::Record;
@@ -31,11 +30,12 @@ impl Operands<'_> {
 }
 
 /// Where the elements of exposed sections are.
+#[derive(Clone, Copy)]
 pub(crate) enum Exposed<'a> {
     /// No section is exposed.
     Nothing,
-    /// Where they belong: in the origin's part of this window.
-    InPlace(&'a dyn Fn(WindowKey) -> *const u8),
+    /// Where they belong: in the origin's part of the window of this number.
+    InPlace(&'a dyn Fn(u32) -> *const u8),
     /// Copied, one after another in the order that they are applied in, from here on.
     Copied(&'a Cell<*const u8>),
 }

@@ -100,9 +100,10 @@ pub(crate) struct DatatypeOperation {
 pub(crate) enum DatatypeSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
-    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is exposed,
-    /// and the target reads it in place.
+    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is exposed.
     Section(WindowKey, Datatype, &'static Location<'static>),
+    /// A section of the origin's part of the world's window of this number: the target reads it in place.
+    Exposed(u32, Datatype),
 }
 
 /// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is

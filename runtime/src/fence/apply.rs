@@ -45,7 +45,12 @@ impl Fence<'_> {
                     let staged = copied.map(|_| &staged);
                     self.apply_from(window, origin, staged);
                 } else {
-                    remote::apply(window, origin, base, len);
+                    let in_place = |number| exposed_by(self.windows, number, origin);
+                    let exposed = match copied {
+                        Some(_) => Exposed::Copied(&staged),
+                        None => Exposed::InPlace(&in_place),
+                    };
+                    remote::apply(window, origin, base, len, exposed);
                 }
             }
         }
@@ -69,7 +74,7 @@ impl Fence<'_> {
         // which waits for this rank's next notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
-            let in_place = |key| exposed_by(self.windows, key, origin);
+            let in_place = |number| exposed_by(self.windows, number, origin);
             let exposed = staged.map_or(Exposed::InPlace(&in_place), Exposed::Copied);
             let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
             // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
@@ -190,19 +195,22 @@ unsafe fn apply_datatype(
     let len = wide.remote.size() * size;
     let from = match (&wide.source, &operands.exposed) {
         (DatatypeSource::Bytes(at), _) => operands.bytes[*at..at + len].as_ptr(),
-        (DatatypeSource::Section(..), Exposed::Copied(next)) => next.replace(next.get().wrapping_add(len)),
-        (DatatypeSource::Section(key, section, _), Exposed::InPlace(base_of)) => {
-            let from = base_of(*key);
+        (DatatypeSource::Exposed(..), Exposed::Copied(next)) => next.replace(next.get().wrapping_add(len)),
+        (DatatypeSource::Exposed(window, section), Exposed::InPlace(base_of)) => {
+            let from = base_of(*window);
             return match op_of(wide.code) {
-                // SAFETY: the section was checked by its owner, which does not write it before this rank has settled; the
-                // datatype is within this rank's window.
+                // SAFETY: the section was checked by its owner, or on arrival, and its owner does not write it before this
+                // rank has settled; the datatype is within this rank's window.
                 None => unsafe { kernel::copy(from, section, base, &wide.remote, size) },
                 // SAFETY: as above, and the operator was checked at the call.
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, section, base, &wide.remote) },
             };
         }
-        (DatatypeSource::Section(..), Exposed::Nothing) => {
-            debug_assert!(false, "nothing is exposed to a rank that is not reached");
+        (DatatypeSource::Exposed(..), Exposed::Nothing) | (DatatypeSource::Section(..), _) => {
+            debug_assert!(
+                false,
+                "a section is read or exposed as the fence is entered, and exposed where it is reached"
+            );
             return;
         }
     };

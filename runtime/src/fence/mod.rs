@@ -252,9 +252,12 @@ impl Fence<'_> {
         self.world.described.set(all.flags & CHANGED != 0);
         self.world.changed.set(self.world.reaches_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
+        // What came is known before it is decided what has to wait for readers.
+        let received = if all.quiet { Ok(()) } else { self.receive(word) };
         let reads = self.reads(&all);
         let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
-        let copied = self.touch(reads).and_then(|()| self.take_in(word, &all, staged, reads));
+        let copied =
+            received.and_then(|()| self.touch(reads)).and_then(|()| self.take_in(word, staged, reads));
         let copied = match copied {
             Ok(copied) => copied,
             Err(error) => {
@@ -292,18 +295,9 @@ impl Fence<'_> {
         Ok((word, self.read_notifications(notifications, flags)?))
     }
 
-    /// Take what others sent, and read what has to be read before anything is written. Returns a copy of what was exposed,
-    /// where some of it has to be read first.
-    fn take_in(
-        &mut self,
-        word: u64,
-        all: &Notifications,
-        staged: bool,
-        reads: Reads,
-    ) -> Result<Option<Vec<u8>>> {
-        if !all.quiet {
-            self.receive(word)?;
-        }
+    /// Read what has to be read before anything is written. Returns a copy of what was exposed, where some of it has to be
+    /// read first.
+    fn take_in(&mut self, word: u64, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
         if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
             self.stage(word)?;
         }
@@ -459,12 +453,15 @@ impl Fence<'_> {
             if from == self.world.rank || self.endpoint.shares(from) || self.rides(from) {
                 continue;
             }
-            let count = self.endpoint.read(from).ok().flatten().map_or(0, |notification| notification.count);
+            let notification = self.endpoint.read(from).ok().flatten();
+            let (count, flags) =
+                notification.map_or((0, 0), |notification| (notification.count, notification.flags));
+            let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);
             if count as usize > self.windows.len() {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
             for _ in 0..count {
-                remote::receive(self.world, self.endpoint, self.windows, from, word, self.call)?;
+                remote::receive(self.world, self.endpoint, self.windows, from, word, exposes, self.call)?;
             }
         }
         Ok(())

@@ -8,11 +8,10 @@
 //! what it itself reads of others, says that it has done with them, and waits for its readers: each rank that waits has
 //! said so before it waits, so no rank waits for one that waits.
 
-use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head};
 use crate::collect::pending::Into as Landing;
-use crate::fence::remote;
-use crate::fence::{EXPOSES, Fence, Notifications, READS};
+use crate::fence::remote::{self, Came};
+use crate::fence::{EXPOSES, Fence, INLINE, Notifications, READS};
 use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::{untouched_by, wait};
@@ -37,23 +36,26 @@ pub(super) struct Reads {
     pub(super) first: bool,
 }
 
-/// The memory of `origin` that holds a section of it.
-pub(super) fn exposed_by(windows: &[&WindowCore], key: WindowKey, origin: usize) -> *const u8 {
-    let window = crate::fence::sources::find(windows, key)
-        .expect("a section's window is in its fence, as all notifications say");
+/// The part of `origin` of the window of this number, of which it exposes a section.
+pub(super) fn exposed_by(windows: &[&WindowCore], number: u32, origin: usize) -> *const u8 {
+    let window = numbered(windows, number).expect("an exposed section's window is in its fence");
     window.peers[origin].base
 }
 
+fn numbered<'w>(windows: &[&'w WindowCore], number: u32) -> Option<&'w WindowCore> {
+    windows.iter().find(|window| window.key.window == number).copied()
+}
+
 impl Fence<'_> {
-    /// What this rank reads, and which ranks read it, once all notifications are in.
-    pub(super) fn reads(&self, all: &Notifications) -> Reads {
+    /// What this rank reads, and which ranks read it, once all notifications are in, and what came before them.
+    pub(super) fn reads(&mut self, all: &Notifications) -> Reads {
         let reads = self.asks || all.flags & EXPOSES != 0;
         let read = self.exposes || all.flags & READS != 0;
         Reads { reads, read, first: read && self.meets(all) }
     }
 
     /// Whether something that is written to this rank's memory may be read by others.
-    fn meets(&self, all: &Notifications) -> bool {
+    fn meets(&mut self, all: &Notifications) -> bool {
         let me = self.world.rank;
         let writes = !all.quiet
             || self.windows.iter().any(|window| {
@@ -64,8 +66,11 @@ impl Fence<'_> {
         if !writes {
             return false;
         }
-        if all.unlisted || !self.world.shares_all {
+        if all.unlisted {
             return true;
+        }
+        if !self.world.shares_all {
+            self.note_riders();
         }
         let left = Cell::new(COMPARISONS);
         self.windows.iter().any(|window| {
@@ -74,18 +79,20 @@ impl Fence<'_> {
                 // SAFETY: this rank's own set, filled before its notification.
                 let own = unsafe { &*window.region.outbox(set, other) };
                 let mut exposed = own.wide.iter().filter_map(|wide| match &wide.source {
-                    DatatypeSource::Section(key, section, _) if own.sections > 0 => {
-                        Some((crate::fence::sources::find(self.windows, *key)?, section))
+                    DatatypeSource::Exposed(number, section) => {
+                        Some((numbered(self.windows, *number)?, section))
                     }
                     _ => None,
                 });
-                let Some(region) = &window.peers[other].region else { return true };
+                if exposed.any(|(window, read)| self.written(window, read, &left)) {
+                    return true;
+                }
+                // Gets are listed where values are shared only.
+                let Some(region) = &window.peers[other].region else { return false };
                 // SAFETY: filled by the other rank before its notification, which this rank has read; it will not touch it
                 // before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };
-                let mut looks = theirs.looks.iter().map(|look| (*window, look));
-                exposed.any(|(window, read)| self.written(window, read, &left))
-                    || looks.any(|(window, read)| self.written(window, read, &left))
+                theirs.looks.iter().any(|read| self.written(window, read, &left))
             })
         })
     }
@@ -112,18 +119,54 @@ impl Fence<'_> {
         });
         lands
             || (0..self.world.size).any(|origin| {
-                let Some(region) = &window.peers[origin].region else { return true };
+                let single = |head: u64| {
+                    let (head, at) = (Head(head), Head(head).at() as i64);
+                    head.code() != DATATYPE && read.low() <= at && at < read.high()
+                };
+                let shared =
+                    if origin == me { Some(&window.region) } else { window.peers[origin].region.as_ref() };
+                let Some(region) = shared else {
+                    let mut hit = false;
+                    remote::each_arrived(window, origin, |arrived| {
+                        hit = hit
+                            || match arrived {
+                                Came::Described(description) => {
+                                    left.set(left.get().saturating_sub(description.heads.len() / 8));
+                                    description.wide.iter().any(|wide| touched(&wide.remote))
+                                        || description.heads.iter().any(|&head| single(head))
+                                }
+                                Came::Records(records) => {
+                                    left.set(left.get().saturating_sub(records.len() / 8));
+                                    records.iter().any(|record| single(record.head))
+                                }
+                                Came::Early => true,
+                            };
+                    });
+                    return hit;
+                };
                 // SAFETY: the origin filled this set before its notification and will not touch it before its fence after the
                 // next, which waits for this rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
                 left.set(left.get().saturating_sub(outbox.records.len() / 8));
-                let inside = |at: usize| read.low() <= at as i64 && (at as i64) < read.high();
                 outbox.wide.iter().any(|wide| touched(&wide.remote))
-                    || outbox.records.iter().any(|record| {
-                        let head = Head(record.head);
-                        head.code() != DATATYPE && inside(head.at())
-                    })
+                    || outbox.records.iter().any(|record| single(record.head))
             })
+    }
+
+    /// Notes the operations that ride in notifications of ranks whose values are not shared.
+    fn note_riders(&mut self) {
+        self.windows.iter().for_each(|window| window.remembered.borrow_mut().riders.clear());
+        let [window] = self.windows else { return };
+        let riders = &mut window.remembered.borrow_mut().riders;
+        for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
+            if !self.endpoint.shares(origin)
+                && let Ok(Some(notification)) = self.endpoint.read(origin)
+                && notification.address == INLINE
+            {
+                let count = (notification.count as usize).min(2);
+                riders.extend(notification.inline[..count].iter().map(|&record| (origin, record)));
+            }
+        }
     }
 
     /// Copies what others exposed to this rank, in the order that it will be applied in.
@@ -148,36 +191,49 @@ impl Fence<'_> {
             let error = self.call.error(self.world, ErrorClass::NoMem, what);
             return Err(error.ending_world().leaving(State::Mixed));
         }
-        self.each_exposed(|key, origin, section, size| {
+        self.each_exposed(|number, origin, section, size| {
             let at = staged.len();
             staged.resize(at + section.size() * size, 0);
             // SAFETY: the origin has checked the section, and writes its memory only when this rank has settled; there is
             // room for as many elements.
             unsafe {
-                kernel::pack(exposed_by(self.windows, key, origin), section, size, staged[at..].as_mut_ptr())
+                kernel::pack(
+                    exposed_by(self.windows, number, origin),
+                    section,
+                    size,
+                    staged[at..].as_mut_ptr(),
+                )
             };
         });
         Ok(staged)
     }
 
-    /// Every section that is exposed to this rank, in the order that it will be applied in: its window, its owner, and the
+    /// Every section that is exposed to this rank, in the order that it will be applied in: the number of its window, its owner, and the
     /// size of its elements.
-    fn each_exposed(&self, mut act: impl FnMut(WindowKey, usize, &Datatype, usize)) {
+    fn each_exposed(&self, mut act: impl FnMut(u32, usize, &Datatype, usize)) {
         let me = self.world.rank;
         for window in self.windows {
             let size = window.element.size as usize;
-            for origin in (0..self.world.size).filter(|&origin| origin != me && self.endpoint.shares(origin))
-            {
-                let Some(region) = &window.peers[origin].region else { continue };
+            for origin in (0..self.world.size).filter(|&origin| origin != me) {
+                let mut each = |wide: &[DatatypeOperation]| {
+                    for DatatypeOperation { source, .. } in wide {
+                        if let DatatypeSource::Exposed(number, section) = source {
+                            act(*number, origin, section, size);
+                        }
+                    }
+                };
+                let Some(region) = &window.peers[origin].region else {
+                    remote::each_arrived(window, origin, |arrived| {
+                        if let Came::Described(description) = arrived {
+                            each(&description.wide);
+                        }
+                    });
+                    continue;
+                };
                 // SAFETY: as in `written`.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
-                if outbox.sections == 0 {
-                    continue;
-                }
-                for DatatypeOperation { source, .. } in &outbox.wide {
-                    if let DatatypeSource::Section(key, section, _) = source {
-                        act(*key, origin, section, size);
-                    }
+                if outbox.sections > 0 {
+                    each(&outbox.wide);
                 }
             }
         }

@@ -43,9 +43,9 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
                 return Err(too_many(window, call, records, "puts and accumulates"));
             }
             if sections > 0 {
-                let shared = target != world.rank && endpoint.shares(target);
+                let reached = target != world.rank && endpoint.reaches(target);
                 let decided =
-                    shared.then(|| *decided.get_or_insert_with(|| rendezvous(world, windows, endpoint)));
+                    reached.then(|| *decided.get_or_insert_with(|| rendezvous(world, windows, endpoint)));
                 // SAFETY: as above, and no other reference to it is alive.
                 read_sections(unsafe { &mut *outbox }, windows, call, world, decided)?;
             }
@@ -119,7 +119,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
 /// The decision about all sections that other ranks can read in place.
 fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
     let sections = windows.iter().flat_map(|window| {
-        let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.shares(to));
+        let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
         targets.flat_map(|target| {
             // SAFETY: the set being filled is touched by its owner only.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
@@ -151,17 +151,17 @@ fn read_sections(
         let wide = &outbox.wide[index];
         let DatatypeSource::Section(key, elements, site) = wide.source.clone() else { continue };
         let Some(source) = find(windows, key) else { return Err(call.not_in_fence(world, key, site)) };
-        // What names elements again and again may be more than there is memory for where it has to be staged.
         let (len, size) = (source.peers[world.rank].len, source.element.size as usize);
         let bytes = elements.size().saturating_mul(size);
-        let small =
-            elements.size() <= len && exposed_bytes.saturating_add(bytes) <= remote::most_answered(len, size);
+        let all = remote::exposed(exposed_bytes, &elements, len, size);
         let exposes = |decided: Rendezvous| {
             section(wide, source).is_some_and(|section| decided.exposes(&section, &world.machine))
         };
-        if small && decided.is_some_and(exposes) {
-            exposed += 1;
-            exposed_bytes += bytes;
+        if let Some(all) = all
+            && decided.is_some_and(exposes)
+        {
+            outbox.wide[index].source = DatatypeSource::Exposed(key.window, elements);
+            (exposed, exposed_bytes) = (exposed + 1, all);
             continue;
         }
         if outbox.bytes.try_reserve(bytes.saturating_add(8)).is_err() {

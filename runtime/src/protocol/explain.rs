@@ -172,7 +172,7 @@ fn dynamic(
             // SAFETY: the set that was filled is touched by its owner only, and read by others.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
             for wide in &outbox.wide {
-                if let DatatypeSource::Section(_, section, _) = &wide.source {
+                if let DatatypeSource::Exposed(_, section) = &wide.source {
                     exposed += 1;
                     bytes += section.size() as u64 * u64::from(window.element.size);
                 }

@@ -16,6 +16,8 @@ pub(crate) struct Remembered {
     pub(crate) spare: Vec<Vec<u8>>,
     /// Descriptions of what left early are read into this, one after another.
     pub(crate) early: Description,
+    /// Operations that ride in the notifications of a fence, by their origins: written where it matters what they touch.
+    pub(crate) riders: Vec<(usize, Record)>,
     /// What has left early for each rank.
     pub(crate) left: Vec<Left>,
     /// Epochs so far, given up ones too: what left early in one is never taken for another's.
@@ -91,6 +93,7 @@ impl Remembered {
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
             spare: Vec::new(),
             early: Description::default(),
+            riders: Vec::new(),
             left: vec![Left::default(); ranks],
             generation: 0,
             frame: Vec::new(),

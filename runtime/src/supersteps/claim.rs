@@ -145,7 +145,7 @@ fn differs_from(
             let wide = &outbox.wide[head.at()];
             let section = match &wide.source {
                 DatatypeSource::Section(key, section, _) => Some((*key, section.clone())),
-                DatatypeSource::Bytes(_) => None,
+                DatatypeSource::Bytes(_) | DatatypeSource::Exposed(..) => None,
             };
             (wide.code, wide.remote.clone(), section)
         });

@@ -3,6 +3,8 @@
 //! gets an error that names the one whose frame it was.
 
 use crate::api::run::ranks;
+use crate::collect::description::{HEAD, describe, fill};
+use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox, PUT};
 use crate::protocol::frames::kind;
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
@@ -12,7 +14,8 @@ use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_tests_support::random::Random;
-use fencepost_transport::{Header, SimConfig, Tamper};
+use fencepost_transport::{Header, Memory, SimConfig, Tamper};
+use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 const RANKS: usize = 3;
@@ -214,6 +217,64 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
                 feed(last, &changed);
             }
         }
+    }
+}
+
+/// A frame of these puts of exposed sections: the number of the window, the section, and where it goes.
+fn exposing(puts: &[(u32, Datatype, Datatype)]) -> Vec<u8> {
+    let mut outbox = Outbox::new(&Memory::heap());
+    for (window, section, remote) in puts {
+        let source = DatatypeSource::Exposed(*window, section.clone());
+        let put = DatatypeOperation { code: PUT, remote: remote.clone(), source, mode: Mode::Auto };
+        outbox.push_datatype(put, Location::caller());
+    }
+    let mut frame = Vec::new();
+    describe(&mut frame, &outbox, 0).expect("few operations");
+    fill(&mut frame, &outbox);
+    frame
+}
+
+#[test]
+fn sections_are_read_only_from_where_their_owner_has_them() {
+    let run = |range| Datatype::run(range);
+    let believed = |puts: &[(u32, Datatype, Datatype)]| operations(&input(0, [(false, &exposing(puts)[..])]));
+    let good = [(0, run(0..4), run(20..24)), (0, run(1..3).repeat(2).every(8), run(3..7))];
+    assert_eq!(believed(&good), 1);
+    for (what, window, section, remote) in [
+        ("of another size", 0, run(0..4), run(0..5)),
+        ("past the end of the owner's part", 0, run(LEN - 3..LEN + 1), run(0..4)),
+        ("before its beginning", 0, run(0..4).shift(-1), run(0..4)),
+        ("past the end of the target's part", 0, run(0..4), run(LEN - 3..LEN + 1)),
+        ("of a window that is not in the fence", 1, run(0..4), run(0..4)),
+        (
+            "that names more elements than there are",
+            0,
+            run(0..1).repeat(LEN + 1).every(0),
+            run(0..1).repeat(LEN + 1).every(0),
+        ),
+    ] {
+        assert_eq!(believed(&[good[0].clone(), (window, section, remote)]), 0, "a section {what}");
+    }
+    // Operations that use a section twice, or in another order than they are described in.
+    let bytes = exposing(&good);
+    let heads = HEAD + 16;
+    for (first, second) in [(0, 0), (1, 0), (1, 1)] {
+        let mut changed = bytes.clone();
+        changed[heads] = first;
+        changed[heads + 8] = second;
+        assert_eq!(operations(&input(0, [(false, &changed[..])])), 0, "{first}, {second}");
+    }
+    let feed = |changed: &[u8]| operations(&input(0, [(false, changed), (false, &bytes[..])]));
+    let mut random = Random::new(4);
+    for bit in 0..bytes.len() * 8 {
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        feed(&changed);
+    }
+    for _ in 0..1000 {
+        let mut changed = bytes.clone();
+        change(&mut random, &mut changed);
+        feed(&changed);
     }
 }
 

@@ -17,13 +17,14 @@ use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::{Channels, Endpoint, Frame, Lost, Record, Topology};
 
-/// Take in one frame of operations from `from`.
+/// Take in one frame of operations from `from`, which says whether it exposes sections to this rank.
 pub(crate) fn receive(
     world: &WorldCore,
     endpoint: &mut Endpoint,
     windows: &[&WindowCore],
     from: usize,
     word: u64,
+    exposes: bool,
     call: &Call,
 ) -> Result<()> {
     // It was posted before the notification, which has been read, so it is here.
@@ -35,7 +36,8 @@ pub(crate) fn receive(
     let same = frame.header.word == word || without(Wait::Word);
     let taken = match window {
         Some(window) if frame.header.kind == kind::DATA && same => {
-            take(window, from, payload).and_then(|()| take_early(world, window, from, word, payload))
+            let reached = if exposes { windows } else { &[] };
+            take(window, reached, from, payload).and_then(|()| take_early(world, window, from, word, payload))
         }
         Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
             take_log(window, from, &frame)
@@ -46,8 +48,8 @@ pub(crate) fn receive(
     taken.ok_or_else(|| world.corrupt(endpoint, from, call))
 }
 
-/// Check a frame and keep it until it is applied. `None` for one that cannot be.
-pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<()> {
+/// Check a frame and keep it until it is applied. `None` for one that cannot be. Sections that it exposes are of `reached`.
+pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
     let remembered = &mut *window.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
         return None; // one frame an epoch: a second one could change what the first was checked against
@@ -67,6 +69,7 @@ pub(super) fn take(window: &WindowCore, from: usize, payload: &[u8]) -> Option<(
     }
     let description = &memory.slots[slot].1;
     check(window, description, records, values.len())?;
+    check_exposed(window, reached, from, description)?;
     let mut kept = remembered.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
     remembered.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
@@ -104,6 +107,7 @@ pub(super) fn take_early(
         let Parts { records, description, values, .. } = parts(payload)?;
         read_description(early, description)?;
         check(window, early, records, values.len())?;
+        check_exposed(window, &[], from, early)?;
         if !early.gets.is_empty() {
             return None;
         }
@@ -144,9 +148,14 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         }
     });
     let wide = description.wide.iter().all(|wide| {
-        let DatatypeSource::Bytes(at) = wide.source else { return false };
-        let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
-        inside(&wide.remote) && operator(wide.code) && end.is_some_and(|end| end <= arena)
+        let here = match wide.source {
+            DatatypeSource::Bytes(at) => {
+                let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
+                end.is_some_and(|end| end <= arena)
+            }
+            _ => true, // see `check_exposed`
+        };
+        here && inside(&wide.remote) && operator(wide.code)
     });
     let ones = description.gets.len() - description.far.len();
     let elements = description.far.iter().try_fold(ones, |sum, get| sum.checked_add(get.size()));
@@ -158,13 +167,75 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
 
-/// Apply what came from `origin`.
-pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize) {
+/// Whether all sections of `from` that are described are of windows of this fence, inside its parts, and no more than a rank
+/// exposes to another one. Where there are any, the operations are in the order of their descriptions, each once: that is
+/// the order in which a copy of the sections is read.
+fn check_exposed(
+    window: &WindowCore,
+    reached: &[&WindowCore],
+    from: usize,
+    description: &Description,
+) -> Option<()> {
+    let mut sections = description.wide.iter().filter_map(|wide| match &wide.source {
+        DatatypeSource::Exposed(number, section) => Some((wide, *number, section)),
+        _ => None,
+    });
+    let size = window.element.size as usize;
+    let mut any = false;
+    sections.try_fold(0, |all, (wide, number, section)| {
+        any = true;
+        let source = reached.iter().find(|source| source.key.window == number)?;
+        let len = source.peers[from].len;
+        let inside = section.low() >= 0 && section.high() <= len as i64;
+        let fits = inside && source.element == window.element && section.size() == wide.remote.size();
+        exposed(all, section, len, size).filter(|_| fits)
+    })?;
+    let heads = description.heads.iter().map(|&head| Head(head)).filter(|head| head.code() == DATATYPE);
+    (!any || heads.map(Head::at).eq(0..description.wide.len())).then_some(())
+}
+
+/// The bytes that are exposed to one rank, with this section of a part of `len` elements besides the bytes before it; `None` where it may
+/// not be: what names elements again and again may be more than there is memory for where it has to be staged.
+pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
+    let all = before.checked_add(section.size().checked_mul(size)?)?;
+    (section.size() <= len && all <= most_answered(len, size)).then_some(all)
+}
+
+/// What came from a rank for a window, before it is applied.
+pub(crate) enum Came<'a> {
+    /// Operations, described.
+    Described(&'a Description),
+    /// Operations on single elements.
+    Records(&'a [Record]),
+    /// Operations that left early, not looked at yet.
+    Early,
+}
+
+/// What came from `origin` for this rank's part of `window` in this fence; what rides in its notification, as far as that was noted.
+pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnMut(Came<'_>)) {
+    let remembered = &*window.remembered.borrow();
+    for arrived in &remembered.arrived[origin] {
+        match arrived.described {
+            Described::Slot(slot) => act(Came::Described(&remembered.got[origin].slots[slot].1)),
+            Described::Early(_) => act(Came::Early),
+            Described::InPlace(first) => {
+                // SAFETY: as in `apply`.
+                act(Came::Records(unsafe { std::slice::from_raw_parts(first, arrived.records) }));
+            }
+        }
+    }
+    for (_, record) in remembered.riders.iter().filter(|rider| rider.0 == origin) {
+        act(Came::Records(std::slice::from_ref(record)));
+    }
+}
+
+/// Apply what came from `origin`, whose exposed sections are where `exposed` says.
+pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, .. } = remembered;
     let split = |description: &Description, records: usize, values: &[u8]| {
         let (values, bytes) = values.split_at(records * 8);
-        let operands = Operands { wide: &description.wide, bytes, exposed: Exposed::Nothing };
+        let operands = Operands { wide: &description.wide, bytes, exposed };
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
         unsafe {
             (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)

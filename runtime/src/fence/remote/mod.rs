@@ -1,6 +1,7 @@
 //! Dynamic epochs between ranks that do not share values: operations as frames, checked before they are believed.
 //!
-//! A frame describes its operations (displacements, operators, datatypes) and carries their elements. The description
+//! A frame describes its operations (displacements, operators, datatypes) and carries their elements; those of an exposed
+//! section it only names, and their target reads them where they are. The description
 //! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
 
 mod arrive;
@@ -8,7 +9,7 @@ mod gets;
 #[cfg(any(test, fuzzing))]
 mod trial;
 
-pub(crate) use arrive::{MOST_TIMES, apply, discard, most_answered, receive};
+pub(crate) use arrive::{Came, MOST_TIMES, apply, discard, each_arrived, exposed, most_answered, receive};
 pub(crate) use gets::{answer, take_answers};
 #[cfg(any(test, fuzzing))]
 pub(crate) use trial::{forget_all, trial};

@@ -1,5 +1,6 @@
 //! Frames of operations as fuzzers give them.
 
+use crate::collect::operands::Exposed;
 use crate::fence::remote::arrive::{take, take_early};
 use crate::fence::remote::{answer, apply};
 use crate::protocol::early;
@@ -26,7 +27,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         let header = early::header(0, window.key.window);
         return world.staged.borrow_mut().keep(0, header, frame).is_ok().then_some(0);
     }
-    let taken = take(window, 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
+    let taken = take(window, &[window], 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
     if taken.is_some() {
         let endpoint = &mut world.endpoint.borrow_mut();
         let asked = window.remembered.borrow().arrived[0].iter().any(|arrived| {
@@ -41,7 +42,8 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
             wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;
             endpoint.release(0);
         }
-        apply(window, 0, memory.as_mut_ptr(), window.peers[0].len);
+        let in_place = |_| window.region.base().cast_const();
+        apply(window, 0, memory.as_mut_ptr(), window.peers[0].len, Exposed::InPlace(&in_place));
     }
     let remembered = &mut *window.remembered.borrow_mut();
     remembered.arrived[0].clear();
