@@ -407,6 +407,52 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
     Ok(())
 }
 
+/// Values that are too many for a frame lie where they were copied at the call until they are applied: in several windows, among other
+/// operations, the same again and not, and after a fence that failed.
+#[test]
+fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
+    const N: usize = 1000;
+    for world in together(Mode::Auto) {
+        world.run(|world| {
+            let (me, next, before) = (world.rank(), (world.rank() + 1) % 3, (world.rank() + 2) % 3);
+            let (mut u, mut v) = (world.window::<u64>(N)?, world.window::<u8>(8 * N)?);
+            let mut left_out = world.window::<u64>(1)?;
+            for round in 0..12 {
+                let given = |rank: usize, at: usize| (rank + 3 * round + 100 * at) as u64;
+                let mut values: Vec<u64> = (0..N).map(|at| given(me, at)).collect();
+                u.fill(1);
+                v.fill(1);
+                let len = if round % 3 == 2 { 10 } else { N };
+                u.put([5]).to(next, 3)?;
+                u.put(&values[..len]).to(next, 0)?;
+                u.accumulate(&values[..len], Op::Sum).to(next, N - len)?;
+                if round % 2 == 0 {
+                    v.put(vec![round as u8; 8 * N - 1]).to(next, 1)?;
+                }
+                values.fill(0);
+                if round == 5 {
+                    if me == 1 {
+                        u.put(left_out.section(0..1)).to(next, 0)?;
+                    }
+                    world.fence((&mut u, &mut v)).expect_err("rank 1 fails");
+                    assert!(u.iter().all(|&value| value == 1) && v.iter().all(|&value| value == 1));
+                    continue;
+                }
+                world.fence((&mut u, &mut v))?;
+                let mut expected = vec![1; N];
+                expected[3] = 5;
+                (0..len).for_each(|at| expected[at] = given(before, at));
+                (0..len).for_each(|at| expected[N - len + at] += given(before, at));
+                assert!(u[..] == expected[..], "round {round}, rank {me}");
+                let byte = if round % 2 == 0 { round as u8 } else { 1 };
+                assert!(v[0] == 1 && v[1..].iter().all(|&value| value == byte), "round {round}, rank {me}");
+            }
+            left_out.fence()
+        })?;
+    }
+    Ok(())
+}
+
 /// Not a test of its own: runs with the environment that the test below sets. In whatever environment: the next test
 /// runs it in several.
 #[test]

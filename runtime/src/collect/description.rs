@@ -9,7 +9,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 /// Bytes before a frame's description:
 ///
 /// ```text
-/// 0  slot, 1 whether it is remembered, 4 records (u32), 8 bytes of description (u64)
+/// 0  slot, 1 whether it is remembered, 2 whether the elements of datatype operations were in the last frame, 4 records (u32), 8 bytes of description (u64)
 /// 16 the epoch among the sender's (u32), 20 how many frames of it left early (u32)
 /// ```
 pub(crate) const HEAD: usize = 24;
@@ -71,13 +71,17 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
     Ok(())
 }
 
-/// End a frame: the elements, and how much there is of what. Returns the bytes of the description.
-pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox) -> usize {
+/// End a frame: the elements, those of datatype operations if they were not `lent` in the frame before, and how much there is of what.
+/// Returns the bytes of the description.
+pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, lent: bool) -> usize {
     let described = frame.len() - HEAD;
     frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
     frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
     words(frame, outbox.records.iter().map(|record| record.value));
-    frame.extend_from_slice(&outbox.bytes);
+    frame[2] = u8::from(lent);
+    if !lent {
+        frame.extend_from_slice(&outbox.bytes);
+    }
     described
 }
 
@@ -94,6 +98,7 @@ pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u6
 pub(crate) struct Parts<'a> {
     pub(crate) slot: usize,
     pub(crate) same: bool,
+    pub(crate) lent: bool,
     pub(crate) records: usize,
     pub(crate) description: &'a [u8],
     pub(crate) values: &'a [u8],
@@ -104,7 +109,8 @@ pub(crate) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
     let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
     let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
     let (description, values) = rest.split_at_checked(described)?;
-    Some(Parts { slot: head[0] as usize, same: head[1] == 1, records, description, values })
+    let (slot, same, lent) = (head[0] as usize, head[1] == 1, head[2] == 1);
+    Some(Parts { slot, same, lent, records, description, values })
 }
 
 pub(crate) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {

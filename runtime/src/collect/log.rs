@@ -55,8 +55,8 @@ impl<R> Log<R> {
 impl<R: Copy> Log<R> {
     /// One more record.
     pub(crate) fn push(&mut self, record: R) {
-        if self.len == self.room {
-            self.grow();
+        if self.len == self.room && !self.reserve(1) {
+            handle_alloc_error(Layout::new::<R>());
         }
         // SAFETY: there is room for one more.
         unsafe { self.start.add(self.len).write(record) };
@@ -74,17 +74,36 @@ impl<R: Copy> Log<R> {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
+    /// Make room for `more` records; whether there is.
+    #[must_use]
+    pub(crate) fn reserve(&mut self, more: usize) -> bool {
+        more <= self.room - self.len || self.grow(more)
+    }
+
     #[cold]
-    fn grow(&mut self) {
-        let room = (2 * self.room).max(FIRST / size_of::<R>());
+    fn grow(&mut self, more: usize) -> bool {
+        let Some(least) = self.len.checked_add(more) else { return false };
+        let room = least.max(2 * self.room).max(FIRST / size_of::<R>());
         let bytes = room.saturating_mul(size_of::<R>());
         let store = self.memory.any(bytes).or_else(|_| Memory::heap().any(bytes));
-        let Ok(store) = store else { handle_alloc_error(Layout::new::<R>()) };
+        let Ok(store) = store else { return false };
         let start = NonNull::new(store.base().cast::<R>()).unwrap_or(NonNull::dangling());
         // SAFETY: there are `len` records, and room for more in the new memory.
         unsafe { start.copy_from_nonoverlapping(self.start, self.len) };
         // The old memory goes: nobody reads a log while it is filled.
         (self.start, self.room, self.store) = (start, room, Some(Box::new(store)));
+        true
+    }
+
+    /// `more` records more, for which there is [room](Self::reserve), and which `write` puts where it is told.
+    ///
+    /// # Safety
+    /// It writes all of them.
+    pub(crate) unsafe fn append(&mut self, more: usize, write: impl FnOnce(*mut R)) {
+        assert!(more <= self.room - self.len, "room was made before");
+        // SAFETY: there is room for `more` behind the last one, and the caller's.
+        write(unsafe { self.start.add(self.len) }.as_ptr());
+        self.len += more;
     }
 }
 

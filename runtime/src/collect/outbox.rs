@@ -9,6 +9,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_transport::{Memory, Record};
+use std::alloc::{Layout, handle_alloc_error};
 use std::panic::Location;
 
 /// The head of a record.
@@ -116,20 +117,20 @@ pub(crate) struct Outbox {
     pub(crate) wide: Vec<DatatypeOperation>,
     /// How many datatype operations still wait for a section to be read; in the fence, how many are exposed.
     pub(crate) sections: usize,
-    /// The elements of datatype operations.
-    pub(crate) bytes: Vec<u8>,
+    /// The elements of datatype operations, each operation's aligned to eight.
+    pub(crate) bytes: Log<u8>,
     /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
     /// them with what it writes.
     pub(crate) looks: Vec<Datatype>,
 }
 
 impl Outbox {
-    /// Nothing yet; records go to this memory while it has room.
+    /// Nothing yet; records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
             records: Log::on(memory.clone()),
             wide: Vec::new(),
-            bytes: Vec::new(),
+            bytes: Log::on(memory.clone()),
             sections: 0,
             looks: Vec::new(),
         }
@@ -150,11 +151,23 @@ impl Outbox {
         self.push(Head::new(index as u64, DATATYPE, site), 0);
     }
 
-    /// Room for `len` bytes at the end of the arena, aligned to eight, and where it begins.
-    pub(crate) fn room(&mut self, len: usize) -> usize {
+    /// `len` more bytes of elements, which `write` puts where it is told; returns where they begin. `None` where there is no
+    /// memory for them.
+    ///
+    /// # Safety
+    /// It writes all of them.
+    pub(crate) unsafe fn append(&mut self, len: usize, write: impl FnOnce(*mut u8)) -> Option<usize> {
         let at = self.bytes.len().next_multiple_of(8);
-        self.bytes.resize(at + len, 0);
-        at
+        let gap = at - self.bytes.len();
+        let more = len.checked_add(gap).filter(|&more| self.bytes.reserve(more))?;
+        // SAFETY: the gap is filled, and what follows by the caller's promise.
+        unsafe {
+            self.bytes.append(more, |to| {
+                to.write_bytes(0, gap);
+                write(to.add(gap));
+            });
+        }
+        Some(at)
     }
 
     /// How many bytes it has: those of heads, and of elements that were copied.
@@ -164,9 +177,11 @@ impl Outbox {
 
     /// Copy `bytes` to the end of the arena, aligned to eight; returns where they begin.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
-        let at = self.room(0);
-        self.bytes.extend_from_slice(bytes);
-        at
+        // SAFETY: all of them are written.
+        let at = unsafe {
+            self.append(bytes.len(), |to| to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()))
+        };
+        at.unwrap_or_else(|| handle_alloc_error(Layout::for_value(bytes)))
     }
 
     /// Read the elements that are sources of records, of `size` bytes each, from the window at `base`.

@@ -66,7 +66,7 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
 
-    /// The memory, that of records too, and a function that returns whether `reaching` ranks have let go of it: as many as
+    /// The memory, that of records and of their elements too, and a function that returns whether `reaching` ranks have let go of it: as many as
     /// reach it and have the window.
     pub(crate) fn into_memory(mut self, reaching: usize) -> Option<(Vec<Bytes>, Done)> {
         let base = self.base.as_ptr() as usize;
@@ -75,11 +75,12 @@ impl Region {
             unsafe { count(base as *mut u8) }.load(Ordering::Acquire) // the add in `let_go`
         };
         let done = move || let_go() as usize >= reaching;
-        let logs = (0..2 * self.ranks).filter_map(|outbox| {
+        let logs = (0..2 * self.ranks).flat_map(|outbox| {
             // SAFETY: there are as many outboxes, and nobody else has a reference any more.
-            unsafe { &mut *self.outboxes.as_ptr().add(outbox) }.records.take_memory()
+            let outbox = unsafe { &mut *self.outboxes.as_ptr().add(outbox) };
+            [outbox.records.take_memory(), outbox.bytes.take_memory()]
         });
-        let memory: Vec<Bytes> = logs.collect();
+        let memory: Vec<Bytes> = logs.flatten().collect();
         Some((self.memory.take().into_iter().chain(memory).collect(), Box::new(done)))
     }
 }

@@ -337,7 +337,7 @@ impl Fence<'_> {
                 for window in self.windows {
                     let sent = remote::send(self.world, self.endpoint, window, to, word, self.call)
                         .map_err(|error| self.world.give_up(self.endpoint, error))?;
-                    frames += u32::from(sent.frames);
+                    frames += sent.frames;
                     if sent.changed {
                         flags |= CHANGED;
                     }
@@ -457,7 +457,8 @@ impl Fence<'_> {
             let (count, flags) =
                 notification.map_or((0, 0), |notification| (notification.count, notification.flags));
             let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);
-            if count as usize > self.windows.len() {
+            // One for each window, and one more where elements are lent.
+            if count as usize > 2 * self.windows.len() {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
             for _ in 0..count {

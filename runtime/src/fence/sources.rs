@@ -164,17 +164,17 @@ fn read_sections(
             (exposed, exposed_bytes) = (exposed + 1, all);
             continue;
         }
-        if outbox.bytes.try_reserve(bytes.saturating_add(8)).is_err() {
+        let from = source.region.base();
+        // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
+        // else writes it before this rank's notification is out; it has as many bytes.
+        let at = unsafe { outbox.append(bytes, |to| kernel::pack(from, &elements, size, to)) };
+        let Some(at) = at else {
             let message = format!(
                 "this epoch puts {} elements of {size} bytes, and there is no memory for a copy of them",
                 elements.size()
             );
             return Err(call.error(world, ErrorClass::NoMem, message));
-        }
-        let at = outbox.room(bytes);
-        // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
-        // else writes it before this rank's notification is out.
-        unsafe { kernel::pack(source.region.base(), &elements, size, outbox.bytes[at..].as_mut_ptr()) };
+        };
         outbox.wide[index].source = DatatypeSource::Bytes(at);
     }
     outbox.sections = exposed;

@@ -16,6 +16,8 @@ pub(crate) mod kind {
     pub(crate) const EARLY: u32 = 5;
     /// Records for one window, which lie where the sender collected them; `extra` is the window.
     pub(crate) const LOG: u32 = 6;
+    /// The elements of the operations in the next frame, which lie where the sender collected them; `extra` is the window.
+    pub(crate) const ELEMENTS: u32 = 7;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
     /// Compiled supersteps.

@@ -12,6 +12,8 @@ pub(crate) struct Remembered {
     pub(crate) sent: Vec<Memory<Sendings>>,
     pub(crate) got: Vec<Memory<Description>>,
     pub(crate) arrived: Vec<Vec<Arrived>>,
+    /// The elements that each rank lends, until the operations come that they are for.
+    pub(crate) lent: Vec<Option<(*const u8, usize)>>,
     /// Room for the values of frames that fences post, to be filled again: as many as ranks sent one in one epoch.
     pub(crate) spare: Vec<Vec<u8>>,
     /// Descriptions of what left early are read into this, one after another.
@@ -64,6 +66,8 @@ pub(crate) struct Arrived {
     pub(crate) described: Described,
     pub(crate) values: Vec<u8>,
     pub(crate) records: usize,
+    /// The elements of datatype operations where they are not among the values: as many bytes in memory of the sender.
+    pub(crate) lent: Option<(*const u8, usize)>,
 }
 
 /// Where the description of what arrived is.
@@ -91,6 +95,7 @@ impl Remembered {
             sent: (0..ranks).map(|_| Memory::default()).collect(),
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
+            lent: vec![None; ranks],
             spare: Vec::new(),
             early: Description::default(),
             riders: Vec::new(),
@@ -105,6 +110,7 @@ impl Remembered {
     /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
+        self.lent.fill(None);
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
             arrived.give_back(&mut self.spare);
         }

@@ -230,7 +230,7 @@ fn exposing(puts: &[(u32, Datatype, Datatype)]) -> Vec<u8> {
     }
     let mut frame = Vec::new();
     describe(&mut frame, &outbox, 0).expect("few operations");
-    fill(&mut frame, &outbox);
+    fill(&mut frame, &outbox, false);
     frame
 }
 

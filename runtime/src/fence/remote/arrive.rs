@@ -42,6 +42,10 @@ pub(crate) fn receive(
         Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
             take_log(window, from, &frame)
         }
+        Some(window) if frame.header.kind == kind::ELEMENTS && same && endpoint.reaches(from) => {
+            let lent = &mut window.remembered.borrow_mut().lent[from];
+            lent.replace((frame.payload, frame.len)).is_none().then_some(())
+        }
         _ => None,
     };
     endpoint.release(from);
@@ -54,7 +58,11 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
     if !remembered.arrived[from].is_empty() {
         return None; // one frame an epoch: a second one could change what the first was checked against
     }
-    let Parts { slot, same, records, description, values } = parts(payload)?;
+    let Parts { slot, same, lent: lends, records, description, values } = parts(payload)?;
+    let lent = remembered.lent[from].take();
+    if lent.is_some() != lends {
+        return None;
+    }
     let memory = &mut remembered.got[from];
     if same {
         memory.slots.get(slot)?;
@@ -68,11 +76,15 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
         read_description(&mut memory.slots[slot].1, description)?;
     }
     let description = &memory.slots[slot].1;
-    check(window, description, records, values.len())?;
+    let elements = match lent {
+        Some((_, bytes)) => (values.len() == records.checked_mul(8)?).then_some(bytes)?,
+        None => values.len().checked_sub(records.checked_mul(8)?)?,
+    };
+    check(window, description, records, elements)?;
     check_exposed(window, reached, from, description)?;
     let mut kept = remembered.spare.pop().unwrap_or_default();
     kept.extend_from_slice(values);
-    remembered.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records });
+    remembered.arrived[from].push(Arrived { described: Described::Slot(slot), values: kept, records, lent });
     Some(())
 }
 
@@ -86,7 +98,7 @@ fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
         return None;
     }
     let records = frame.len / size_of::<Record>();
-    arrived.push(Arrived { described: Described::InPlace(first), values: Vec::new(), records });
+    arrived.push(Arrived { described: Described::InPlace(first), values: Vec::new(), records, lent: None });
     Some(())
 }
 
@@ -104,17 +116,18 @@ pub(super) fn take_early(
     let Remembered { arrived, early, .. } = &mut *window.remembered.borrow_mut();
     let mut count = 0;
     for payload in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
-        let Parts { records, description, values, .. } = parts(payload)?;
+        let Parts { lent, records, description, values, .. } = parts(payload)?;
         read_description(early, description)?;
-        check(window, early, records, values.len())?;
+        check(window, early, records, values.len().checked_sub(records.checked_mul(8)?)?)?;
         check_exposed(window, &[], from, early)?;
-        if !early.gets.is_empty() {
+        if lent || !early.gets.is_empty() {
             return None;
         }
         count += 1;
     }
     let described = || Described::Early(epoch);
-    let staged = staged.into_iter().map(|values| Arrived { described: described(), values, records: 0 });
+    let staged =
+        staged.into_iter().map(|values| Arrived { described: described(), values, records: 0, lent: None });
     arrived[from].splice(0..0, staged);
     (count == left as usize).then_some(())
 }
@@ -133,13 +146,12 @@ pub(crate) fn most_answered(len: usize, size: usize) -> usize {
     len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }
 
-/// Whether all that is described is within this rank's window and in the values that came.
-fn check(window: &WindowCore, description: &Description, records: usize, values: usize) -> Option<()> {
+/// Whether all that is described is within this rank's window and in the bytes of elements that came besides the records.
+fn check(window: &WindowCore, description: &Description, records: usize, elements: usize) -> Option<()> {
     let len = window.peers[window.world.rank].len;
     let size = window.element.size as usize;
     let inside = |datatype: &Datatype| datatype.low() >= 0 && datatype.high() <= len as i64;
     let operator = |code: u64| code == PUT || op_of(code).is_some_and(|op| op.takes(window.element));
-    let arena = values.checked_sub(records.checked_mul(8)?)?;
     let heads = description.heads.iter().all(|&head| {
         let head = Head(head);
         match head.code() {
@@ -151,18 +163,18 @@ fn check(window: &WindowCore, description: &Description, records: usize, values:
         let here = match wide.source {
             DatatypeSource::Bytes(at) => {
                 let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
-                end.is_some_and(|end| end <= arena)
+                end.is_some_and(|end| end <= elements)
             }
             _ => true, // see `check_exposed`
         };
         here && inside(&wide.remote) && operator(wide.code)
     });
     let ones = description.gets.len() - description.far.len();
-    let elements = description.far.iter().try_fold(ones, |sum, get| sum.checked_add(get.size()));
+    let asked = description.far.iter().try_fold(ones, |sum, get| sum.checked_add(get.size()));
     let gets = description.gets.iter().all(|&get| get == FAR || get < len as u64)
         && description.far.iter().all(inside)
-        && elements
-            .and_then(|elements| elements.checked_mul(size))
+        && asked
+            .and_then(|asked| asked.checked_mul(size))
             .is_some_and(|bytes| bytes <= most_answered(len, size));
     (heads && wide && gets && description.heads.len() == records).then_some(())
 }
@@ -233,23 +245,29 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, .. } = remembered;
-    let split = |description: &Description, records: usize, values: &[u8]| {
-        let (values, bytes) = values.split_at(records * 8);
-        let operands = Operands { wide: &description.wide, bytes, exposed };
-        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
-        unsafe {
-            (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
+    let split =
+        |description: &Description, records: usize, values: &[u8], lent: Option<(*const u8, usize)>| {
+            let (values, bytes) = values.split_at(records * 8);
+            // SAFETY: the origin writes what it lends no more before its fence after the next, which waits for this rank's next
+            // notification, whether the frame was released or not.
+            let bytes = lent.map_or(bytes, |(first, len)| unsafe { std::slice::from_raw_parts(first, len) });
+            let operands = Operands { wide: &description.wide, bytes, exposed };
+            // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+            unsafe {
+                (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
+            };
         };
-    };
     for arrived in arrived[origin].drain(..) {
         match &arrived.described {
-            Described::Slot(slot) => split(&got[origin].slots[*slot].1, arrived.records, &arrived.values),
+            Described::Slot(slot) => {
+                split(&got[origin].slots[*slot].1, arrived.records, &arrived.values, arrived.lent);
+            }
             Described::Early(epoch) => {
                 for payload in of_epoch(&arrived.values, *epoch) {
                     let Some(Parts { records, description, values, .. }) = parts(payload) else { continue };
                     // The same bytes were read and checked on arrival.
                     if read_description(early, description).is_some() {
-                        split(early, records, values);
+                        split(early, records, values, None);
                     }
                 }
             }

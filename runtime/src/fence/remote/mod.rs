@@ -27,10 +27,14 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Endpoint, Topology};
 
+/// From this number of bytes on, the elements of datatype operations are read where they are: below it, a frame more costs
+/// more than the copies.
+const LENT: usize = 2048;
+
 /// The result of [`send`].
 pub(crate) struct Sent {
-    /// A frame went out.
-    pub(crate) frames: bool,
+    /// How many frames went out.
+    pub(crate) frames: u32,
     /// It is not what the last epoch that this line ended had.
     pub(crate) changed: bool,
 }
@@ -55,7 +59,7 @@ pub(crate) fn send(
     if outbox.is_empty() && gets().next().is_none() && !left.open {
         let sendings = remembered.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
         let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
-        return Ok(Sent { frames: false, changed });
+        return Ok(Sent { frames: 0, changed });
     }
     if endpoint.reaches(to) && outbox.wide.is_empty() && outbox.records.is_reached() {
         let head = header(word, kind::LOG, window.key.window);
@@ -65,7 +69,7 @@ pub(crate) fn send(
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(size_of_val(&outbox.records[..]), 0);
-        return Ok(Sent { frames: true, changed: false }); // nothing was described
+        return Ok(Sent { frames: 1, changed: false }); // nothing was described
     }
     let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
@@ -105,14 +109,23 @@ pub(crate) fn send(
     frame[1] = u8::from(same);
     frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
-    let described = fill(frame, outbox);
+    let lent = endpoint.reaches(to) && outbox.bytes.len() >= LENT && outbox.bytes.is_reached();
+    let described = fill(frame, outbox, lent);
+    if lent {
+        let head = header(word, kind::ELEMENTS, window.key.window);
+        // SAFETY: as for records above.
+        unsafe { endpoint.post(to, head, outbox.bytes.as_ptr(), outbox.bytes.len()) }
+            .map_err(|lost| world.lost(&lost, call))?;
+        world.posted(to);
+        world.count_sent(outbox.bytes.len(), 0);
+    }
     let head = header(word, kind::DATA, window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
     world.count_sent(frame.len(), described);
-    Ok(Sent { frames: true, changed })
+    Ok(Sent { frames: 1 + u32::from(lent), changed })
 }
 
 /// Send `to` what is in its outbox, before the fence.
@@ -134,7 +147,7 @@ pub(crate) fn send_early(
     let frame = &mut remembered.frame;
     describe(frame, outbox, 0)?;
     frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
-    let described = fill(frame, outbox);
+    let described = fill(frame, outbox, false);
     let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
