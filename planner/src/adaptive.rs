@@ -14,6 +14,10 @@
 //! exposed section in place, which saves packing and unpacking it, and the origin waits at the fence until the target has
 //! read it, which costs an entry and a done. Mode auto exposes sections where all of them together save more than that.
 //!
+//! **Which gets are listed** ([`listing_pays`]) matters there too. A rank that knows what others read of its memory need not
+//! wait for them before it writes something else, and they need no copy between. The list is read in place where values
+//! are shared; between processes it is sent, which mode auto does where it costs less than that copy.
+//!
 //! **Source** The numbers are those of [`Machine`], whose default says how they were measured. The choice between a copy and
 //! a rendezvous is that of eager and rendezvous protocols: W. Gropp, E. Lusk, *A high-performance MPI implementation on a
 //! shared-memory vector supercomputer*, Parallel Computing 22, 1997. Different here: one wait is paid for all sections of
@@ -132,7 +136,13 @@ impl Rendezvous {
 /// before they write what nobody reads.
 pub const LISTED: usize = 64;
 
-/// Whether a get of `mode` between ranks that share values lands where it belongs at once, without a copy between.
+/// Whether gets of `bytes` bytes are listed where the list has to be sent: a get that is not listed is copied once more, out of
+/// the cache that it was just copied to.
+pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
+    machine.moving.remote * bytes as f64 > machine.message(true, 1).0
+}
+
+/// Whether a get of `mode` between ranks that reach each other's memory lands where it belongs at once, without a copy between.
 pub fn lands_in_place(mode: Mode) -> bool {
     matches!(mode, Mode::Auto | Mode::Direct)
 }

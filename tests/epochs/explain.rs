@@ -79,6 +79,22 @@ fn direct_says_what_was_read_in_place_and_who_had_to_wait() -> Result<()> {
             let text = &run(mode, 20_000)?[0];
             assert!(!text.contains("direct:") && !text.contains("wait"), "{text}");
         }
+        // A list of few bytes is read where values are shared, and not sent elsewhere.
+        let get = |len: usize, written: bool| {
+            told(ranks(2).transport(transport.clone()), move |world| {
+                let mut u = world.window::<f64>(40_000)?;
+                u.get(20_000..20_000 + len).from(1 - world.rank(), 0)?;
+                if written {
+                    u.put([1.0]).to(1 - world.rank(), 0)?;
+                }
+                u.fence()?;
+                Ok(world.explain_last())
+            })
+        };
+        says(&get(10_000, false)?[0], &["direct: gets were copied to where they land"]);
+        says(&get(10_000, true)?[0], &["gets were staged", "before anything was written"]);
+        let few = if matches!(transport, TransportKind::Local) { "direct: gets" } else { "gets were staged" };
+        says(&get(10, false)?[0], &[few]);
     }
     Ok(())
 }

@@ -376,6 +376,10 @@ fn a_section_that_is_reached_is_read_in_place_and_in_no_frame() {
                     let sent = after.total().bytes - before.total().bytes;
                     assert!(sent <= 128, "{transport:?}, round {round}: {sent} bytes of frames");
                     assert_eq!(after.settles - before.settles, 1, "its readers say when they have read it");
+                    u.get(N..2 * N).from(1 - world.rank(), 0)?;
+                    u.fence()?;
+                    let sent = world.meter().total().bytes - after.total().bytes;
+                    assert!(sent <= 128, "{transport:?}, round {round}: {sent} bytes of frames for a get");
                 }
                 Ok(())
             })

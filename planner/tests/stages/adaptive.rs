@@ -2,7 +2,9 @@
 //!
 //! With `FENCEPOST_BLESS=1` in the environment the files are written again; read the difference before keeping it.
 
-use fencepost_planner::adaptive::{Departure, Observed, Rendezvous, Section, lands_in_place, predict};
+use fencepost_planner::adaptive::{
+    Departure, Observed, Rendezvous, Section, lands_in_place, listing_pays, predict,
+};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::{Link, Machine, Moving};
@@ -97,4 +99,12 @@ fn which_sections_are_read_in_place_follows_their_runs_and_all_of_them_together(
     let in_place = Mode::ALL.into_iter().filter(|&mode| lands_in_place(mode)).map(|mode| mode.to_string());
     writeln!(made, "gets that land in place: {}", in_place.collect::<Vec<_>>().join(", ")).unwrap();
     golden("rendezvous", &made);
+}
+
+#[test]
+fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
+    let mut machine = Machine::default();
+    machine.shared.payload = 0.0;
+    (machine.shared.latency, machine.shared.overhead, machine.moving.remote) = (100.0, 50.0, 0.5);
+    assert_eq!([0, 400, 401, 1 << 30].map(|bytes| listing_pays(bytes, &machine)), [false, false, true, true]);
 }

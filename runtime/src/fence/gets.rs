@@ -12,14 +12,17 @@ use fencepost_planner::Result;
 use fencepost_transport::Topology;
 
 impl Fence<'_> {
-    /// Read what was asked for from M, and stage it; answer what others ask for.
-    pub(super) fn stage(&mut self, word: u64) -> Result<()> {
+    /// Answer what others ask for; read what was asked for from M and stage it, if this rank's gets are to be `staged`.
+    pub(super) fn stage(&mut self, word: u64, staged: bool) -> Result<()> {
         let me = self.world.rank;
         if without(Wait::ReadsFirst) {
             self.windows.iter().for_each(|window| self.apply_from(window, me, None));
         }
         remote::answer(self.world, self.endpoint, self.windows, word)
             .map_err(|lost| self.world.lost(&lost, self.call))?;
+        if !staged {
+            return Ok(());
+        }
         for window in self.windows {
             let pending = &mut *window.pending.borrow_mut();
             let size = window.element.size as usize;

@@ -290,7 +290,7 @@ impl Fence<'_> {
         let notifications = notification_word(word, hash);
         let flags = self.publish(word, notifications, failed)?;
         if without(Wait::Entry) {
-            self.stage(word)?;
+            self.stage(word, true)?;
         }
         Ok((word, self.read_notifications(notifications, flags)?))
     }
@@ -299,7 +299,7 @@ impl Fence<'_> {
     /// read first.
     fn take_in(&mut self, word: u64, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
         if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
-            self.stage(word)?;
+            self.stage(word, staged)?;
         }
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }
@@ -335,8 +335,9 @@ impl Fence<'_> {
             if !failed && !self.endpoint.shares(to) && !self.in_notification(to) {
                 let mut frames = 0;
                 for window in self.windows {
-                    let sent = remote::send(self.world, self.endpoint, window, to, word, self.call)
-                        .map_err(|error| self.world.give_up(self.endpoint, error))?;
+                    let sent =
+                        remote::send(self.world, self.endpoint, window, to, word, self.listed, self.call)
+                            .map_err(|error| self.world.give_up(self.endpoint, error))?;
                     frames += sent.frames;
                     if sent.changed {
                         flags |= CHANGED;
@@ -395,9 +396,12 @@ impl Fence<'_> {
     }
 
     /// Whether all that there is for `to` is a plain record or two of one window, which the notification holds. Gets are read
-    /// directly there.
+    /// directly there, and need nothing to be sent if they are not listed.
     fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
+        if self.listed && window.pending.borrow().asks(to) {
+            return false;
+        }
         // SAFETY: the set being filled is touched by its owner only.
         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)

@@ -8,6 +8,7 @@
 //! what it itself reads of others, says that it has done with them, and waits for its readers: each rank that waits has
 //! said so before it waits, so no rank waits for one that waits.
 
+use crate::collect::description::{Description, FAR};
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head};
 use crate::collect::pending::Into as Landing;
 use crate::fence::remote::{self, Came};
@@ -87,8 +88,19 @@ impl Fence<'_> {
                 if exposed.any(|(window, read)| self.written(window, read, &left)) {
                     return true;
                 }
-                // Gets are listed where values are shared only.
-                let Some(region) = &window.peers[other].region else { return false };
+                let Some(region) = &window.peers[other].region else {
+                    let mut hit = false;
+                    remote::each_arrived(window, other, |arrived| {
+                        if let Came::Described(Description { gets, far, .. }) = arrived {
+                            hit =
+                                hit || gets.iter().filter(|&&get| get != FAR).any(|&get| {
+                                    let read = Datatype::run(get as usize..get as usize + 1);
+                                    self.written(window, &read, &left)
+                                }) || far.iter().any(|read| self.written(window, read, &left));
+                        }
+                    });
+                    return hit;
+                };
                 // SAFETY: filled by the other rank before its notification, which this rank has read; it will not touch it
                 // before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };

@@ -10,7 +10,7 @@ use crate::kernel;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::adaptive::{LISTED, Rendezvous, Section, lands_in_place};
+use fencepost_planner::adaptive::{LISTED, Rendezvous, Section, lands_in_place, listing_pays};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Topology};
@@ -187,28 +187,36 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
     if count == 0 || count > LISTED {
         return false;
     }
+    // The bytes of gets whose list is sent, and whether it is sent in any case.
+    let (mut sent, mut direct) = (0, false);
     let straight = windows.iter().all(|window| {
         let pending = window.pending.borrow();
         pending.gets.iter().all(|get| {
-            let target = get.target as usize;
+            let (target, elements) = (get.target as usize, pending.count(get));
             let mode = get.wide().map_or(window.asked(Mode::Auto), |wide| pending.wide[wide].mode);
-            get.lands_in().is_none()
-                && lands_in_place(mode)
-                && target != world.rank
-                && endpoint.shares(target)
+            let read = endpoint.shares(target) || {
+                sent += elements as u64 * u64::from(window.element.size);
+                // More than that is not believed (`remote::most_answered`).
+                endpoint.reaches(target) && elements <= window.peers[target].len
+            };
+            direct |= mode == Mode::Direct;
+            get.lands_in().is_none() && read && lands_in_place(mode) && target != world.rank
         })
     });
-    if straight {
-        for window in windows {
-            let pending = window.pending.borrow();
-            for get in &*pending.gets {
+    if !straight || sent > 0 && !direct && !listing_pays(sent, &world.machine) {
+        return false;
+    }
+    for window in windows {
+        let pending = window.pending.borrow();
+        for get in &*pending.gets {
+            if endpoint.shares(get.target as usize) {
                 // SAFETY: the set being filled is touched by its owner only.
                 let outbox = unsafe { &mut *window.region.outbox(window.set.get(), get.target as usize) };
                 outbox.looks.push(pending.remote(get));
             }
         }
     }
-    straight
+    true
 }
 
 pub(super) fn find<'w>(windows: &[&'w WindowCore], key: WindowKey) -> Option<&'w WindowCore> {

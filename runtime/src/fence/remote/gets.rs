@@ -23,6 +23,9 @@ pub(crate) fn answer(
         let remembered = &mut *window.remembered.borrow_mut();
         let size = window.element.size as usize;
         for to in 0..world.size {
+            if endpoint.reaches(to) {
+                continue; // it reads by itself
+            }
             remembered.frame.clear();
             let mut asked = false;
             for arrived in &remembered.arrived[to] {

@@ -39,19 +39,20 @@ pub(crate) struct Sent {
     pub(crate) changed: bool,
 }
 
-/// Send what `window` has for `to`, if anything.
+/// Send what `window` has for `to`, if anything; where that is reached, what is got from it if that is `listed`.
 pub(crate) fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
     window: &WindowCore,
     to: usize,
     word: u64,
+    listed: bool,
     call: &Call,
 ) -> Result<Sent> {
     // SAFETY: the set being filled is touched by its owner only.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
-    let asks = !endpoint.reaches(to); // else it reads by itself
+    let asks = listed || !endpoint.reaches(to); // else it reads by itself
     let gets = || pending.gets.iter().filter(|get| asks && get.target as usize == to);
     let remembered = &mut *window.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
@@ -61,7 +62,8 @@ pub(crate) fn send(
         let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
         return Ok(Sent { frames: 0, changed });
     }
-    if endpoint.reaches(to) && outbox.wide.is_empty() && outbox.records.is_reached() {
+    let plain = outbox.wide.is_empty() && gets().next().is_none();
+    if plain && endpoint.reaches(to) && outbox.records.is_reached() {
         let head = header(word, kind::LOG, window.key.window);
         let records = outbox.records.as_ptr().cast::<u8>();
         // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next notification.
