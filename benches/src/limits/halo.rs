@@ -45,6 +45,11 @@ impl Face {
         Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
     }
 
+    /// The first half of a block of `2 * n`, to the second half of the other.
+    pub fn section(n: usize) -> Self {
+        Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
+    }
+
     /// How many elements go each way.
     pub fn elements(&self) -> usize {
         self.outer * self.inner
@@ -108,6 +113,11 @@ impl Face {
     }
 }
 
+/// Reads all of these words.
+pub fn read(words: &[u64]) {
+    std::hint::black_box(words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
+}
+
 /// Two blocks, and for each thread two buffers that take turns.
 pub struct Halo {
     face: Face,
@@ -140,6 +150,26 @@ impl Halo {
         })
     }
 
+    /// The same for a [section](Face::section), each time with new values, which are read where they arrive.
+    pub fn fresh(&self, iterations: u64) -> Duration {
+        team(2, iterations, |beat, iterations| {
+            let face = self.face; // a copy of its own, that no store can change
+            let from = self.blocks[beat.me].start();
+            let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
+            for k in 0..iterations {
+                // SAFETY: the first half of a block is its thread's, the second half the other thread's.
+                unsafe {
+                    std::slice::from_raw_parts_mut(from, face.inner).fill(k);
+                    face.copy(from, to);
+                }
+                beat.wait();
+                // SAFETY: the other thread writes here only after the next barrier.
+                read(unsafe { std::slice::from_raw_parts(from.add(face.inner), face.inner) });
+                beat.wait();
+            }
+        })
+    }
+
     /// Each thread packs its edge; a barrier; it unpacks the other's. Two buffers in turn make one barrier enough.
     pub fn packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
@@ -167,7 +197,7 @@ mod tests {
 
     #[test]
     fn both_ways_leave_the_edge_of_one_in_the_halo_of_the_other() {
-        for face in [Face::row(8), Face::column(8), Face::plane(4)] {
+        for face in [Face::row(8), Face::column(8), Face::plane(4), Face::section(8)] {
             let run = |packed: bool| {
                 let mut halo = Halo::new(face);
                 for (thread, block) in halo.blocks.iter().enumerate() {
