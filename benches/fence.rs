@@ -59,8 +59,11 @@ fn section_superstep(iterations: u64) -> Duration {
     one(iterations, |u, _, at| put_section(u, at, at))
 }
 
+/// Makes a side of a function, over one transport.
+type Over = fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>;
+
 /// A superstep that is not prepared, and the same operation and fence without one.
-fn plain(which: &str, transport: fn(fn(u64) -> Duration) -> Box<dyn FnMut(u64) -> Duration>) -> Contest {
+fn plain(which: &str, transport: Over) -> Contest {
     Contest::new(format!("a superstep called plainly, {which} (budget: 30 and 50 ns above the first)"), 1)
         .side("a put of a value and a fence", transport(value_and_fence))
         .side("superstep, a value", transport(value_superstep))
