@@ -165,13 +165,14 @@ impl Fence<'_> {
             })
     }
 
-    /// Notes the operations that ride in notifications of ranks whose values are not shared.
+    /// Notes the operations that ride in notifications of ranks whose memory is reached and whose values are not shared.
     fn note_riders(&mut self) {
         self.windows.iter().for_each(|window| window.remembered.borrow_mut().riders.clear());
         let [window] = self.windows else { return };
         let riders = &mut window.remembered.borrow_mut().riders;
         for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
             if !self.endpoint.shares(origin)
+                && self.endpoint.reaches(origin)
                 && let Ok(Some(notification)) = self.endpoint.read(origin)
                 && notification.address == INLINE
             {
