@@ -132,10 +132,12 @@ impl HybridEnd {
     /// Handles what was lost between nodes; its end is that of the intra-node world, if that has no other cause.
     #[cold]
     fn inter_node_lost(host_map: &HostMap, intra_node: &mut ShmEnd, lost: Lost) -> Lost {
-        let Loss::Ended(what) = &lost.how else { return lost };
-        if !intra_node.ended() {
+        if let Loss::Ended(what) = &lost.how
+            && !intra_node.ended()
+        {
             intra_node.end(Cause { rank: lost.rank, what: what.clone() });
         }
+        // A rank of another host that left may have left because a rank of this one ended the world meanwhile.
         Self::over(host_map, intra_node).unwrap_or(lost)
     }
 
