@@ -4,8 +4,9 @@ use super::Block;
 use crate::argument::Argument;
 
 impl<const D: usize> Argument for Block<D> {
-    /// Per dimension: how many ranks and cells, how wide the halo is and whether it is a star's, whether the block is the first or the last, and
-    /// which of it and its neighbours have the extra cell. All that the datatypes and the neighbours' deltas depend on.
+    /// Per dimension: how many ranks and cells, how wide the halo is and whether it is a star's, whether the block is the
+    /// first or the last, and which of it and its neighbours have the extra cell. All that the datatypes and the
+    /// neighbours' deltas depend on.
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = Vec::with_capacity(3 * D);
         for d in 0..D {

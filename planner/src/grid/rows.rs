@@ -1,4 +1,4 @@
-//! [`Row`] and [`Region`]: the cells that a kernel computes, row by row, and the slices that it reads and writes.
+//! [`Row`]: the cells that a kernel computes, row by row, and the slices that it reads and writes.
 
 use super::Block;
 use std::ops::Range;
@@ -178,7 +178,7 @@ impl<const D: usize> Row<D> {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn refuse_slice(given: usize, storage: usize) -> ! {
+pub(super) fn refuse_slice(given: usize, storage: usize) -> ! {
     panic!(
         "a slice of {given} elements for a block that is stored in {storage}: give the window of this block, or a slice \
          of `block.len()` elements"

@@ -57,8 +57,9 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// The halo must be exchanged with all neighbours, as [`halo`](Self::halo) has it: what two steps of a star read has
-    /// corners. A dimension without a halo has nothing to exchange, and steps read nothing there. Where no step computes the cells at an edge of the array, later steps read them from both fields: exchange
-    /// the halo of either once, at the start. To stop earlier, [`take`](Iterator::take) fewer steps.
+    /// corners. A dimension without a halo has nothing to exchange, and steps read nothing there. Where no step computes the
+    /// cells at an edge of the array, later steps read them from both fields: exchange the halo of either once, at the
+    /// start. To stop earlier, [`take`](Iterator::take) fewer steps.
     ///
     /// # Errors
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a [`star`](Self::star), and there

@@ -1,6 +1,7 @@
 //! A block's local storage as an array of `ndarray`.
 
 use super::Block;
+use super::rows::refuse_slice;
 use ndarray::{ArrayView, ArrayViewMut, Dim, Dimension, IntoDimension, Ix, ShapeBuilder, StrideShape};
 
 impl<const D: usize> Block<D>
@@ -46,11 +47,8 @@ where
 
     #[track_caller]
     fn check(&self, elements: usize) {
-        assert!(
-            elements == self.len(),
-            "a slice of {elements} elements for a block that is stored in {}: give the window of this block, or a slice \
-             of `block.len()` elements",
-            self.len()
-        );
+        if elements != self.len() {
+            refuse_slice(elements, self.len());
+        }
     }
 }
