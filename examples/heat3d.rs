@@ -11,7 +11,7 @@ use fencepost::Row;
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
-use fencepost_examples_support::{Race, pin};
+use fencepost_examples_support::{Race, assemble, pin};
 use std::time::{Duration, Instant};
 
 /// Simulate the cooling of a cube, and compare the result with the exact one
@@ -108,18 +108,7 @@ fn cool(options: &Options) -> Result<Option<(Duration, Vec<f64>)>> {
         world.allreduce(&mut slowest, Op::Max)?;
         let own: Vec<f64> = block.rows().flat_map(|row| row.of(&u).to_vec()).collect();
         let Some(parts) = world.gather(0, &own)? else { return Ok(None) };
-        let mut cube = vec![0.0; n * n * n];
-        for (rank, part) in parts.iter().enumerate() {
-            let (theirs, mut rest) = (block.of(rank)?, &part[..]);
-            let origin = theirs.origin();
-            for row in theirs.rows() {
-                let [i, j, k] = std::array::from_fn(|d| origin[d].wrapping_add_signed(row.first()[d]));
-                let (cells, others) = rest.split_at(row.len());
-                cube[(i * n + j) * n + k..][..row.len()].copy_from_slice(cells);
-                rest = others;
-            }
-        }
-        Ok(Some((Duration::from_nanos(slowest[0]), cube)))
+        Ok(Some((Duration::from_nanos(slowest[0]), assemble(&block, &parts)?)))
     })?;
     Ok(outcomes.swap_remove(0))
 }
@@ -127,10 +116,7 @@ fn cool(options: &Options) -> Result<Option<(Duration, Vec<f64>)>> {
 fn run(options: &Options, once: bool) -> Result<()> {
     options.job.start()?;
     let (n, steps) = (options.cells as usize, options.steps);
-    let mut race = Race::new(steps, n * n * n);
-    if once {
-        race = race.once();
-    }
+    let mut race = Race::new(steps, n * n * n, once);
     let mut cube = None;
     for _ in 0..race.rounds() {
         if let Some((time, cells)) = cool(options)? {

@@ -10,7 +10,7 @@
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
-use fencepost_examples_support::{Grid, Race, digest, picture, pin};
+use fencepost_examples_support::{Grid, Race, assemble, digest, picture, pin};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -115,16 +115,7 @@ fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
         }
         let water = |u: &[f64]| -> Result<Option<Vec<f64>>> {
             let own: Vec<f64> = block.rows().flat_map(|row| row.of(u).to_vec()).collect();
-            let Some(parts) = world.gather(0, &own)? else { return Ok(None) };
-            let mut pond = vec![0.0; n * n];
-            for (rank, part) in parts.iter().enumerate() {
-                let theirs = block.of(rank)?;
-                let ([top, left], [_, wide]) = (theirs.origin(), theirs.extent());
-                for (i, cells) in part.chunks_exact(wide).enumerate() {
-                    pond[(top + i) * n + left..][..wide].copy_from_slice(cells);
-                }
-            }
-            Ok(Some(pond))
+            world.gather(0, &own)?.map(|parts| assemble(&block, &parts)).transpose()
         };
         let mut exchange = exchange::prepare(world, &block)?;
         let mut pictures = Vec::new();
@@ -169,10 +160,7 @@ fn alone(n: usize, steps: u64) -> (Duration, Vec<f64>) {
 fn run(options: &Options, once: bool) -> Result<Option<String>> {
     options.job.start()?;
     let (n, steps) = (options.cells as usize, options.steps);
-    let mut race = Race::new(steps, n * n);
-    if once {
-        race = race.once();
-    }
+    let mut race = Race::new(steps, n * n, once);
     let mut pond = None;
     for _ in 0..race.rounds() {
         if let Some((time, water, _)) = simulate(options, 0)? {

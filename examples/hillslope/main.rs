@@ -15,7 +15,7 @@ use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
-use fencepost_examples_support::{Grid, Race, digest, npy, pin, progress};
+use fencepost_examples_support::{Grid, Race, assemble, digest, npy, pin, progress};
 use serial::{JACKSBORO, Steps};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -97,30 +97,13 @@ fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
         world.allreduce(&mut sent, Op::Sum)?;
         let cells: Vec<f64> = block.rows().flat_map(|row| row.of(&heights).to_vec()).collect();
         let Some(parts) = world.gather(0, &cells)? else { return Ok(None) };
-        let heights = assemble(before, &parts)?;
+        let heights = Grid::new(rows, columns, assemble(&block, &parts)?);
         Ok(Some(Outcome { heights, time: Duration::from_nanos(slowest[0]), frames: sent[0] }))
     })?;
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
     Ok(outcomes.swap_remove(0))
-}
-
-/// Assembles the terrain from the blocks, `[rank]`.
-fn assemble(before: &Grid, parts: &[Vec<f64>]) -> Result<Grid> {
-    let mut heights = before.clone();
-    for (rank, cells) in parts.iter().enumerate() {
-        let block = Block::at(rank, parts.len(), [before.rows, before.columns])?.halo(1)?;
-        let [top, left] = block.origin();
-        let mut rest = &cells[..];
-        for (i, row) in block.rows().enumerate() {
-            let to = (top + i) * before.columns + left;
-            let (cells, others) = rest.split_at(row.len());
-            heights.cells[to..to + cells.len()].copy_from_slice(cells);
-            rest = others;
-        }
-    }
-    Ok(heights)
 }
 
 fn input(terrain: &Terrain) -> Result<Grid> {
@@ -199,10 +182,7 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
         announce(options, &before, &steps, &explanation);
     }
 
-    let mut race = Race::new(steps.count, before.cells.len());
-    if once {
-        race = race.once();
-    }
+    let mut race = Race::new(steps.count, before.cells.len(), once);
     let Some((after, frames)) = contest(&before, &steps, job, &mut race)? else { return Ok(None) };
     println!("{race}");
     println!(

@@ -42,7 +42,7 @@ impl Grids {
     }
 }
 
-/// A barrier of threads that spin, and yield after a while.
+/// A barrier of threads that spin for a moment, then yield: where there are more threads than cores, the others need them.
 struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
@@ -56,7 +56,7 @@ impl Barrier {
         let mut spins = 0;
         while self.arrived.load(Ordering::Acquire) < round * self.threads {
             spins += 1;
-            if spins < 10_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spins < 200 { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
     }
 }

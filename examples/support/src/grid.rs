@@ -1,4 +1,7 @@
-//! [`Grid`]: a two-dimensional field of values, read from a file or drawn as a picture.
+//! [`Grid`]: a two-dimensional field of values, read from a file or drawn as a picture; and arrays made of blocks.
+
+use fencepost_planner::Result;
+use fencepost_planner::grid::Block;
 
 /// A field of `f64` in row-major order.
 #[derive(Clone, PartialEq, Debug)]
@@ -61,6 +64,31 @@ impl Grid {
     }
 }
 
+/// Assembles a whole array from the own cells of all blocks, `[rank]`, each row by row; `block` is any of them.
+///
+/// # Errors
+/// There are more parts than ranks.
+///
+/// # Panics
+/// If a part has not as many cells as its block.
+pub fn assemble<const D: usize>(block: &Block<D>, parts: &[Vec<f64>]) -> Result<Vec<f64>> {
+    let global = block.global();
+    let mut cells = vec![0.0; global.iter().product()];
+    for (rank, part) in parts.iter().enumerate() {
+        let (theirs, mut rest) = (block.of(rank)?, &part[..]);
+        let origin = theirs.origin();
+        for row in theirs.rows() {
+            let first = row.first();
+            let at = (0..D).fold(0, |at, d| at * global[d] + origin[d].wrapping_add_signed(first[d]));
+            let (own, others) = rest.split_at(row.len());
+            cells[at..][..row.len()].copy_from_slice(own);
+            rest = others;
+        }
+        assert!(rest.is_empty(), "{} cells beyond those of rank {rank}", rest.len());
+    }
+    Ok(cells)
+}
+
 /// Returns the BLAKE3 digest of the little-endian bytes of the values, in hexadecimal.
 pub fn digest(cells: &[f64]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -88,6 +116,20 @@ mod tests {
         for (at, cell) in large.cells.iter().enumerate() {
             assert_eq!(*cell, grid.cells[at / 9 % 2 * 3 + at % 9 % 3]);
         }
+    }
+
+    #[test]
+    fn blocks_are_assembled_where_they_are_in_the_array() {
+        let block = Block::at(0, 6, [5, 7]).unwrap().halo(1).unwrap();
+        let own = |rank| {
+            let theirs = block.of(rank).unwrap();
+            let mut u = vec![0.0; theirs.len()];
+            theirs.fill(&mut u, |[i, j]| (10 * i + j) as f64);
+            theirs.rows().flat_map(|row| row.of(&u).to_vec()).collect()
+        };
+        let parts: Vec<Vec<f64>> = (0..6).map(own).collect();
+        let whole = assemble(&block, &parts).unwrap();
+        assert!(whole.iter().enumerate().all(|(at, &cell)| cell == (10 * (at / 7) + at % 7) as f64));
     }
 
     #[test]

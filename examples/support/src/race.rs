@@ -15,18 +15,11 @@ impl Race {
     /// Cells that are computed within a moment.
     const MOMENT: u64 = 300_000_000;
 
-    /// Starts a race of `steps` steps over `cells` cells.
-    pub fn new(steps: u64, cells: usize) -> Self {
+    /// Starts a race of `steps` steps over `cells` cells; of one round if only the results matter.
+    pub fn new(steps: u64, cells: usize, once: bool) -> Self {
         let work = (cells as u64).saturating_mul(steps).max(1);
-        let rounds = (Self::MOMENT / work).clamp(1, 15) as usize;
+        let rounds = if once { 1 } else { (Self::MOMENT / work).clamp(1, 15) as usize };
         Self { steps: steps.max(1), rounds, ways: Vec::new() }
-    }
-
-    /// Limits the number of rounds to one: where only the results matter.
-    #[must_use]
-    pub fn once(mut self) -> Self {
-        self.rounds = 1;
-        self
     }
 
     /// The number of times that each way should run. What takes a moment only is repeated, since other work on the machine
@@ -70,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_middle_time_of_a_step_counts() {
-        let mut race = Race::new(10, 1000);
+        let mut race = Race::new(10, 1000, false);
         for micros in [50, 400, 40] {
             race.add("2 ranks", Duration::from_micros(micros));
             race.add("serial program", Duration::from_micros(2 * micros));
@@ -83,7 +76,7 @@ mod tests {
 
     #[test]
     fn long_races_have_one_round() {
-        assert_eq!((Race::new(1000, 1_000_000).rounds(), Race::new(1, 1).rounds()), (1, 15));
-        assert_eq!((Race::new(0, 0).rounds(), Race::new(1, 1).once().rounds()), (15, 1));
+        assert_eq!((Race::new(1000, 1_000_000, false).rounds(), Race::new(1, 1, false).rounds()), (1, 15));
+        assert_eq!((Race::new(0, 0, false).rounds(), Race::new(1, 1, true).rounds()), (15, 1));
     }
 }
