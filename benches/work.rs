@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const WORK: Duration = Duration::from_micros(100);
 
-/// What a step may take: the work, and this times the exchange.
+/// A step may take as long as its work and this many exchanges.
 const BUDGET: f64 = 1.2;
 
 /// All of a section, to a rank, if there is one.
@@ -25,7 +25,7 @@ fn shift(u: &mut Window<u64>, len: usize, to: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Who puts to whom.
+/// The pairs of ranks of which one puts to the other.
 #[derive(Clone, Copy)]
 enum Pattern {
     /// Each rank to the next, the last to the first. Between two ranks, both ways.

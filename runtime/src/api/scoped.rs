@@ -29,7 +29,7 @@ pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
     elements: Option<Datatype>,
 }
 
-/// What a get may borrow, in an [`Epoch`], as the buffer that it lands in: a mutable reference to a slice, array or vector, which
+/// The buffer that a get of an [`Epoch`] may borrow and land in: a mutable reference to a slice, array or vector, which
 /// it fills; or a pair of one and a range or [`Datatype`], which names the elements that it fills:
 /// `epoch.get_into((&mut values, &column))`.
 ///

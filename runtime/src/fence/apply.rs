@@ -87,7 +87,7 @@ impl Fence<'_> {
 /// How many records ahead memory is asked for: some cache lines.
 const AHEAD: usize = 32;
 
-/// What applies operations to a window of such elements. It is compiled here, once for each type that has operators and each
+/// Returns the function that applies operations to a window of such elements. It is compiled here, once for each type that has operators and each
 /// size that a record holds, and not in every program for each type that it uses.
 pub(crate) fn apply_to(element: ElementType) -> Apply {
     struct ApplyTo;

@@ -1,4 +1,4 @@
-//! What the programs share: the clock, the loop and the record of `../common.h` and `../stats.h`, step by step.
+//! Shared by the programs: the clock, the loop and the record of `../common.h` and `../stats.h`, step by step.
 
 pub mod stencil;
 
@@ -14,7 +14,7 @@ pub struct Stat {
     pub max: f64,
     pub reps: usize,
     pub iters: u64,
-    /// What a cache line cost there and back between ranks 0 and 1, just before and just after.
+    /// The time of a cache line there and back between ranks 0 and 1, just before and just after.
     pub line: [f64; 2],
 }
 

@@ -1,4 +1,4 @@
-//! What the two stencil programs share: as `../halo.h`. Two windows, old and new, that change places after each step.
+//! Shared by the two stencil programs: as `../halo.h`. Two windows, old and new, that change places after each step.
 
 use crate::{bench, emit, require, rng_next};
 use fencepost::prelude::*;

@@ -1,7 +1,7 @@
 //! As `../../mpi_put_rate.c`: n 8-byte operations an epoch, to the next rank or to all others by turns; the same permutation,
 //! values and checks. The figure is the time of the epoch by n.
 //!
-//! What is put is `loc[i]` by value, as in C. Where a plan is replayed without the body (`prepared`), the values lie in the
+//! Each put takes the value of `loc[i]`, as in C. Where a plan is replayed without the body (`prepared`), the values lie in the
 //! second half of the window, where those of gets land, too; `prepared-values` runs the body with values.
 
 use fencepost::prelude::*;

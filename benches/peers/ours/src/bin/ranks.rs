@@ -1,4 +1,4 @@
-//! What synchronisation costs as ranks grow: barrier, allreduce of 8 bytes, empty fence, one put to the next rank and a fence.
+//! The cost of synchronisation by the number of ranks: barrier, allreduce of 8 bytes, empty fence, one put to the next rank and a fence.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};
