@@ -76,7 +76,7 @@ const CALL: u32 = 16;
 const WORD: u64 = (1 << 60) - 1;
 
 /// In a notification's address: its records ride in it. Otherwise the address is the number of frames that came before it.
-const INLINE: usize = usize::MAX;
+pub(crate) const INLINE: usize = usize::MAX;
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
 pub(crate) fn fence(

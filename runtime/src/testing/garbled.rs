@@ -4,7 +4,8 @@
 
 use crate::api::run::ranks;
 use crate::collect::description::{HEAD, describe, fill};
-use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox, PUT};
+use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, Outbox, PUT};
+use crate::fence::INLINE;
 use crate::protocol::frames::kind;
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
@@ -14,7 +15,7 @@ use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_tests_support::random::Random;
-use fencepost_transport::{Header, Memory, SimConfig, Tamper};
+use fencepost_transport::{Header, InFlight, Memory, Record, SimConfig, Tamper};
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
@@ -61,7 +62,12 @@ fn ends(
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> Vec<Option<Error>> {
     let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
-    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(tamper))), ..SimConfig::default() };
+    let frames = move |way, item: InFlight<'_>| {
+        if let InFlight::Frame(header, payload) = item {
+            tamper(way, header, payload);
+        }
+    };
+    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
     let whole = ranks(RANKS).transport(TransportKind::Sim(config)).run(|world| {
         let result = program(world);
         if let Err(error) = &result {
@@ -177,6 +183,32 @@ fn a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless() {
         }
     }
     assert!(errors > frames.len() * 50, "{errors} errors of {} frames", frames.len());
+}
+
+/// Ranks that reach each other's memory put a record or two into their notifications. What came as a message says so in vain.
+#[test]
+fn records_in_a_notification_that_was_a_message_are_not_applied() {
+    for at in [0, 1 << 20] {
+        let forged = Head::new(at, PUT, Location::caller()).0;
+        let forge = move |_, item: InFlight<'_>| {
+            if let InFlight::Notification(notification) = item {
+                notification.address = INLINE;
+                notification.inline = [Record { head: forged, value: 99 }; 2];
+            }
+        };
+        let config =
+            SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(forge))), ..SimConfig::default() };
+        let parts = ranks(2).transport(TransportKind::Sim(config)).collect(|world| {
+            let (me, other) = (world.rank(), 1 - world.rank());
+            let mut u = world.window::<u64>(4)?;
+            for step in 1..4 {
+                u.put([step + me as u64]).to(other, 3)?;
+                u.fence()?;
+            }
+            Ok(u.to_vec())
+        });
+        assert_eq!(parts.unwrap(), [[0, 0, 0, 4], [0, 0, 0, 3]]);
+    }
 }
 
 /// The frames of one window in the order in which they came, and which of them left early.

@@ -53,7 +53,7 @@ pub use shared::waker::Pause;
 #[cfg(not(loom))]
 pub use shm::{Segment, ShmEnd, shm};
 #[cfg(feature = "testing")]
-pub use sim::config::{Altered, Tamper, TamperFn};
+pub use sim::config::{Altered, InFlight, Tamper, TamperFn};
 pub use sim::config::{Lose, SimConfig};
 pub use sim::fault::{Fault, FaultKind};
 pub use sim::{SimEnd, sim};

@@ -1,10 +1,10 @@
 //! [`SimConfig`]: how adverse simulated links are.
 
-#[cfg(feature = "testing")]
-use crate::Header;
 use crate::sim::fault::Fault;
 #[cfg(feature = "testing")]
 use crate::sync::Arc;
+#[cfg(feature = "testing")]
+use crate::{Header, Notification};
 
 /// How adverse the links are.
 #[derive(Clone, Debug)]
@@ -24,16 +24,26 @@ pub struct SimConfig {
     /// Settings for tests.
     #[cfg(feature = "testing")]
     pub altered: Altered,
-    /// What tests do to frames in flight.
+    /// What tests do to frames and notifications in flight.
     #[cfg(feature = "testing")]
     pub tamper: Option<Tamper>,
 }
 
-/// Changes a frame in flight between two ranks: its header and its payload.
+/// What is in flight between two ranks.
 #[cfg(feature = "testing")]
-pub type TamperFn = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync;
+#[derive(Debug)]
+pub enum InFlight<'a> {
+    /// A frame: its header and its payload.
+    Frame(&'a mut Header, &'a mut Vec<u8>),
+    /// A notification.
+    Notification(&'a mut Notification),
+}
 
-/// A function that is called for every frame with its sender and its receiver.
+/// Changes what is in flight.
+#[cfg(feature = "testing")]
+pub type TamperFn = dyn Fn([usize; 2], InFlight<'_>) + Send + Sync;
+
+/// A function that is called for every frame and every notification with its sender and its receiver.
 #[cfg(feature = "testing")]
 #[derive(Clone)]
 pub struct Tamper(pub Arc<TamperFn>);
@@ -79,8 +89,21 @@ impl SimConfig {
     ) -> Option<(Header, Vec<u8>)> {
         let Tamper(tamper) = self.tamper.as_ref()?;
         let mut bytes = bytes.to_vec();
-        tamper(way, &mut header, &mut bytes);
+        tamper(way, InFlight::Frame(&mut header, &mut bytes));
         Some((header, bytes))
+    }
+
+    /// Returns a notification as tests change it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn tampered_notification(
+        &self,
+        way: [usize; 2],
+        mut notification: Notification,
+    ) -> Notification {
+        if let Some(Tamper(tamper)) = &self.tamper {
+            tamper(way, InFlight::Notification(&mut notification));
+        }
+        notification
     }
 }
 

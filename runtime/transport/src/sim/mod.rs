@@ -271,6 +271,8 @@ impl Notify for SimEnd {
             let LinkWriter { draft, posted, .. } = &mut self.outbound[to];
             draft.word = word;
             let (notification, posted) = (*draft, *posted);
+            #[cfg(feature = "testing")]
+            let notification = self.world.config.tampered_notification([self.rank, to], notification);
             self.send_item(to, |writer| writer.notification(&notification, posted));
         }
         self.event(0..self.size())?;
