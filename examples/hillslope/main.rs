@@ -229,10 +229,16 @@ pub fn main() -> Result<()> {
     run(&Options::parse())
 }
 
-/// Runs the example with these options.
+/// Prints the digest for these options, and nothing is written: what tests of jobs run.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
-    run(&Options::try_parse_from(words).map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?)
+    let options =
+        Options::try_parse_from(words).map_err(|error| Error::new(ErrorClass::Arg, error.to_string()))?;
+    options.job.start()?;
+    if let Some((_, after, _)) = compare(&options, true)? {
+        println!("digest {}", digest(&after.cells));
+    }
+    Ok(())
 }
 
 fn run(options: &Options) -> Result<()> {
