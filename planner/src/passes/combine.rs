@@ -57,9 +57,9 @@ type Elements = (usize, i64, i64, usize);
 /// A transfer in the making: the first visits of its elements, and what is combined into them.
 #[derive(Default)]
 struct Slot {
-    /// To elements of the target.
+    /// The first visits: to elements of the target.
     first: Vec<Elements>,
-    /// To places among those.
+    /// What is combined: to places among the elements of `first`.
     later: Vec<Elements>,
     size: usize,
 }

@@ -90,7 +90,7 @@ fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error
     call.error(&window.world, ErrorClass::Size, message)
 }
 
-/// Make room in tickets for what they get, elements of `size` bytes; whether there is.
+/// Makes room in tickets for what they get, elements of `size` bytes. Returns whether there is enough memory.
 fn tickets(pending: &Pending, size: usize) -> bool {
     pending.wide.iter().all(|get| match &get.landing {
         Landing::Ticket(slot) => slot.reserve(get.remote.size() * size),
@@ -98,7 +98,7 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Whether ranks whose memory is not reached will answer all that is asked of them.
+/// Checks that ranks whose memory is not reached will answer all that is asked of them.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();

@@ -185,7 +185,7 @@ fn a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless() {
     assert!(errors > frames.len() * 50, "{errors} errors of {} frames", frames.len());
 }
 
-/// Ranks that reach each other's memory put a record or two into their notifications. What came as a message says so in vain.
+/// Ranks that reach each other's memory put a record or two into their notifications. One that was a message is not believed.
 #[test]
 fn records_in_a_notification_that_was_a_message_are_not_applied() {
     for at in [0, 1 << 20] {
