@@ -51,6 +51,22 @@ mod tests {
     }
 
     #[test]
+    fn blocks_whose_neighbours_or_datatypes_differ_are_of_different_classes() {
+        let plain = || Block::at(4, 9, [30, 30]).unwrap();
+        let blocks = [
+            plain(),
+            plain().halo(1).unwrap(),
+            plain().star(1).unwrap(),
+            plain().halo(2).unwrap(),
+            plain().halo(1).unwrap().wrap(),
+            plain().star(1).unwrap().wrap(),
+            plain().halo(1).unwrap().pad(false),
+        ];
+        let classes: HashSet<_> = blocks.iter().map(|block| block.class().unwrap()).collect();
+        assert_eq!(classes.len(), blocks.len());
+    }
+
+    #[test]
     fn an_uneven_grid_has_six_classes_a_dimension() {
         let uneven = |rank| Block::at(rank, 6 * 6 * 6, [33, 45, 51]).unwrap().grid([6, 6, 6]).unwrap();
         assert_eq!(classes(216, |rank| uneven(rank).halo(2).unwrap()), 216);
