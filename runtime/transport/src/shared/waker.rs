@@ -68,6 +68,13 @@ impl Backoff {
         true
     }
 
+    /// Returns whether the next step of this wait yields.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(crate) fn yields_next(self, pause: &Pause) -> bool {
+        (self.spins..self.last()).contains(&pause.step)
+    }
+
     /// A rank that slept yields a little before it sleeps again.
     pub(crate) fn woken(self, pause: &mut Pause) {
         pause.step = self.last() - YIELDS_AFTER_WAKING;

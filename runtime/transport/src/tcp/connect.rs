@@ -4,12 +4,14 @@
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::auth::{HandshakeError, Opener, Opening, Session, Taker, Taking, Verdict, random_bytes};
 use crate::tcp::core::Core;
 use crate::tcp::peer::{Attempt, read_some, write_some};
+use crate::tcp::readiness::{Interest, Source};
 
 /// How often a connection is retried that broke off in its handshake.
 const TRIES: u32 = 3;
@@ -18,7 +20,9 @@ const TRIES: u32 = 3;
 pub(super) struct Incoming {
     pub(super) stream: Arc<TcpStream>,
     taker: Taker,
-    pub(super) out: Vec<u8>,
+    out: Vec<u8>,
+    /// Whether room at the socket is waited for, and not bytes.
+    awaits_room: bool,
     pub(super) since: Instant,
     /// Set once the verdict is known: the connection ends when `out` is written, or is used, if there is a session.
     decided: Option<Option<Session>>,
@@ -36,7 +40,9 @@ impl Core {
         }
         let opened = random_bytes().and_then(|nonce| {
             let (opener, hello) = Opener::new(self.identity.clone(), to as u32, nonce);
-            Attempt::new(peer.address, opener, hello, Instant::now())
+            let attempt = Attempt::new(peer.address, opener, hello, Instant::now())?;
+            self.readiness.add(&attempt.stream, Source::Attempt(to), Interest::Room)?;
+            Ok(attempt)
         });
         match opened {
             Ok(attempt) => {
@@ -51,7 +57,21 @@ impl Core {
     }
 
     /// Continues to open a connection to `to`.
-    fn drive_attempt(&mut self, to: usize) {
+    pub(super) fn drive_attempt(&mut self, to: usize) {
+        self.drive_attempt_on(to);
+        let Some(attempt) = &mut self.peers[to].attempt else { return };
+        let awaits_room = !attempt.out.is_empty();
+        if attempt.awaits_room == awaits_room {
+            return;
+        }
+        attempt.awaits_room = awaits_room;
+        let interest = if awaits_room { Interest::Room } else { Interest::Bytes };
+        if let Err(error) = self.readiness.modify(&attempt.stream, Source::Attempt(to), interest) {
+            self.failed(to, &error);
+        }
+    }
+
+    fn drive_attempt_on(&mut self, to: usize) {
         loop {
             let peer = &mut self.peers[to];
             let Some(attempt) = &mut peer.attempt else { return };
@@ -100,6 +120,9 @@ impl Core {
         if self.peers[to].died.is_some() {
             return; // it died meanwhile
         }
+        if let Err(error) = self.readiness.modify(&stream, Source::Peer(to), Interest::Bytes) {
+            return self.connection_ended(to, format!("its connection cannot be watched: {error}"));
+        }
         let sealed = self.identity.sealed;
         self.peers[to].open(stream, session, sealed, Instant::now());
         self.events += 1;
@@ -121,10 +144,15 @@ impl Core {
                 // The oldest is dropped: an honest rank needs hardly any time, and reconnects at once.
                 self.drop_incoming(0);
             }
+            let source = Source::Incoming(stream.as_raw_fd());
+            if self.readiness.add(&stream, source, Interest::Bytes).is_err() {
+                continue;
+            }
             self.incoming.push(Incoming {
                 stream: Arc::new(stream),
                 taker: Taker::new(self.identity.clone(), nonce),
                 out: Vec::new(),
+                awaits_room: false,
                 since: Instant::now(),
                 decided: None,
             });
@@ -138,11 +166,22 @@ impl Core {
         }
     }
 
-    /// Continues the handshakes of all incoming connections.
-    fn drive_all_incoming(&mut self) {
-        let mut i = 0;
-        while i < self.incoming.len() {
-            if self.drive_incoming(i) { i += 1 } else { self.drop_incoming(i) }
+    /// Continues the handshake of the incoming connection with this descriptor.
+    pub(super) fn drive_incoming_of(&mut self, descriptor: RawFd) {
+        let has = |half: &Incoming| half.stream.as_raw_fd() == descriptor;
+        let Some(i) = self.incoming.iter().position(has) else { return };
+        if !self.drive_incoming(i) {
+            return self.drop_incoming(i);
+        }
+        let half = &mut self.incoming[i];
+        let awaits_room = !half.out.is_empty();
+        if half.awaits_room == awaits_room {
+            return;
+        }
+        half.awaits_room = awaits_room;
+        let interest = if awaits_room { Interest::Room } else { Interest::Bytes };
+        if self.readiness.modify(&half.stream, Source::Incoming(descriptor), interest).is_err() {
+            self.drop_incoming(i);
         }
     }
 
@@ -200,16 +239,6 @@ impl Core {
         }
         if let Some(how) = mismatch {
             self.mark_failed(from, format!("it is incompatible with this rank: {how}"));
-        }
-    }
-
-    /// Continues all handshakes.
-    pub(super) fn handshakes(&mut self) {
-        self.drive_all_incoming();
-        for to in 0..self.peers.len() {
-            if self.peers[to].attempt.is_some() {
-                self.drive_attempt(to);
-            }
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::tcp::channel::Channel;
 use crate::tcp::connect::Incoming;
 use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
+use crate::tcp::readiness::{Interest, Readiness, Source};
 use crate::{Header, Leave, Loss};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
@@ -29,7 +30,10 @@ const SCRATCH: usize = 64 << 10;
 pub(super) struct Core {
     pub(super) identity: Identity,
     pub(super) settings: Settings,
-    pub(super) listener: Arc<TcpListener>,
+    pub(super) listener: TcpListener,
+    pub(super) readiness: Arc<Readiness>,
+    /// What the last wait has found: its memory is used again.
+    pub(super) ready: Vec<Source>,
     /// By rank; empty until the table of addresses is known.
     pub(super) peers: Vec<Peer>,
     /// The ranks that died, in the order in which this process learnt of it.
@@ -44,10 +48,18 @@ pub(super) struct Core {
     pub(super) heard: u64,
     /// Counts the calls of the rank itself.
     pub(super) calls: u64,
-    /// The rank sleeps on its sockets, and reads them itself when it wakes.
-    pub(super) asleep: bool,
-    /// Event count when the rank went to sleep on its futex; the thread that advances the count must wake it.
-    pub(super) slept_at_event: Option<u64>,
+    /// Counts the polls of the rank that found what they looked for.
+    pub(super) found: u64,
+    /// How many of the next polls find nothing more than what was read when the rank woke.
+    pub(super) fresh: usize,
+    pub(super) rank: RankState,
+    /// The rank that the last poll found nothing of, and the ranks of all such polls since this rank slept.
+    pub(super) awaited: Option<u32>,
+    pub(super) all_awaited: Vec<u32>,
+    /// What the timers saw last: the awaited rank, and the count of polls that found something.
+    pub(super) awaited_before: (Option<u32>, u64),
+    /// How many ranks share a core of this machine, at least 1.
+    pub(super) crowd: u32,
     /// Wakes the rank that sleeps on its futex.
     waker: Option<Box<dyn Fn() + Send>>,
     /// Which ranks are on the same node and reached by shared memory, this rank included: nothing is sent to them here.
@@ -65,6 +77,19 @@ pub(super) struct Core {
     pub(super) timed: Instant,
     /// What is known of waits of other ranks.
     pub(super) probes: Probes,
+}
+
+/// What the rank of this process does, as far as its fabric knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RankState {
+    /// It computes, or polls: then it counts its calls.
+    Busy,
+    /// It is in a step of a wait, perhaps without a core, and polls afterwards.
+    Waits,
+    /// It sleeps on its sockets, and reads them itself when it wakes.
+    SleepsOnSockets,
+    /// It sleeps on its futex since this event count: the thread that advances the count must wake it.
+    SleepsOnFutex(u64),
 }
 
 /// Takes in what arrives from one rank.
@@ -90,11 +115,19 @@ impl Intake for ItemSink<'_> {
 }
 
 impl Core {
-    pub(super) fn new(identity: Identity, settings: Settings, listener: TcpListener, now: Instant) -> Self {
+    pub(super) fn new(
+        identity: Identity,
+        settings: Settings,
+        listener: TcpListener,
+        readiness: Arc<Readiness>,
+        now: Instant,
+    ) -> Self {
         Self {
             identity,
             settings,
-            listener: Arc::new(listener),
+            listener,
+            readiness,
+            ready: Vec::new(),
             peers: Vec::new(),
             deaths: Vec::new(),
             incoming: Vec::new(),
@@ -103,8 +136,13 @@ impl Core {
             events: 0,
             heard: 0,
             calls: 0,
-            asleep: false,
-            slept_at_event: None,
+            found: 0,
+            fresh: 0,
+            rank: RankState::Busy,
+            awaited: None,
+            all_awaited: Vec::new(),
+            awaited_before: (None, 0),
+            crowd: 1,
             waker: None,
             intra_node: Vec::new(),
             closing: false,
@@ -121,6 +159,11 @@ impl Core {
         self.identity.size = addresses.len() as u32;
         self.peers = addresses.iter().map(|address| Peer::new(*address, now)).collect();
         self.probes = Probes::new(Table::alone(self.me(), addresses.len()), addresses.len());
+        // Ranks at one address share its cores.
+        let own = addresses[self.me()].ip();
+        let here = addresses.iter().filter(|address| address.ip() == own).count();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.crowd = u32::try_from(here.div_ceil(cores)).unwrap_or(u32::MAX);
     }
 
     /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes the rank of this process where
@@ -139,7 +182,7 @@ impl Core {
 
     /// Wakes the rank that sleeps on its futex, if there are events that it has not seen.
     pub(super) fn wake_rank(&self) {
-        if let (Some(seen), Some(waker)) = (self.slept_at_event, &self.waker)
+        if let (RankState::SleepsOnFutex(seen), Some(waker)) = (self.rank, &self.waker)
             && seen != self.events
         {
             waker();
@@ -279,13 +322,24 @@ impl Core {
         Ok(())
     }
 
+    /// Reads what has arrived from `from` for a poll of the rank.
+    pub(super) fn poll_from(&mut self, from: usize) {
+        match self.fresh.checked_sub(1) {
+            Some(fresh) => self.fresh = fresh,
+            None => self.read_from(from),
+        }
+    }
+
     /// Called when a poll found nothing from `from`.
     pub(super) fn note_missing(&mut self, number: u64, from: usize) {
         if from == self.me() {
             return;
         }
+        self.awaited = Some(from as u32);
         let peer = &mut self.peers[from];
-        peer.awaited_by_us = true;
+        if !std::mem::replace(&mut peer.awaited_by_us, true) {
+            self.all_awaited.push(from as u32);
+        }
         if let Some(channel) = self.channels.get_mut(&number)
             && channel.left.is_none()
             && channel.pairs[from].inbound.grant_wanted(number, &mut peer.out)
@@ -297,7 +351,7 @@ impl Core {
 
     /// Marks that something was written to `to`: it is sent with what follows, or at the next poll.
     pub(super) fn mark_dirty(&mut self, to: usize) {
-        if !self.dirty.contains(&(to as u32)) {
+        if !std::mem::replace(&mut self.peers[to].dirty, true) {
             self.dirty.push(to as u32);
         }
     }
@@ -306,6 +360,7 @@ impl Core {
     #[inline]
     pub(super) fn flush_dirty(&mut self) {
         while let Some(to) = self.dirty.pop() {
+            self.peers[to as usize].dirty = false;
             self.send(to as usize);
         }
     }
@@ -315,8 +370,19 @@ impl Core {
         let peer = &mut self.peers[to];
         if peer.link.is_none() {
             self.ensure_connection(to);
-        } else if let Err(error) = peer.flush() {
+        } else if let Err(error) = peer.flush().and_then(|()| self.watch_for_room(to)) {
             self.write_failed(to, &error.to_string());
         }
+    }
+
+    /// Waits for room at the socket of `to` while something is unsent, and only then.
+    fn watch_for_room(&mut self, to: usize) -> std::io::Result<()> {
+        let unsent = self.peers[to].unsent();
+        let Some(link) = self.peers[to].link.as_mut().filter(|link| link.awaits_room != unsent) else {
+            return Ok(());
+        };
+        link.awaits_room = unsent;
+        let interest = if unsent { Interest::Both } else { Interest::Bytes };
+        self.readiness.modify(&link.stream, Source::Peer(to), interest)
     }
 }

@@ -7,7 +7,7 @@ use crate::deadlock::Waits;
 use crate::meter::Meter;
 use crate::shared::waker::{Backoff, Pause};
 use crate::stream::ReceiveBuffer;
-use crate::tcp::core::Core;
+use crate::tcp::core::{Core, RankState};
 use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::tcp::peer::Peer;
 use crate::{
@@ -95,6 +95,7 @@ impl TcpEnd {
     fn core(&self) -> MutexGuard<'_, Core> {
         let mut core = self.shared().lock();
         core.calls += 1;
+        core.rank = RankState::Busy;
         core
     }
 
@@ -109,7 +110,7 @@ impl TcpEnd {
     /// Polls everything that has arrived; returns why the world ended, if it has.
     pub(crate) fn serve(&mut self) -> Option<Cause> {
         let mut core = self.core();
-        core.serve_all();
+        core.serve_ready();
         core.channels.get(&self.number)?.ended.clone()
     }
 
@@ -131,7 +132,7 @@ impl TcpEnd {
 
     /// Ends the sleep on the futex.
     pub(crate) fn wake(&mut self) {
-        self.core().slept_at_event = None;
+        drop(self.core());
     }
 
     /// Returns an error if this rank may not send.
@@ -157,12 +158,14 @@ impl TcpEnd {
     fn find<T>(&self, from: usize, found: impl Fn(&mut Core) -> Option<T>) -> Result<Option<T>, Lost> {
         let mut core = self.core();
         if let Some(it) = found(&mut core) {
+            core.found += 1;
             return Ok(Some(it));
         }
         let of = self.of(from);
         core.flush_dirty();
-        core.read_from(of);
+        core.poll_from(of);
         if let Some(it) = found(&mut core) {
+            core.found += 1;
             return Ok(Some(it));
         }
         if let Some(lost) = self.own_loss(&core).or_else(|| core.lost(self.number, from, of)) {
@@ -289,7 +292,7 @@ impl Channels for TcpEnd {
         };
         let (posted, released) = counts(&core).unwrap_or_default();
         if to != self.rank && released < posted {
-            core.read_from(of);
+            core.poll_from(of);
             if core.is_gone(number, of) {
                 return posted;
             }
@@ -319,7 +322,10 @@ impl Liveness for TcpEnd {
 
     fn idle(&mut self, pause: &mut Pause) {
         if pause.full_poll_due() {
-            self.core().serve_all();
+            self.core().serve_ready();
+        }
+        if self.backoff.yields_next(pause) {
+            self.core().rank = RankState::Waits;
         }
         if !self.backoff.step(pause) {
             pause.long = true;

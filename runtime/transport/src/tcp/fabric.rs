@@ -1,31 +1,32 @@
 //! [`Fabric`]: the connections of a process, and the thread that serves them while its rank computes.
 //!
-//! The rank reads the sockets itself whenever it polls, and sleeps on the sockets itself. Every two milliseconds the
-//! thread checks whether the rank has polled since; only if it has not does the thread wait on the sockets as well, and
-//! it stops as soon as the rank polls again. So a message wakes one thread, and the right one. Heartbeats, time limits
-//! and pending releases are due by time, and are always the thread's.
+//! The rank reads the sockets itself whenever it polls, and sleeps on the sockets itself. Now and then the thread checks
+//! whether the rank has polled since, or is in a step of a wait, after which it polls; only if neither holds does the
+//! thread wait on the sockets as well, and it stops as soon as the rank polls again. So a message wakes one thread, and
+//! the right one. Heartbeats, time limits and pending releases are due by time, and are always the thread's.
+//!
+//! A rank that waits and shares its core with many others runs again only after all of these; that is no reason to read
+//! in its place, since the thread would have to wait for the core as well. So a rank says under the lock that it is about
+//! to yield, and the thread checks more rarely where more ranks share a core.
 //!
 //! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls asleep, and only if
 //! nothing has arrived since it last polled; while it sleeps, the thread reads nothing, and wakes it for every other
 //! event. A rank that also waits for ranks with which it shares memory sleeps on its futex, where those can wake it:
 //! then the thread reads at once, and wakes it there.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use crate::auth::{Identity, Secret};
 use crate::deadlock::Table;
 use crate::tcp::Settings;
-use crate::tcp::core::Core;
-use crate::tcp::poll::{Source, Stream};
+use crate::tcp::core::{Core, RankState};
+use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
 
-/// How often the thread checks whether the rank has polled.
+/// How often the thread checks whether the rank has polled, where each rank has a core.
 const TICK: Duration = Duration::from_millis(2);
 
 /// How often the thread does what is due by time.
@@ -39,33 +40,10 @@ pub struct Fabric {
 
 pub(super) struct FabricShared {
     core: Mutex<Core>,
-    /// Wakes the rank; the next field wakes the thread.
-    rank: PollWaker,
-    server: PollWaker,
-}
-
-/// Wakes a thread that waits for sockets.
-struct PollWaker {
-    sender: UnixStream,
-    receiver: UnixStream,
-}
-
-impl PollWaker {
-    fn new() -> io::Result<Self> {
-        let (sender, receiver) = UnixStream::pair()?;
-        sender.set_nonblocking(true)?;
-        receiver.set_nonblocking(true)?;
-        Ok(Self { sender, receiver })
-    }
-
-    fn wake(&self) {
-        // If the pipe is full, the thread will wake.
-        let _ = (&self.sender).write(&[0]);
-    }
-
-    fn drain(&self) {
-        while matches!((&self.receiver).read(&mut [0; 64]), Ok(1..)) {}
-    }
+    readiness: Arc<Readiness>,
+    /// Wakes the rank that sleeps on its sockets; the next field wakes the thread.
+    rank: EventWaker,
+    server: EventWaker,
 }
 
 impl FabricShared {
@@ -93,7 +71,7 @@ impl FabricShared {
     /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether it may.
     pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return false };
-        core.slept_at_event = Some(core.events);
+        core.rank = RankState::SleepsOnFutex(core.events);
         drop(core);
         self.server.wake();
         true
@@ -102,29 +80,23 @@ impl FabricShared {
     /// Sleeps until something arrives, unless something has since `seen`; at most a second.
     pub(super) fn sleep(&self, seen: &mut u64) {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return };
-        let sources = core.sources();
-        core.asleep = true;
+        let mut ready = std::mem::take(&mut core.ready);
+        core.rank = RankState::SleepsOnSockets;
         drop(core);
-        let ready = wait(&self.rank, sources, Duration::from_secs(1));
+        let all = self.readiness.wait(Duration::from_secs(1), &mut ready);
         let mut core = self.lock();
-        core.asleep = false;
+        core.rank = RankState::Busy;
         core.calls += 1;
+        if ready.contains(&Source::Waker) {
+            self.rank.drain();
+        }
         core.serve(&ready);
+        if all {
+            core.fresh = 2 * core.peers.len();
+        }
+        core.ready = ready;
         *seen = core.events;
     }
-}
-
-/// Waits until one of these sources is ready.
-fn wait(waker: &PollWaker, sources: Vec<(Source, Stream, PollFlags)>, limit: Duration) -> Vec<Source> {
-    let mut fds = vec![PollFd::new(&waker.receiver, PollFlags::IN)];
-    fds.extend(sources.iter().map(|(_, stream, flags)| PollFd::new(stream, *flags)));
-    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
-    let Ok(1..) = poll(&mut fds, Some(&limit)) else { return Vec::new() };
-    if !fds[0].revents().is_empty() {
-        waker.drain();
-    }
-    let ready = fds[1..].iter().zip(&sources).filter(|(fd, _)| !fd.revents().is_empty());
-    ready.map(|(_, (source, ..))| *source).collect()
 }
 
 impl Fabric {
@@ -140,11 +112,15 @@ impl Fabric {
         settings: Settings,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        let rank = u32::try_from(rank).map_err(io::Error::other)?;
+        let own = u32::try_from(rank).map_err(io::Error::other)?;
         // Until the table of addresses is set, no handshake succeeds.
-        let identity = Identity { secret, job, rank, size: 0, sealed: settings.sealed };
-        let core = Mutex::new(Core::new(identity, settings, listener, Instant::now()));
-        let shared = Arc::new(FabricShared { core, rank: PollWaker::new()?, server: PollWaker::new()? });
+        let identity = Identity { secret, job, rank: own, size: 0, sealed: settings.sealed };
+        let readiness = Arc::new(Readiness::new()?);
+        let (rank, server) = (EventWaker::new()?, EventWaker::new()?);
+        readiness.add(&listener, Source::Listener, Interest::Bytes)?;
+        readiness.add(&rank, Source::Waker, Interest::Bytes)?;
+        let core = Core::new(identity, settings, listener, readiness.clone(), Instant::now());
+        let shared = Arc::new(FabricShared { core: Mutex::new(core), readiness, rank, server });
         Ok(Self { shared, server: None })
     }
 
@@ -222,47 +198,51 @@ fn serve(shared: &FabricShared) {
             timed = now;
             let events = core.events;
             core.run_timers(now);
-            core.send_piggyback();
-            if core.asleep && core.events != events {
+            core.send_all_releases();
+            core.ask_awaited(now);
+            if core.rank == RankState::SleepsOnSockets && core.events != events {
                 shared.rank.wake();
             }
             core.wake_rank();
         }
-        let here = core.asleep || core.slept_at_event.is_none() && core.calls != calls;
+        let (here, tick) = match core.rank {
+            RankState::SleepsOnSockets | RankState::Waits => (true, 5 * TICK),
+            RankState::SleepsOnFutex(_) => (false, TICK),
+            RankState::Busy => (core.calls != calls, TICK),
+        };
         calls = core.calls;
         if here {
-            let tick = if core.asleep { 5 * TICK } else { TICK };
+            let tick = (tick * core.crowd).min(TIMES);
             drop(core);
             rank_absent = false;
-            wait(&shared.server, Vec::new(), tick);
+            shared.server.wait(tick);
             continue;
         }
         if !rank_absent {
             rank_absent = true;
-            core.serve_all();
-            if core.slept_at_event.is_none() {
-                core.send_piggyback();
+            core.serve_ready();
+            if core.rank == RankState::Busy {
+                core.send_all_releases();
             }
             core.wake_rank();
         }
-        let sources = core.sources();
         drop(core);
-        let ready = wait(&shared.server, sources, TIMES);
+        shared.readiness.wait_with(&shared.server, TIMES);
         let mut core = shared.lock();
-        if core.slept_at_event.is_some() || !core.asleep && core.calls == calls {
-            core.serve(&ready);
+        let on_futex = matches!(core.rank, RankState::SleepsOnFutex(_));
+        if on_futex || core.rank == RankState::Busy && core.calls == calls {
+            core.serve_ready();
             core.wake_rank();
         }
     }
     loop {
         let mut core = shared.lock();
         core.run_timers(Instant::now());
-        core.serve_all();
+        core.serve_ready();
         if core.close_all() {
             return;
         }
-        let sources = core.sources();
         drop(core);
-        wait(&shared.server, sources, TIMES);
+        shared.readiness.wait_with(&shared.server, TIMES);
     }
 }

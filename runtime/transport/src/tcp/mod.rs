@@ -4,12 +4,14 @@
 //! Both sides of a connection authenticate each other first ([`auth`](crate::auth)). Every world of the process is a
 //! channel of these connections; a [`TcpEnd`] is one rank's end of one world.
 //!
-//! - Sockets never block. Every poll reads what has arrived, small items are packed into one write, large payloads are
-//!   written from the sender's memory, and [`idle`](crate::Liveness::idle) waits for all sockets at once.
+//! - Sockets never block. Every poll reads what has arrived from the rank that it is for, small items are packed into
+//!   one write, large payloads are written from the sender's memory, and [`idle`](crate::Liveness::idle) waits for all
+//!   sockets at once, and pays for those on which something happens ([`readiness`]).
 //! - A thread of the fabric serves while the rank computes, and only then ([`fabric`]).
 //! - Frames are sent as far as there is credit, for each pair; everything else overtakes them ([`channel`]).
 //! - Releases and announcements piggyback on other items; a rank that sends nothing reports releases now and then
-//!   ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for work of its receiver.
+//!   ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for work of its receiver, and answers a rank that waits
+//!   for it in which superstep it is.
 //! - Memory of large messages is kept for the next ones: for each pair of ranks at most 32 MiB at either end of each
 //!   direction, until the connection closes. A receiver that does not poll holds 16 MiB a pair at most.
 //! - A rank that waits long asks the rank that it waits for; so ranks detect that they wait for one another
@@ -28,6 +30,7 @@ pub mod fuzz;
 mod peer;
 mod poll;
 mod probes;
+mod readiness;
 mod send;
 
 use std::io;

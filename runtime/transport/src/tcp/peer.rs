@@ -54,6 +54,8 @@ pub(super) struct Peer {
     pub(super) closing: Option<Instant>,
     /// A poll of this rank found nothing from it.
     pub(super) awaited_by_us: bool,
+    /// Something was written that is to be flushed.
+    pub(super) dirty: bool,
     pub(super) said_goodbye: bool,
     pub(super) heard_goodbye: bool,
     pub(super) heard_farewell: bool,
@@ -67,6 +69,8 @@ pub(super) struct Peer {
 /// A connection whose two sides are authenticated.
 pub(super) struct Connection {
     pub(super) stream: Arc<TcpStream>,
+    /// Whether room at the socket is waited for.
+    pub(super) awaits_room: bool,
     sealed: Option<Sealed>,
     decoder: Decoder,
     /// The last frame had a large payload.
@@ -87,6 +91,8 @@ pub(super) struct Attempt {
     pub(super) opener: Opener,
     /// What the handshake has still to send.
     pub(super) out: Vec<u8>,
+    /// Whether room at the socket is waited for, and not bytes.
+    pub(super) awaits_room: bool,
     pub(super) since: Instant,
 }
 
@@ -119,6 +125,7 @@ impl Peer {
             suspected: None,
             closing: None,
             awaited_by_us: false,
+            dirty: false,
             said_goodbye: false,
             heard_goodbye: false,
             heard_farewell: false,
@@ -133,7 +140,8 @@ impl Peer {
     pub(super) fn open(&mut self, stream: Arc<TcpStream>, session: &Session, sealed: bool, now: Instant) {
         let sealed =
             sealed.then(|| Sealed { seals: session.seals(), out: Vec::new(), sent: 0, received: Vec::new() });
-        self.link = Some(Box::new(Connection { stream, sealed, decoder: Decoder::default(), big: false }));
+        let decoder = Decoder::default();
+        self.link = Some(Box::new(Connection { stream, awaits_room: false, sealed, decoder, big: false }));
         (self.attempt, self.welcomed, self.retry, self.heard_at, self.spoke_at) =
             (None, false, None, now, now);
     }
@@ -361,7 +369,7 @@ impl Attempt {
         }
         let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
-        Ok(Self { stream: Arc::new(stream), opener, out: hello, since: now })
+        Ok(Self { stream: Arc::new(stream), opener, out: hello, awaits_room: true, since: now })
     }
 }
 
@@ -418,8 +426,9 @@ mod tests {
         let reader = std::thread::spawn(move || io::copy(&mut reader, &mut io::sink()));
         let mut peer = Peer::new(stream.peer_addr().unwrap(), Instant::now());
         let stream = Arc::new(stream);
+        let decoder = Decoder::default();
         peer.link =
-            Some(Box::new(Connection { stream, sealed: None, decoder: Decoder::default(), big: false }));
+            Some(Box::new(Connection { stream, awaits_room: false, sealed: None, decoder, big: false }));
         for (bytes, spare) in [(8 << 20, 8 << 20), (KEPT, 8 << 20), (KEPT + 1, 100)] {
             peer.out.resize(bytes, 1);
             peer.spare = Vec::with_capacity(spare);

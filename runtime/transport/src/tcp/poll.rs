@@ -1,59 +1,15 @@
 //! What each turn polls: sockets that are ready, and what is due by time.
 
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::PollFlags;
-
 use crate::tcp::Settings;
-use crate::tcp::core::Core;
+use crate::tcp::core::{Core, RankState};
+use crate::tcp::readiness::Source;
 
-/// A source of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Source {
-    Listener,
-    Peer(usize),
-    /// A handshake.
-    Other,
-}
-
-/// A socket, kept open while a thread waits for it.
-pub(super) enum Stream {
-    Listener(Arc<TcpListener>),
-    Connection(Arc<TcpStream>),
-}
-
-impl std::os::fd::AsFd for Stream {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        match self {
-            Stream::Listener(listener) => listener.as_fd(),
-            Stream::Connection(stream) => stream.as_fd(),
-        }
-    }
-}
+/// Connections of a process above which heartbeats become rarer: as many more, as much rarer.
+const BEATS: usize = 16;
 
 impl Core {
-    /// Returns the sources to wait for.
-    pub(super) fn sources(&self) -> Vec<(Source, Stream, PollFlags)> {
-        let mut all = vec![(Source::Listener, Stream::Listener(self.listener.clone()), PollFlags::IN)];
-        for half in &self.incoming {
-            let flags = if half.out.is_empty() { PollFlags::IN } else { PollFlags::OUT };
-            all.push((Source::Other, Stream::Connection(half.stream.clone()), flags));
-        }
-        for (rank, peer) in self.peers.iter().enumerate() {
-            if let Some(link) = &peer.link {
-                let out = if peer.unsent() { PollFlags::OUT } else { PollFlags::empty() };
-                let flags = PollFlags::IN | out;
-                all.push((Source::Peer(rank), Stream::Connection(link.stream.clone()), flags));
-            } else if let Some(attempt) = &peer.attempt {
-                let flags = if attempt.out.is_empty() { PollFlags::IN } else { PollFlags::OUT };
-                all.push((Source::Other, Stream::Connection(attempt.stream.clone()), flags));
-            }
-        }
-        all
-    }
-
     /// Serves the sources that are ready.
     pub(super) fn serve(&mut self, ready: &[Source]) {
         for source in ready {
@@ -61,37 +17,33 @@ impl Core {
                 Source::Listener => self.accept(),
                 Source::Peer(rank) => {
                     self.read_from(rank);
-                    if self.peers[rank].unsent() {
+                    let room = self.peers[rank].link.as_ref().is_some_and(|link| link.awaits_room);
+                    if room || self.peers[rank].unsent() {
                         self.send(rank);
                     }
                 }
-                Source::Other => {}
+                Source::Attempt(rank) => self.drive_attempt(rank),
+                Source::Incoming(descriptor) => self.drive_incoming_of(descriptor),
+                Source::Waker => {}
             }
-        }
-        if ready.iter().any(|source| !matches!(source, Source::Peer(_))) {
-            self.handshakes();
         }
         self.flush_dirty();
     }
 
-    /// Polls everything.
-    pub(super) fn serve_all(&mut self) {
-        self.accept();
-        self.handshakes();
-        for rank in 0..self.peers.len() {
-            self.read_from(rank);
-            if self.peers[rank].unsent() {
-                self.send(rank);
-            }
-        }
-        self.flush_dirty();
+    /// Serves all that is ready now, without waiting.
+    pub(super) fn serve_ready(&mut self) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.readiness.wait(Duration::ZERO, &mut ready);
+        self.serve(&ready);
+        self.ready = ready;
         self.send_pending_releases();
     }
 
     /// Called before sleeping: ranks from which this rank awaits something must be connected, and may themselves wait
     /// for credit.
     pub(super) fn serve_awaited(&mut self) {
-        for rank in 0..self.peers.len() {
+        while let Some(rank) = self.all_awaited.pop() {
+            let rank = rank as usize;
             if std::mem::take(&mut self.peers[rank].awaited_by_us) {
                 self.ensure_connection(rank);
                 let mut from = 0;
@@ -109,6 +61,9 @@ impl Core {
         let step = now - self.timed;
         self.timed = now;
         let Settings { beat, limit, handshake, .. } = self.settings;
+        // All heartbeats of a process together take no more time than those on some connections.
+        let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
+        let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);
         for i in (0..self.incoming.len()).rev() {
             if now - self.incoming[i].since > handshake {
                 self.drop_incoming(i);
@@ -158,6 +113,18 @@ impl Core {
                 peer.write_item(|writer| writer.beat());
                 self.send(rank);
             }
+        }
+    }
+
+    /// Asks the rank that this rank has waited for since the timers ran last, and without which it has found nothing: its
+    /// answer says in which superstep it is.
+    pub(super) fn ask_awaited(&mut self, now: Instant) {
+        let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
+        let before = std::mem::replace(&mut self.awaited_before, waits);
+        if let (Some(rank), _) = waits
+            && before == waits
+        {
+            self.ask(rank as usize, now);
         }
     }
 

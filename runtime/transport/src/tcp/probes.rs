@@ -118,7 +118,7 @@ impl Core {
     }
 
     /// Asks `rank` in which wait it is.
-    fn ask(&mut self, rank: usize, now: Instant) {
+    pub(super) fn ask(&mut self, rank: usize, now: Instant) {
         if !self.may_report(rank) || self.peers[rank].link.is_none() {
             return;
         }

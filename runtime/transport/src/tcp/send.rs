@@ -264,23 +264,15 @@ impl Core {
         }
     }
 
-    /// Reports everything else to all ranks: releases, and which superstep this rank is in.
-    pub(super) fn send_piggyback(&mut self) {
+    /// Reports all releases that are not reported.
+    pub(super) fn send_all_releases(&mut self) {
         for number in self.numbers() {
             for to in self.members(number) {
-                if self.peers[to].link.is_none() {
-                    continue;
-                }
-                let Some(channel) = self.channels.get_mut(&number) else { break };
-                if channel.left.is_some() {
-                    break;
-                }
-                let before = self.peers[to].out.len();
-                channel.piggyback(number, to, &mut self.peers[to].out);
-                if self.peers[to].out.len() > before {
-                    self.send(to);
+                if self.peers[to].link.is_some() {
+                    self.report_releases(number, to);
                 }
             }
         }
+        self.flush_dirty();
     }
 }

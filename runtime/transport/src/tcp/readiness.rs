@@ -1,0 +1,150 @@
+//! [`Readiness`]: which sockets have something to read, or room to write, as the kernel keeps it.
+//!
+//! Each socket is registered once, when it is opened; so a thread that waits pays for the sockets on which something
+//! happens, however many there are. What is left unread is reported again (level-triggered), so no poll has to remember
+//! what another one left. Closing a socket removes it.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+
+/// The most sockets that one poll reports; the next poll begins with the others.
+const AT_ONCE: usize = 128;
+
+/// What is ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    Listener,
+    /// The connection to this rank.
+    Peer(usize),
+    /// The connection that this process opens to this rank.
+    Attempt(usize),
+    /// The connection with this descriptor, which another process opens.
+    Incoming(RawFd),
+    /// Another thread wakes the one that waits.
+    Waker,
+}
+
+impl Source {
+    /// The kind, in the high half, and the number, in the low half.
+    fn encoded(self) -> u64 {
+        match self {
+            Source::Listener => 0,
+            Source::Waker => 1 << 32,
+            Source::Peer(rank) => 2 << 32 | rank as u64,
+            Source::Attempt(rank) => 3 << 32 | rank as u64,
+            Source::Incoming(descriptor) => 4 << 32 | u64::from(descriptor.cast_unsigned()),
+        }
+    }
+
+    fn decoded(word: u64) -> Self {
+        let number = word as u32;
+        match word >> 32 {
+            0 => Source::Listener,
+            1 => Source::Waker,
+            2 => Source::Peer(number as usize),
+            3 => Source::Attempt(number as usize),
+            _ => Source::Incoming(number.cast_signed()),
+        }
+    }
+}
+
+/// What is waited for at a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Interest {
+    Bytes,
+    Room,
+    Both,
+}
+
+impl Interest {
+    fn flags(self) -> epoll::EventFlags {
+        match self {
+            Interest::Bytes => epoll::EventFlags::IN,
+            Interest::Room => epoll::EventFlags::OUT,
+            Interest::Both => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+        }
+    }
+}
+
+/// The sockets of a process.
+pub(super) struct Readiness(OwnedFd);
+
+impl Readiness {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    }
+
+    /// Registers a socket.
+    ///
+    /// # Errors
+    /// The system watches no more sockets for this user.
+    pub(super) fn add(&self, socket: impl AsFd, source: Source, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.0, socket, epoll::EventData::new_u64(source.encoded()), interest.flags())?)
+    }
+
+    /// Changes what a socket is, and what is waited for at it.
+    ///
+    /// # Errors
+    /// The socket is not registered.
+    pub(super) fn modify(&self, socket: impl AsFd, source: Source, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.0, socket, epoll::EventData::new_u64(source.encoded()), interest.flags())?)
+    }
+
+    /// Waits until something is ready, at most this long, and writes to `ready` what is. Returns whether it may be all.
+    pub(super) fn wait(&self, limit: Duration, ready: &mut Vec<Source>) -> bool {
+        ready.clear();
+        let mut events = [MaybeUninit::uninit(); AT_ONCE];
+        // An interrupted wait finds nothing, and its caller waits again.
+        if let Ok((found, _)) = epoll::wait(&self.0, &mut events, Some(&timespec(limit))) {
+            ready.extend(found.iter().map(|event| Source::decoded(event.data.u64())));
+        }
+        ready.len() < AT_ONCE
+    }
+
+    /// Waits until something is ready or the waker wakes, at most this long.
+    pub(super) fn wait_with(&self, waker: &EventWaker, limit: Duration) {
+        let mut fds = [PollFd::new(&waker.0, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        let _: rustix::io::Result<usize> = poll(&mut fds, Some(&timespec(limit)));
+        waker.drain();
+    }
+}
+
+/// Wakes a thread that waits.
+pub(super) struct EventWaker(OwnedFd);
+
+impl EventWaker {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub(super) fn wake(&self) {
+        // If the counter is full, the thread will wake.
+        let _: rustix::io::Result<usize> = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    pub(super) fn drain(&self) {
+        let _: rustix::io::Result<usize> = rustix::io::read(&self.0, &mut [0_u8; 8]);
+    }
+
+    /// Waits until it is woken, at most this long.
+    pub(super) fn wait(&self, limit: Duration) {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        if let Ok(1..) = poll(&mut fds, Some(&timespec(limit))) {
+            self.drain();
+        }
+    }
+}
+
+impl AsFd for EventWaker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn timespec(limit: Duration) -> Timespec {
+    Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() }
+}
