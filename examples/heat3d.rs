@@ -1,4 +1,4 @@
-//! Heat conduction in a cube with cold faces: seven points, `--depth` steps to an exchange.
+//! Heat conduction in a cube with cold faces: seven points, and as many steps to an exchange as `Block::advise` returns.
 //!
 //! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the exact result is known. It
 //! is compared with that, and with the serial program bit for bit.
@@ -7,8 +7,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-use fencepost::Row;
 use fencepost::prelude::*;
+use fencepost::{Machine, Nanos, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
 use fencepost_examples_support::{Race, assemble, pin};
@@ -28,9 +28,9 @@ struct Options {
     /// The number of steps
     #[arg(long, default_value = "50")]
     steps: u64,
-    /// The number of steps between two exchanges, and the width of the halo
-    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u64).range(1..=64))]
-    depth: u64,
+    /// The number of steps between two exchanges, and the width of the halo [default: the best by the model of the machine]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=64))]
+    depth: Option<u64>,
 }
 
 /// Each block puts its edges into the halos of the blocks around it.
@@ -82,12 +82,32 @@ fn wave(at: usize, n: usize) -> f64 {
     (at as f64 * 180.0 / (n - 1) as f64).to_radians().sin()
 }
 
-/// Runs all steps; returns the time of the slowest rank and the cells of the cube, or `None` in processes other than rank 0's.
-fn cool(options: &Options) -> Result<Option<(Duration, Vec<f64>)>> {
-    let (n, depth) = (options.cells as usize, options.depth as usize);
+/// Returns the best number of steps to an exchange by the model of the machine, the same on all ranks.
+fn depth(world: &World, block: &Block<3>) -> Result<usize> {
+    let (u, mut v) = (vec![0.0; block.len()], vec![0.0; block.len()]);
+    let mut sweep = || {
+        let clock = Instant::now();
+        relax(block.rows(), &u, &mut v);
+        clock.elapsed().as_nanos() as f64
+    };
+    let fastest = (0..3).map(|_| sweep()).fold(f64::INFINITY, f64::min);
+    let mut cell = [fastest / block.extent().iter().product::<usize>() as f64];
+    world.allreduce(&mut cell, Op::Max)?;
+    let advice = block.advise(Nanos(cell[0]), size_of::<f64>(), world.placement(), &Machine::default())?;
+    Ok(advice.steps())
+}
+
+/// The number of steps to an exchange that was used, the time of the slowest rank, and the cells of the cube.
+type Outcome = (usize, Duration, Vec<f64>);
+
+/// Runs all steps; returns `None` in processes other than rank 0's.
+fn cool(options: &Options) -> Result<Option<Outcome>> {
+    let n = options.cells as usize;
     let mut outcomes: Vec<_> = options.job.world().collect(|world| {
         pin(world.rank());
-        let block = Block::new(world, [n; 3])?.halo(depth)?;
+        let block = Block::new(world, [n; 3])?.halo(1)?;
+        let depth = options.depth.map_or_else(|| depth(world, &block), |depth| Ok(depth as usize))?;
+        let block = block.halo(depth)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j, k]| wave(i, n) * wave(j, n) * wave(k, n));
         v.copy_from_slice(&u);
@@ -108,7 +128,7 @@ fn cool(options: &Options) -> Result<Option<(Duration, Vec<f64>)>> {
         world.allreduce(&mut slowest, Op::Max)?;
         let own: Vec<f64> = block.rows().flat_map(|row| row.of(&u).to_vec()).collect();
         let Some(parts) = world.gather(0, &own)? else { return Ok(None) };
-        Ok(Some((Duration::from_nanos(slowest[0]), assemble(&block, &parts)?)))
+        Ok(Some((depth, Duration::from_nanos(slowest[0]), assemble(&block, &parts)?)))
     })?;
     Ok(outcomes.swap_remove(0))
 }
@@ -119,13 +139,13 @@ fn run(options: &Options, once: bool) -> Result<()> {
     let mut race = Race::new(steps, n * n * n, once);
     let mut cube = None;
     for _ in 0..race.rounds() {
-        if let Some((time, cells)) = cool(options)? {
+        if let Some((depth, time, cells)) = cool(options)? {
             race.add(&format!("{} ranks", options.job.ranks()), time);
-            cube = Some(cells);
+            cube = Some((depth, cells));
         }
     }
     // Ranks that are processes have ended by now: one that waits would take a core from the serial program.
-    let Some(cube) = cube else { return Ok(()) };
+    let Some((depth, cube)) = cube else { return Ok(()) };
     for _ in 0..race.rounds() {
         let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();
         let across = |at: usize| wave[at / n / n] * wave[at / n % n] * wave[at % n];
@@ -141,7 +161,7 @@ fn run(options: &Options, once: bool) -> Result<()> {
         assert_eq!(different, 0, "the number of cells that differ from those of the serial program");
     }
     println!("{race}");
-    println!("equal to the serial program bit for bit");
+    println!("{depth} steps to an exchange; equal to the serial program bit for bit");
     let cooled = KEPT + 6.0 * FLOWS * (180.0 / (n - 1) as f64).to_radians().cos();
     let hottest = cube.iter().copied().fold(0.0, f64::max);
     let known = wave(n / 2, n).powi(3) * cooled.powf(steps as f64);

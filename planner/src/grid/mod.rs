@@ -4,6 +4,7 @@
 //! sides of each dimension (at the edge of the global array too, where it may hold boundary values), and padding at
 //! the end of each row where the row would otherwise have an unlucky length.
 
+mod advise;
 mod balance;
 mod class;
 mod halo;
@@ -12,6 +13,7 @@ mod steps;
 #[cfg(feature = "ndarray")]
 mod views;
 
+pub use advise::Advice;
 pub use halo::Neighbour;
 pub use rows::Row;
 pub use steps::Step;

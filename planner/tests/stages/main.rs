@@ -2,6 +2,7 @@
 //! of dynamic epochs.
 
 mod adaptive;
+mod advise;
 mod collect;
 mod collective;
 mod compiled;
