@@ -15,6 +15,7 @@ pub mod grid;
 pub mod ids;
 pub mod intern;
 pub mod ir;
+pub mod kept;
 pub mod machine;
 pub mod options;
 pub mod passes;

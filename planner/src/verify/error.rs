@@ -104,6 +104,8 @@ kinds! {
     BufferReused,
     /// W5: nothing ever comes back from a peer, so a rank may run ahead of it without bound.
     RunsAhead,
+    /// An element that a rank keeps while the superstep runs is read or written.
+    NotKept,
     /// Ranks wait for each other in a cycle.
     WaitCycle,
     /// The schedule has more than the verifier examines: it may be right or wrong.

@@ -35,6 +35,7 @@
 
 mod error;
 mod facts;
+mod kept;
 mod memo;
 mod neighbourhood;
 mod pair;
@@ -44,6 +45,7 @@ mod sweep;
 mod waits;
 
 pub use error::{Finding, VerifyError};
+pub use kept::verify_kept;
 
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};

@@ -5,6 +5,7 @@ mod corpus;
 mod damage;
 mod damages;
 mod good;
+mod kept;
 mod waits;
 
 use crate::support::{intern, interpreter, naive, random};

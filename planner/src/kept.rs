@@ -1,0 +1,82 @@
+//! [`Kept`]: what an epoch leaves of one rank's windows to that rank, from its entry to its end.
+//!
+//! A rank that has entered an epoch may compute before it waits for the others, on elements that nobody touches meanwhile.
+//! Which elements these are follows from the calls of all ranks alone, whatever mode they travel in: all that no operation
+//! names. So a program that runs with one schedule runs with every other one of the same calls, and an error names the
+//! line of a call. That a schedule leaves them alone is shown by [`verify_kept`](crate::verify::verify_kept).
+
+use crate::datatype::Datatype;
+use crate::ids::{Rank, WindowId};
+use crate::ir::pattern::{Kind, Local, Operation, Site};
+use crate::ir::schedule::Schedule;
+
+/// What an epoch leaves of one rank's windows to that rank: each element that none of these accesses has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// The rank.
+    pub rank: Rank,
+    /// What operations do to its windows.
+    pub accesses: Vec<Access>,
+}
+
+/// What one operation does to a window of a rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The window.
+    pub window: WindowId,
+    /// The elements.
+    pub elements: Datatype,
+    /// Whether it writes them; else it reads them.
+    pub writes: bool,
+    /// The rank that calls the operation.
+    pub origin: Rank,
+    /// The kind of the operation.
+    pub kind: Kind,
+    /// The line of the call.
+    pub site: Site,
+}
+
+impl Kept {
+    /// Returns what the epoch of a schedule leaves to `rank`. An operation that moves nothing touches nothing; one whose
+    /// elements a later one replaces still counts, though they may never move.
+    ///
+    /// # Cost
+    /// Follows the operations of all classes of ranks.
+    pub fn of(schedule: &Schedule, rank: Rank) -> Self {
+        let ranks = schedule.class_of.len() as u32;
+        let mut accesses = Vec::new();
+        for (class, program) in schedule.classes.iter() {
+            for call in program.pattern.operations.values().filter(|call| call.remote.size() > 0) {
+                // The rank of this class that the operation leads from to this one.
+                let origin = call.target.and_then(|target| target.back().from(rank, ranks));
+                let origin = origin.filter(|origin| schedule.class_of[origin.0 as usize] == class);
+                if let Some(origin) = origin {
+                    accesses.push(access(call, origin, call.window, &call.remote, call.kind != Kind::Get));
+                }
+            }
+        }
+        let own = &schedule.classes[schedule.class_of[rank.0 as usize]].pattern;
+        for call in own.operations.values().filter(|call| call.target.is_some() && call.remote.size() > 0) {
+            if let Local::Section { window, datatype } = &call.local {
+                accesses.push(access(call, rank, *window, datatype, call.kind == Kind::Get));
+            }
+        }
+        Self { rank, accesses }
+    }
+
+    /// Returns an access that does not go with this rank's reading these elements while the epoch runs or, if it
+    /// `writes`, with its writing them; `None` if it keeps all of them.
+    ///
+    /// # Cost
+    /// Follows the accesses.
+    pub fn conflict(&self, window: WindowId, elements: &Datatype, writes: bool) -> Option<&Access> {
+        self.accesses.iter().find(|access| {
+            access.window == window && (access.writes || writes) && access.elements.overlaps(elements)
+        })
+    }
+}
+
+fn access(call: &Operation, origin: Rank, window: WindowId, elements: &Datatype, writes: bool) -> Access {
+    let (elements, site) = (elements.clone(), call.site.clone());
+    Access { window, elements, writes, origin, kind: call.kind, site }
+}

@@ -1,0 +1,118 @@
+//! What a rank keeps of its windows while an epoch runs: no instruction of any rank touches it.
+//!
+//! What is kept is found from the calls; here it is compared with what the programs do, and the calls are not looked at.
+//! All instructions of all ranks count, whenever they run: those that pack what is sent, copies of this rank and of
+//! others, and what lands.
+
+use super::Verified;
+use super::error::{Finding, VerifyError};
+use super::program::owner;
+use super::rank::side;
+use super::sweep::Space;
+use crate::datatype::{Datatype, MOST_RUNS};
+use crate::ids::{ClassId, Rank, WindowId};
+use crate::ir::schedule::{Instruction, Part, Schedule};
+use crate::kept::Kept;
+
+/// Certify that no instruction of a schedule writes an element of the rank's windows that `kept` leaves to it for reading,
+/// and that none reads or writes one that it leaves to it for writing.
+///
+/// # Errors
+/// `NotKept` with the first instruction that does.
+///
+/// # Cost
+/// Follows the instructions of all classes of ranks, and the runs of what is touched, sorted.
+pub fn verify_kept(schedule: &Verified<Schedule>, kept: Kept) -> Result<Verified<Kept>, VerifyError> {
+    let ranks = schedule.class_of.len() as u32;
+    let windows = schedule.windows.ids().map(|window| Named::of(&kept, window));
+    let windows = windows.collect::<Option<Vec<Named>>>();
+    let own = schedule.class_of[kept.rank.0 as usize];
+    let Some(windows) = windows else {
+        let what = format!("the verifier would have to visit more than {MOST_RUNS} runs of elements");
+        return Err(VerifyError::TooMuch(finding(kept.rank, own, None, what)));
+    };
+    for (class, program) in schedule.classes.iter() {
+        for (at, instruction) in program.instructions.iter().enumerate() {
+            for (part, writes) in parts(instruction) {
+                let (Space::Window(window), elements) = side(part) else { continue };
+                // The rank of this class that touches this one.
+                let actor = owner(part).back().from(kept.rank, ranks);
+                let Some(actor) = actor.filter(|actor| schedule.class_of[actor.0 as usize] == class) else {
+                    continue;
+                };
+                if let Some(element) = windows[window.0 as usize].lacks(&elements, writes) {
+                    let does = if writes { "writes" } else { "reads" };
+                    let what = format!("{does} {window} {element} of {}, which keeps it", kept.rank);
+                    return Err(VerifyError::NotKept(finding(actor, class, Some(at), what)));
+                }
+            }
+        }
+    }
+    Ok(Verified(kept))
+}
+
+fn finding(rank: Rank, class: ClassId, instruction: Option<usize>, what: String) -> Box<Finding> {
+    Box::new(Finding { rank, class, instruction, operation: None, what })
+}
+
+/// The parts that an instruction reads or writes.
+fn parts(instruction: &Instruction) -> impl Iterator<Item = (&Part, bool)> {
+    let (from, to) = match instruction {
+        Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => (Some(from), None),
+        Instruction::Unpack { to, .. } => (None, Some(to)),
+        Instruction::Copy { from, to, .. } => (Some(from), Some(to)),
+        Instruction::Expose { .. }
+        | Instruction::Reclaim { .. }
+        | Instruction::Send { .. }
+        | Instruction::Await { .. }
+        | Instruction::Release { .. }
+        | Instruction::Done { .. } => (None, None),
+    };
+    from.map(|part| (part, false)).into_iter().chain(to.map(|part| (part, true)))
+}
+
+/// The elements of one window that are not kept, as runs that ascend and do not meet.
+struct Named {
+    written: Vec<(i64, i64)>,
+    touched: Vec<(i64, i64)>,
+}
+
+impl Named {
+    /// `None` if there are too many runs.
+    fn of(kept: &Kept, window: WindowId) -> Option<Self> {
+        let accesses = || kept.accesses.iter().filter(|access| access.window == window);
+        let runs = accesses().fold(0, |sum: usize, access| sum.saturating_add(access.elements.run_count()));
+        if runs > MOST_RUNS {
+            return None;
+        }
+        let runs = |datatype: &Datatype| -> Vec<(i64, i64)> {
+            datatype.run_iter().map(|(low, len)| (low, low + len as i64)).collect()
+        };
+        let written = accesses().filter(|access| access.writes).flat_map(|access| runs(&access.elements));
+        let touched = accesses().flat_map(|access| runs(&access.elements));
+        Some(Self { written: merged(written.collect()), touched: merged(touched.collect()) })
+    }
+
+    /// The first of these elements that is kept.
+    fn lacks(&self, elements: &Datatype, writes: bool) -> Option<i64> {
+        let named = if writes { &self.written } else { &self.touched };
+        let kept = |(low, len): (i64, usize)| {
+            let after = named.partition_point(|run| run.0 <= low);
+            let end = if after == 0 { low } else { named[after - 1].1.max(low) };
+            (end < low + len as i64).then_some(end)
+        };
+        elements.run_iter().find_map(kept)
+    }
+}
+
+fn merged(mut runs: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    runs.sort_unstable();
+    runs.dedup_by(|next, last| {
+        let meets = next.0 <= last.1;
+        if meets {
+            last.1 = last.1.max(next.1);
+        }
+        meets
+    });
+    runs
+}
