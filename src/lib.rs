@@ -55,6 +55,59 @@
 //! }
 //! ```
 //!
+//! # Computing while data travels
+//!
+//! A prepared superstep can be run in two halves. [`begin`](Running) takes the window, sends what others wait for, and does not
+//! wait; [`Running::finish`] does, and returns the window. In between a rank computes what needs nothing that comes: here
+//! the cells of a block that read no halo, by [`Running::inside`], and then those that do, by [`Block::rows_rest`].
+//!
+//! ```
+//! use fencepost::prelude::*;
+//!
+//! #[superstep]
+//! fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+//!     for n in block.faces() {
+//!         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! /// The mean of the cells around each cell of a row.
+//! fn relax([up, down, left, right]: [&[f64]; 4], mean: &mut [f64]) {
+//!     for j in 0..mean.len() {
+//!         mean[j] = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
+//!     }
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     fencepost::ranks(4).run(|world| {
+//!         let block = Block::new(world, [32, 32])?.star(1)?;
+//!         let mut u = world.window::<f64>(block.len())?;
+//!         let mut next = world.window::<f64>(block.len())?;
+//!         block.fill(&mut u, |[i, j]| (i * j) as f64);
+//!         block.fill(&mut next, |[i, j]| (i * j) as f64);
+//!         let mut exchange = exchange::prepare(world, &block)?;
+//!         for _ in 0..10 {
+//!             let running = exchange.begin(u)?;
+//!             for row in running.inside(&block)? {
+//!                 relax([row.up(), row.down(), row.left(), row.right()], row.of_mut(&mut next));
+//!             }
+//!             u = running.finish()?;
+//!             for row in block.rows_rest(1) {
+//!                 relax([row.up(&u), row.down(&u), row.left(&u), row.right(&u)], row.of_mut(&mut next));
+//!             }
+//!             std::mem::swap(&mut u, &mut next);
+//!         }
+//!         let [i, j] = block.origin();
+//!         assert_eq!(u[block.index([3, 3])], ((i + 3) * (j + 3)) as f64); // it was smooth
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! What a rank keeps to itself meanwhile is a property of the schedule: whatever else a program asks for by [`Running::kept`] is
+//! refused at the call, with the line of the operation that touches it.
+//!
 //! # The tour
 //!
 //! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
@@ -100,9 +153,9 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
-    AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, Process, Put, Ranks, Section,
-    Source, Stall, TargetRegion, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows,
-    World, collect, launch, process, ranks, run,
+    AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, KeptRow, Lent, Process, Put,
+    Ranks, Running, Section, Source, Stall, Taken, TargetRegion, Ticket, Traffic, TransportKind, ValueAt,
+    Window, WindowSection, Windows, World, collect, launch, process, ranks, run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`].

@@ -44,13 +44,16 @@ use proc_macro2::TokenStream;
 /// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a prepared superstep: a plan that
 ///   all ranks have agreed on.
 ///
-/// A prepared superstep has two methods, each with one signature, which follows from that of the function:
+/// A prepared superstep has three methods, each with one signature, which follows from that of the function:
 /// - `run` takes what the function takes and returns what it returns. The body is run, its calls are matched with the plan's,
 ///   and a call that is not the plan's is an error of class `PLAN`.
 /// - `replay` takes the windows alone, in the order of the function, and returns `Result<()>`. The body is not run: operations
 ///   go where the arguments of `prepare` or `load` said. It is there where the body is nothing but operations between sections
 ///   of windows (ranges, datatypes, `v.section(..)`). Values that are put (slices, and parts of them), tickets, and work on elements are in no plan: then
 ///   `replay` is a compile error where the body shows it, and else an error of class `PLAN` on all ranks.
+/// - `begin` is the first half of a `replay`: it takes the windows by value, and returns a `Running` without having waited;
+///   `finish` of that is the second half, and returns them, several as a tuple. It is there where `replay` is. Of a body with
+///   fences the last epoch is begun, and those before it are run.
 ///
 /// A superstep whose targets or datatypes cannot be had from its arguments alone is *dynamic*: it runs, and is planned
 /// at run time. Asking to compile it ahead is then a compile error that shows the line that made it so.

@@ -20,6 +20,8 @@ pub enum ErrorClass {
     Assert,
     /// MPI_ERR_RMA_SYNC: wrong synchronisation of calls.
     RmaSync,
+    /// MPI_ERR_RMA_CONFLICT: accesses to elements of a window that do not go together.
+    RmaConflict,
     /// MPI_ERR_RANK: a rank out of range.
     Rank,
     /// MPI_ERR_OP: an operator that is not defined for the element type.

@@ -5,4 +5,5 @@ mod faults;
 mod handlers;
 mod misuse;
 mod partial;
+mod split;
 mod stalls;

@@ -432,6 +432,30 @@ fn prepared_halo(world: &World, runs: u64) -> Result<u64> {
     allocations(|| some(runs))
 }
 
+fn prepared_halves(world: &World, runs: u64) -> Result<u64> {
+    let block = Block::new(world, [12, 9])?.halo(1)?;
+    let mut u = Some(world.window::<f64>(block.len())?);
+    let mut halo = exchange::prepare(world, &block)?;
+    let own = block.index([1, 1]);
+    let mut some = |runs| {
+        (0..runs).try_for_each(|_| {
+            let Some(taken) = u.take() else { return Ok(()) };
+            let mut running = halo.begin(taken)?;
+            for row in running.inside(&block)? {
+                std::hint::black_box(row.up());
+            }
+            std::hint::black_box(running.kept(own..own + 1)?);
+            std::hint::black_box(running.kept_mut(own..own)?);
+            u = Some(running.finish()?);
+            Ok(())
+        })
+    };
+    some(runs)?;
+    let counted = allocations(|| some(runs));
+    assert!(u.is_some());
+    counted
+}
+
 fn prepared_calls(world: &World, runs: u64) -> Result<u64> {
     let (mut u, mut v) = (world.window::<f64>(8)?, world.window::<f64>(8)?);
     let mut values = [1.0, 2.0, 3.0];
@@ -477,9 +501,11 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
 fn a_prepared_superstep_does_not_allocate() {
     const RUNS: u64 = 400;
     for transport in transports([2]) {
-        for (what, program) in
-            [("replayed", prepared_halo as fn(&World, u64) -> Result<u64>), ("matched", prepared_calls)]
-        {
+        for (what, program) in [
+            ("replayed", prepared_halo as fn(&World, u64) -> Result<u64>),
+            ("begun and finished", prepared_halves),
+            ("matched", prepared_calls),
+        ] {
             let counts: Vec<u64> =
                 ranks(4).transport(transport.clone()).collect(|world| program(world, RUNS)).unwrap();
             let allowed = allowed(&transport, RUNS);

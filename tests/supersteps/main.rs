@@ -3,4 +3,5 @@
 mod plans;
 mod programs;
 mod slicer;
+mod split;
 mod unsynchronised;

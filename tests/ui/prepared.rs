@@ -1,4 +1,4 @@
-//! A prepared superstep has two methods, each with one signature: `run` takes what the function takes, `replay` the windows.
+//! A prepared superstep has three methods, each with one signature: `run` takes what the function takes, `replay` the windows, `begin` the windows by value.
 
 use fencepost::prelude::*;
 
@@ -28,6 +28,8 @@ fn main() -> Result<()> {
         prepared.replay(&mut u)?;
         let mut prepared = borrowed::prepare(world, &[0.0], 0)?;
         prepared.run(&mut u, &[1.0], 0)?;
-        prepared.replay(&mut u)
+        prepared.replay(&mut u)?;
+        let u = sections::prepare(world, 0)?.begin(u)?.finish()?;
+        values::prepare(world, &[0.0], 0)?.begin(u)
     })
 }

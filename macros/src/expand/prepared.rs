@@ -80,7 +80,29 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
     let windows = superstep.windows().map(|(name, _)| name);
+    let taken = superstep.windows().map(|(name, element)| quote!(#name: #facade::Window<#element>));
+    let elements: Vec<_> = superstep.windows().map(|(_, element)| element).collect();
+    let names: Vec<_> = superstep.windows().map(|(name, _)| name).collect();
+    let (all, types) = match (&names[..], &elements[..]) {
+        ([name], [element]) => (quote!(#name), quote!(#facade::Window<#element>)),
+        _ => (quote!((#(#names,)*)), quote!((#(#facade::Window<#elements>,)*))),
+    };
     quote! {
+        /// Begins a `replay`, and returns without having waited for another rank: takes the windows themselves, whose
+        /// elements are as they are now for all that the superstep reads. `finish` of what it returns ends the superstep and
+        /// returns the windows; until then this rank may compute.
+        ///
+        /// # Errors
+        /// `RMA_SYNC` where a superstep of the world was begun and is not finished; otherwise as `replay`. The windows are
+        /// dropped.
+        ///
+        /// # Cost
+        /// What other ranks wait for: this rank's packs and sends. The first time also what the rank keeps is found, and shown.
+        #[track_caller]
+        pub fn begin <#(#lifetimes),*> (&mut self, #(#taken),*) -> #facade::Result<#facade::Running<#types>> #clause {
+            self.core.begin(#all)
+        }
+
         /// Runs the plan once, without the body: takes the windows alone. Operations go where the arguments of `prepare` or
         /// `load` said. Nothing is counted, described or planned.
         ///
@@ -98,7 +120,17 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = superstep.windows().skip(1).map(|(_, element)| quote!(, _: &mut #facade::Window<#element>));
+    let taken = superstep.windows().skip(1).map(|(_, element)| quote!(, _: #facade::Window<#element>));
     quote! {
+        /// Not to be had: the body of this superstep has to run.
+        pub fn begin <#(#lifetimes),*> (
+            &mut self,
+            window: impl #facade::__private::Replays
+            #(#taken)*
+        ) -> #facade::Result<()> #clause {
+            match window.never() {}
+        }
+
         /// Not to be had: the body of this superstep has to run.
         pub fn replay <#(#lifetimes),*> (
             &mut self,

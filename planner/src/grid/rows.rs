@@ -1,6 +1,7 @@
 //! [`Row`]: the cells that a kernel computes, row by row, and the slices that it reads and writes.
 
 use super::Block;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Cells next to each other along the last dimension of a [`Block`]: the innermost loop of a kernel.
@@ -76,6 +77,18 @@ impl<const D: usize> Row<D> {
         self.at..self.at + self.len
     }
 
+    /// Returns the indices, in local storage, of the cells at `offset` from those of the row.
+    ///
+    /// # Panics
+    /// As [`at`](Self::at).
+    #[inline(always)]
+    #[track_caller]
+    pub fn range_at(&self, offset: [isize; D]) -> Range<usize> {
+        self.check(self.storage, offset);
+        let first = self.first_at(offset);
+        first..first + self.len
+    }
+
     /// Returns the cells of the row.
     #[inline(always)]
     #[track_caller]
@@ -96,9 +109,7 @@ impl<const D: usize> Row<D> {
     #[track_caller]
     pub fn at<'a, T>(&self, cells: &'a [T], offset: [isize; D]) -> &'a [T] {
         self.check(cells.len(), offset);
-        // That the last stride is 1 is said here, for then offsets in that dimension need no register each.
-        let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
-        &cells[self.at.wrapping_add_signed(shift)..][..self.len]
+        &cells[self.first_at(offset)..][..self.len]
     }
 
     /// Returns the cells at each of some offsets from those of the row: [`at`](Self::at) for stencils of many points.
@@ -158,6 +169,14 @@ impl<const D: usize> Row<D> {
         self.at(cells, step(D - 2, 1))
     }
 
+    /// Returns the index of the first cell at `offset` from those of the row.
+    #[inline(always)]
+    fn first_at(&self, offset: [isize; D]) -> usize {
+        // That the last stride is 1 is said here, for then offsets in that dimension need no register each.
+        let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
+        self.at.wrapping_add_signed(shift)
+    }
+
     /// Checks that a field is stored as this block is, and that an offset is within reach.
     #[inline(always)]
     #[track_caller]
@@ -199,6 +218,15 @@ fn refuse_offset<const D: usize>(offset: [isize; D], reach: [usize; D], star: bo
     );
 }
 
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse_margin<const D: usize>(margin: usize, width: [usize; D]) -> ! {
+    panic!(
+        "a margin of {margin} cells around what a halo of {width:?} leaves: at most as wide as the halo, since the core of          the block has the cells beyond it"
+    );
+}
+
 /// Returns the offset of `by` cells along dimension `d`.
 #[inline(always)]
 fn step<const D: usize>(d: usize, by: isize) -> [isize; D] {
@@ -230,6 +258,62 @@ impl<const D: usize> Block<D> {
             self.observed.set(true);
         }
         Rows::new(self, self.cells_inside(margin, [0; D]), self.width)
+    }
+
+    /// Returns each row of the own cells that a kernel computes from own cells alone, in ascending order: those that are at
+    /// least as far from each side of the block as the halo is wide there. They need no exchange of the halo.
+    pub fn rows_core(&self) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
+        Rows::new(self, self.core(), self.width)
+    }
+
+    /// Returns each row of the cells of [`rows_inside`](Self::rows_inside) that are not in [`rows_core`](Self::rows_core),
+    /// side by side: what is left to compute when the halo has been exchanged.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// let block = Block::at(0, 4, [100, 80])?.halo(1)?;
+    /// let cells = |rows: usize, row: fencepost_planner::grid::Row<2>| rows + row.len();
+    /// assert_eq!(block.rows_inside(1).fold(0, cells), 49 * 39);
+    /// assert_eq!(block.rows_core().fold(0, cells), 48 * 38);
+    /// assert_eq!(block.rows_rest(1).fold(0, cells), 49 * 39 - 48 * 38);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If `margin` is wider than the halo of a dimension that does not wrap: the core has cells of that margin.
+    #[track_caller]
+    pub fn rows_rest(&self, margin: usize) -> impl Iterator<Item = Row<D>> + use<D> {
+        if margin > 0 {
+            self.observed.set(true);
+        }
+        if (0..D).any(|d| !self.wraps[d] && margin > self.width[d]) {
+            refuse_margin(margin, self.width);
+        }
+        let (block, all, core) = (self.clone(), self.cells_inside(margin, [0; D]), self.core());
+        let no_core = core.iter().any(|cells| cells.is_empty());
+        // Before and after the core in each dimension: as wide as the core in those before it, and as all in those after it.
+        (0..if no_core { 1 } else { 2 * D }).flat_map(move |side| {
+            let side_of = side / 2;
+            let cells = std::array::from_fn(|d| {
+                let (all, core) = (all[d].clone(), core[d].clone());
+                match d.cmp(&side_of) {
+                    _ if no_core => all,
+                    Ordering::Less => core,
+                    Ordering::Equal if side % 2 == 0 => all.start..core.start,
+                    Ordering::Equal => core.end..all.end,
+                    Ordering::Greater => all,
+                }
+            });
+            Rows::new(&block, cells, block.width)
+        })
+    }
+
+    /// Returns the own cells that are at least as far from each side of the block as its halo is wide.
+    fn core(&self) -> [Range<isize>; D] {
+        let extent = self.extent();
+        std::array::from_fn(|d| self.width[d] as isize..extent[d] as isize - self.width[d] as isize)
     }
 
     /// Returns the own cells, and as many as `rim` of the halo where there is another block behind it, without those

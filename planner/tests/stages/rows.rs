@@ -209,3 +209,57 @@ fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     assert!(catch_unwind(|| row.at(&u, [3, 0]).len()).is_err());
     assert_eq!(row.at(&u, [-2, -2]).len(), 18);
 }
+
+/// Each cell of `rows_inside` is in the core or in the rest, once; and what the core reads are own cells.
+fn parts<const D: usize>(block: &Block<D>, margin: usize) -> usize {
+    let mut seen = vec![0; block.len()];
+    let own: Vec<bool> = {
+        let mut own = vec![false; block.len()];
+        block.rows().for_each(|row| row.of_mut(&mut own).fill(true));
+        own
+    };
+    let mut core = 0;
+    for row in block.rows_core() {
+        row.of_mut(&mut seen).iter_mut().for_each(|times| *times += 1);
+        for offset in offsets(block.widths()[D - 1]) {
+            assert_eq!(row.range_at(offset).len(), row.len());
+            assert!(own[row.range_at(offset)].iter().all(|own| *own), "{offset:?} of {row:?}");
+        }
+        core += row.len();
+    }
+    for row in block.rows_rest(margin) {
+        row.of_mut(&mut seen).iter_mut().for_each(|times| *times += 1);
+    }
+    let mut expected = vec![0; block.len()];
+    block.rows_inside(margin).for_each(|row| row.of_mut(&mut expected).fill(1));
+    assert_eq!(seen, expected, "{block:?}, margin {margin}");
+    core
+}
+
+#[test]
+fn the_core_and_the_rest_are_all_cells_inside_once() {
+    let (mut with, mut without) = (0, 0);
+    for ranks in [1, 2, 3, 4, 6] {
+        for rank in 0..ranks {
+            for (width, margin) in [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2)] {
+                for wraps in [false, true] {
+                    let line = Block::at(rank, ranks, [17]).unwrap().halo(width).unwrap().periodic([wraps]);
+                    let plane = Block::at(rank, ranks, [12, 13]).unwrap().halo(width).unwrap();
+                    let space = Block::at(rank, ranks, [6, 7, 8]).unwrap().halo(width).unwrap();
+                    let plane = plane.periodic([wraps, false]);
+                    let space = space.periodic([false, true, wraps]);
+                    for core in [parts(&line, margin), parts(&plane, margin), parts(&space, margin)] {
+                        *(if core > 0 { &mut with } else { &mut without }) += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(with > 100 && without > 20, "{with} blocks with a core, {without} without");
+    let refused = catch_unwind(|| Block::at(0, 1, [9, 9]).unwrap().halo(1).unwrap().rows_rest(2).count());
+    let text = refused.expect_err("wider than the halo");
+    let text = text.downcast_ref::<String>().expect("a message with values");
+    assert!(text.contains("a margin of 2 cells") && text.contains("[1, 1]"), "{text}");
+    // Where a dimension wraps there is no margin.
+    assert!(Block::at(0, 1, [9, 9]).unwrap().halo(1).unwrap().wrap().rows_rest(2).count() > 0);
+}

@@ -11,7 +11,7 @@ impl WorldCore {
     /// Every rank sends every rank some bytes, in one collective call; returns what each rank has sent to this one,
     /// `[from]`.
     pub(crate) fn meet(&self, call: &Call, give: impl Fn(usize) -> Vec<u8>) -> Result<Vec<Vec<u8>>> {
-        self.alive()?;
+        self.admits(call)?;
         let endpoint = &mut *self.endpoint.borrow_mut();
         Fence { gives: Some(&give), ..Fence::new(self, &[], call, endpoint) }.run(None)?;
         let mut all = Vec::with_capacity(self.size);

@@ -85,7 +85,12 @@ pub(crate) fn fence(
     call: &Call,
     failed: Option<Error>,
 ) -> Result<()> {
-    world.alive()?;
+    if let Err(error) = world.admits(call) {
+        if !error.world_ended() {
+            windows.iter().for_each(|window| window.discard());
+        }
+        return Err(error);
+    }
     if windows.iter().any(|window| window.key.world != world.id) {
         return refuse_foreign(world, windows, call, failed);
     }

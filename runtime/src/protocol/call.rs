@@ -64,6 +64,30 @@ impl WorldCore {
         Err(call.error(self, ErrorClass::NoMem, message))
     }
 
+    /// Whether `call`, of all ranks, may be made: not after the world has ended, and not between the two halves of a
+    /// superstep.
+    ///
+    /// # Errors
+    /// `PROC_FAILED`, or `RMA_SYNC` with the line of the first half.
+    #[inline]
+    pub(crate) fn admits(&self, call: &Call) -> Result<()> {
+        self.alive()?;
+        match self.begun.get() {
+            None => Ok(()),
+            Some(begun) => Err(self.refuse_between(call, begun)),
+        }
+    }
+
+    #[cold]
+    fn refuse_between(&self, call: &Call, begun: &Location<'_>) -> Error {
+        let message = format!(
+            "the superstep that was begun at {}:{} is not finished: until then no other call of all ranks of its world may be made",
+            begun.file(),
+            begun.line()
+        );
+        call.error(self, ErrorClass::RmaSync, message)
+    }
+
     /// A call that ends or prepares an epoch, in the order that holds now.
     pub(crate) fn ordered(&self, call: &Call) -> Call {
         match self.order.get() {

@@ -234,7 +234,8 @@ impl<T: Element> Deref for Window<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid), aligned; others touch them
-        // only while this rank is inside a call that has the window by `&mut` (W1).
+        // only while this rank is inside a call that has the window by `&mut`, or a superstep that was begun has it by
+        // value (W1).
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 }

@@ -24,6 +24,7 @@ use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Topology};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ pub(crate) struct WorldCore {
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
+    /// Where the superstep was begun that is not finished yet.
+    pub(crate) begun: Cell<Option<&'static Location<'static>>>,
     /// Why the world has ended.
     pub(crate) dead: RefCell<Option<String>>,
     /// The world that this one was split from.
@@ -145,6 +148,7 @@ impl World {
             copied: Cell::default(),
             collecting: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
+            begun: Cell::default(),
             dead: RefCell::default(),
             above: RefCell::default(),
             parts: RefCell::default(),
@@ -252,6 +256,13 @@ impl WorldCore {
         // A rank may return `Ok` after the world ended; the other ranks still learn the cause.
         let how = match (how, self.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (Leave::Finished, None) => match self.begun.get() {
+                Some(begun) => {
+                    let (file, line) = (begun.file(), begun.line());
+                    Leave::Failed(format!("it has not finished the superstep that it began at {file}:{line}"))
+                }
+                None => Leave::Finished,
+            },
             (how, _) => how,
         };
         self.endpoint.borrow_mut().leave(how);

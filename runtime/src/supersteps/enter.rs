@@ -79,6 +79,9 @@ fn begin(
     world.calls.enter();
     let call = || Call { hash, name: Some(superstep.name), asserted: Assertions::NONE, site };
     let matched = world.supersteps.bound.take();
+    if world.begun.get().is_some() {
+        return Err(refuse_between(&world, windows, &call()));
+    }
     if windows.iter().any(|window| window.key.world != world.id || window.is_pending()) {
         return Err(refuse(&world, windows, &call(), matched));
     }
@@ -113,6 +116,15 @@ fn begin(
     }
     drop(running);
     Ok(Scope { world, depth, left: false })
+}
+
+/// The error of a superstep between the two halves of another one.
+#[cold]
+fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], call: &Call) -> Error {
+    world.calls.leave();
+    let refused = world.admits(call).err();
+    let error = refused.unwrap_or_else(|| call.error(world, ErrorClass::Intern, "no superstep is begun"));
+    cores(windows, |windows| handler_of(world, windows).reported(error))
 }
 
 /// The error of a superstep that cannot begin, with operations that wait for a fence, or on windows of several worlds. All

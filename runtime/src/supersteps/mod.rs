@@ -8,4 +8,5 @@ pub(crate) mod matched;
 pub(crate) mod prepare;
 pub(crate) mod prepared;
 pub(crate) mod recorder;
+pub(crate) mod running;
 pub(crate) mod uniform;

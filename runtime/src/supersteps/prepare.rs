@@ -11,6 +11,7 @@ use crate::supersteps::compiled::{explained, prefer, schedule};
 use crate::supersteps::matched::Matched;
 use crate::supersteps::prepared::{self, Ready};
 use crate::supersteps::recorder::Recording;
+use crate::supersteps::running::{Running, Taken};
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{ClassId, WindowId};
@@ -84,13 +85,7 @@ impl Prepared {
     pub fn replay<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
         self.world.calls.begin();
-        if let Some(site) = &self.unplanned {
-            let message = format!(
-                "the call at {site} takes its elements from values, or brings them to a ticket, and a plan has neither: call `run`, which takes the parameters of the superstep's function"
-            );
-            let error = Error::new(ErrorClass::Plan, message).in_superstep(self.superstep.name);
-            return self.world.handler.report(Err(error.on_rank(self.world.rank)));
-        }
+        self.planned()?;
         windows.with(|windows| {
             if self.superstep.opens {
                 windows.iter().for_each(|window| window.open());
@@ -98,6 +93,40 @@ impl Prepared {
             let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
             handler_of(&self.world, windows).report(ran)
         })
+    }
+
+    /// Begin a replay: of several epochs the last one, after the others.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where another superstep of the world runs; else as [`replay`](Self::replay). The windows are dropped.
+    #[track_caller]
+    pub fn begin<W: Taken>(&mut self, windows: W) -> Result<Running<W>> {
+        let call = call(self.superstep);
+        self.world.calls.begin();
+        self.planned()?;
+        let handlers = windows.held();
+        let all = self.epochs.epochs().count();
+        let begun = match self.epochs.epochs().last() {
+            None => Err(call.error(&self.world, ErrorClass::Intern, "a superstep without epochs")),
+            Some(last) => {
+                let first = self.epochs.epochs().take(all - 1);
+                Running::begin(&self.world, first, last, windows, self.superstep.opens, &call)
+            }
+        };
+        match &handlers {
+            [Some(window), None, ..] => window.handler.report(begun),
+            _ => self.world.handler.report(begun),
+        }
+    }
+
+    /// Whether the plan has all elements.
+    fn planned(&self) -> Result<()> {
+        let Some(site) = &self.unplanned else { return Ok(()) };
+        let message = format!(
+            "the call at {site} takes its elements from values, or brings them to a ticket, and a plan has neither: call `run`, which takes the parameters of the superstep's function"
+        );
+        let error = Error::new(ErrorClass::Plan, message).in_superstep(self.superstep.name);
+        self.world.handler.report(Err(error.on_rank(self.world.rank)))
     }
 
     /// Let the superstep that is entered next be this one.

@@ -10,12 +10,13 @@ use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::intern::Interner;
 use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
+use fencepost_planner::kept::Kept;
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::table::Table;
-use fencepost_planner::verify::{Verified, verify};
+use fencepost_planner::verify::{Verified, verify, verify_kept};
 use fencepost_planner::{Error, ErrorClass, Options, Result};
 use fencepost_transport::{Channels, Topology};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 pub(crate) struct Ready {
     world: Rc<WorldCore>,
     executable: RefCell<Option<Executable>>,
+    /// What this rank keeps of its windows while it runs: found when it is first begun.
+    kept: OnceCell<Verified<Kept>>,
     /// Calls that the body has made in this run.
     calls: Cell<usize>,
     /// Where gets with buffers of their own land in this run.
@@ -158,6 +161,7 @@ impl Ready {
         Self {
             world: world.clone(),
             executable: RefCell::new(Some(executable)),
+            kept: OnceCell::new(),
             calls: Cell::new(0),
             landings: RefCell::default(),
         }
@@ -191,25 +195,93 @@ impl Ready {
 
     /// Replay: for a superstep that is nothing but operations between sections.
     pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.alive()?;
+        self.world.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
-        if let Err(error) = executable.check(windows, call, &self.world) {
-            if error.class() == ErrorClass::Assert {
-                return Err(error); // all ranks have asserted it
-            }
-            // The others may be in the run already.
-            executable.abandon(&self.world, &error);
-            return Err(error.ending_world());
-        }
+        let checked = executable.check(windows, call, &self.world);
+        self.suited(executable, checked)?;
         executable.run(&self.world, windows, call)?;
         windows.iter().for_each(|window| window.open());
         Ok(())
     }
 
+    /// The first half of a replay: all that waits for no other rank. Nobody else may then be called in this world before
+    /// the second half, and nothing of the windows may be touched but what is [kept](Self::kept).
+    pub(crate) fn start(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.admits(call)?;
+        let executable = &mut *self.executable.borrow_mut();
+        let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        let checked = executable.check(windows, call, &self.world);
+        let checked = checked.and_then(|()| self.keep(executable.schedule()));
+        self.suited(executable, checked)?;
+        executable.begin(&self.world, windows, call)?;
+        self.world.begun.set(Some(call.site));
+        Ok(())
+    }
+
+    /// The second half.
+    pub(crate) fn finish(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.begun.set(None);
+        let executable = &mut *self.executable.borrow_mut();
+        let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        executable.finish(&self.world, windows, call)?;
+        windows.iter().for_each(|window| window.open());
+        Ok(())
+    }
+
+    /// There will be no second half: the world ends, unless it has. Returns whether the windows may be dropped.
+    pub(crate) fn give_up(&self, call: &Call) -> bool {
+        let (Ok(mut executable), Ok(mut endpoint)) =
+            (self.executable.try_borrow_mut(), self.world.endpoint.try_borrow_mut())
+        else {
+            return false; // inside a call of the transport
+        };
+        if let Some(executable) = executable.as_mut() {
+            executable.give_up(&mut endpoint);
+        }
+        drop(endpoint);
+        if self.world.alive().is_ok() {
+            let does = if std::thread::panicking() { "panicked in" } else { "dropped" };
+            let at = format!("{}:{}", call.site.file(), call.site.line());
+            let error = call.error(
+                &self.world,
+                ErrorClass::Other,
+                format!("{does} the superstep that it began at {at}"),
+            );
+            if let Some(executable) = executable.as_mut() {
+                executable.abandon(&self.world, &error);
+            }
+        }
+        true
+    }
+
+    /// What this rank keeps of its windows, once it has begun a run.
+    pub(crate) fn kept(&self) -> Option<&Verified<Kept>> {
+        self.kept.get()
+    }
+
+    /// Finds what this rank keeps, once.
+    fn keep(&self, schedule: &Verified<Schedule>) -> Result<()> {
+        if self.kept.get().is_none() {
+            let kept = Kept::of(schedule, Rank::new(self.world.rank));
+            let _ = self.kept.set(verify_kept(schedule, kept)?);
+        }
+        Ok(())
+    }
+
+    /// Where the windows do not suit the plan the world ends: other ranks may be in the run already.
+    fn suited(&self, executable: &mut Executable, checked: Result<()>) -> Result<()> {
+        let Err(error) = checked else { return Ok(()) };
+        if error.class() == ErrorClass::Assert {
+            return Err(error); // all ranks have asserted it
+        }
+        executable.abandon(&self.world, &error);
+        Err(error.ending_world())
+    }
+
     /// A body begins whose calls on `windows` will be matched.
     pub(crate) fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.alive()?;
+        self.world.admits(call)?;
         let executable = self.executable.borrow();
         executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(windows, call, &self.world)?;
         self.calls.set(0);

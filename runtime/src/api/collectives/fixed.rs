@@ -53,7 +53,7 @@ pub(super) fn run<T: Element, R>(
     carry: impl Carry<T, R>,
 ) -> Result<R> {
     let core = world.core();
-    core.alive()?;
+    core.admits(call)?;
     let machine = &core.machine;
     let algorithm = what.algorithm(machine, core.reaches_all);
     if what.rides(algorithm, machine, core.reaches_all) {

@@ -31,7 +31,7 @@ pub(super) fn exchange<'a, T: Element>(
     operation: Operation,
     mine: impl Fn(usize) -> &'a [T],
 ) -> Result<Vec<Vec<T>>> {
-    world.core().alive()?;
+    world.core().admits(call)?;
     let (me, ranks) = (world.rank(), world.size());
     let gets = |to: usize| !matches!(operation, Operation::Gather { root } if root as usize != to);
     let what = |len| Collective { operation, ranks: ranks as u32, len, element: element_type::<T>() };

@@ -43,6 +43,8 @@ pub(crate) struct Executable {
     /// Whether it sends messages, which a transport may keep for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
+    /// How far this run is.
+    pub(super) progress: Progress,
     /// Of the schedule.
     digest: Digest,
     /// The digest's word by the world's key.
@@ -51,6 +53,18 @@ pub(crate) struct Executable {
     pub(super) starts: Vec<usize>,
     /// Own buffers of operations: slices given, and elements that gets brought.
     pub(super) locals: Vec<u8>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// The word of the superstep, and the rest of its hash.
+    pub(super) word: u64,
+    pub(super) rest: u32,
+    /// The next step.
+    pub(super) at: usize,
+    /// How many places for payloads were offered.
+    pub(super) offered: usize,
 }
 
 /// A send buffer: its copies side by side.
@@ -192,6 +206,7 @@ impl Executable {
             touches,
             gathers,
             runs: 0,
+            progress: Progress::default(),
             digest,
             keyed,
             starts,

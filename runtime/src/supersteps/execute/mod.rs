@@ -25,7 +25,7 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use bind::{Step, Where};
+use bind::{Progress, Step, Where};
 use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
@@ -50,60 +50,114 @@ impl Executable {
     /// Run the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
-        let hash = world.key.with(hash(world, call, windows), self.keyed);
-        world.ran.set(world.ran.get().rotate_left(7) ^ hash);
-        let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
         let endpoint = &mut *world.endpoint.borrow_mut();
-        world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
-        endpoint.announce(word);
-        let result = if self.touches && !endpoint.touching(true) {
-            Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost))
-        } else {
-            let preposts = std::mem::take(&mut self.preposts);
-            let offered = Preposted { endpoint: &mut *endpoint, preposts: &preposts };
-            let result = self.steps(world, offered.endpoint, (windows, call), (word, rest), &preposts);
-            drop(offered);
-            self.preposts = preposts;
-            result
-        };
-        if self.touches {
-            endpoint.touching(false);
-        }
-        self.runs += 1;
-        let result = match result {
-            Ok(()) => {
-                world.note_run(windows, call, &self.schedule);
-                Ok(())
-            }
-            Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
+        self.enter(world, endpoint, windows, call);
+        let went = self.go::<true>(world, endpoint, (windows, call));
+        let result = self.over(world, endpoint, (windows, call), went);
+        guard.over();
+        result
+    }
+
+    /// Run the program up to the first step that would have to wait. [`finish`](Self::finish) runs the rest, with the
+    /// same windows; until then this rank neither reads nor writes what its program, or a peer's, touches of them.
+    pub(crate) fn begin(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let guard = AbortOnUnwind("a prepared superstep");
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        self.enter(world, endpoint, windows, call);
+        let result = match self.go::<false>(world, endpoint, (windows, call)) {
+            Ok(()) => Ok(()),
+            went => self.over(world, endpoint, (windows, call), went),
         };
         guard.over();
         result
     }
 
-    fn steps(
+    /// Run what [`begin`](Self::begin) has left.
+    pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let guard = AbortOnUnwind("a prepared superstep");
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        let went = self.go::<true>(world, endpoint, (windows, call));
+        let result = self.over(world, endpoint, (windows, call), went);
+        guard.over();
+        result
+    }
+
+    /// A run that was begun is given up: nothing is written to the windows for this rank any more.
+    pub(crate) fn give_up(&mut self, endpoint: &mut Endpoint) {
+        self.preposts[..self.progress.offered].iter().for_each(|prepost| endpoint.cancel(prepost.peer));
+    }
+
+    /// This rank is in the superstep from here on.
+    #[inline(always)]
+    fn enter(&mut self, world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], call: &Call) {
+        let hash = world.key.with(hash(world, call, windows), self.keyed);
+        world.ran.set(world.ran.get().rotate_left(7) ^ hash);
+        let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
+        world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
+        endpoint.announce(word);
+        self.exposed.clear();
+        self.progress = Progress { word, rest, at: 0, offered: 0 };
+    }
+
+    /// Run the steps that are left: all, or where it never `WAITS` those before the first that would have to.
+    #[inline(always)]
+    fn go<const WAITS: bool>(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        about: (&[&WindowCore], &Call),
+    ) -> Result<(), Stop> {
+        if self.touches && !endpoint.touching(true) {
+            return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));
+        }
+        let went = self.steps::<WAITS>(world, endpoint, about);
+        if self.touches {
+            endpoint.touching(false);
+        }
+        went
+    }
+
+    /// The run is over: it `went` through, or can't go on.
+    #[inline(always)]
+    fn over(
         &mut self,
         world: &WorldCore,
         endpoint: &mut Endpoint,
         (windows, call): (&[&WindowCore], &Call),
-        (word, rest): (u64, u32),
-        preposts: &[Prepost],
+        went: Result<(), Stop>,
+    ) -> Result<()> {
+        self.give_up(endpoint);
+        self.runs += 1;
+        match went {
+            Ok(()) => {
+                world.note_run(windows, call, &self.schedule);
+                Ok(())
+            }
+            Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
+        }
+    }
+
+    fn steps<const WAITS: bool>(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        (windows, call): (&[&WindowCore], &Call),
     ) -> Result<(), Stop> {
+        let Progress { word, rest, at: first, .. } = self.progress;
         let head = |kind: u32| header(word, kind, rest);
-        self.exposed.clear();
-        let mut offered = 0;
-        for at in 0..self.steps.len() {
+        for at in first..self.steps.len() {
             while let Some(Prepost { peer, ahead, window, bytes, .. }) =
-                preposts.get(offered).filter(|prepost| prepost.before == at)
+                self.preposts.get(self.progress.offered).filter(|prepost| prepost.before == at)
             {
                 // SAFETY: as many bytes lie there, as for unpacking. Neither this program touches them before it unpacks
-                // this frame, nor anybody else, as it exposes nothing; and they are there until the offer is withdrawn,
-                // which it is before this run is over.
+                // this frame, nor anybody else, as it exposes nothing, and this rank lends nobody what its program writes
+                // while a run is begun; and they are there until the offer is withdrawn, which it is before the windows
+                // of this run are dropped.
                 unsafe {
                     let to = windows[*window].region.base().add(bytes.start);
                     endpoint.prepost(*peer, *ahead, head(kind::PAYLOAD), to, bytes.len());
                 }
-                offered += 1;
+                self.progress.offered += 1;
             }
             match &self.steps[at] {
                 Step::Expose(peer) => {
@@ -118,7 +172,7 @@ impl Executable {
                         let peer = bound.peer;
                         let awaited = Awaited::One("releases of a buffer");
                         let watch = || Watch::new(world, call, windows, peer, awaited);
-                        wait_for(endpoint, word, peer, watch, |endpoint| {
+                        let released = look_for::<WAITS, _>(endpoint, word, peer, watch, |endpoint| {
                             bound.released = endpoint.released(peer);
                             if bound.released > frame {
                                 Ok(Some(()))
@@ -126,6 +180,10 @@ impl Executable {
                                 endpoint.lost(peer).map_or(Ok(None), Err)
                             }
                         })?;
+                        if released.is_none() {
+                            self.stay(endpoint, at);
+                            return Ok(());
+                        }
                     }
                 }
                 Step::Pack { from, count, size, buffer, at } => {
@@ -186,8 +244,11 @@ impl Executable {
                     let steps = &self.steps;
                     let counts = || (awaits(&steps[..at]), awaits(steps));
                     let watch = || Watch::new(world, call, windows, *peer, Awaited::Frames(&counts));
-                    let arrival =
-                        wait_for(endpoint, word, *peer, watch, |endpoint| world.poll(endpoint, *peer))?;
+                    let look = |endpoint: &mut Endpoint| world.poll(endpoint, *peer);
+                    let Some(arrival) = look_for::<WAITS, _>(endpoint, word, *peer, watch, look)? else {
+                        self.stay(endpoint, at);
+                        return Ok(());
+                    };
                     let (said, word_kept) = (arrival.header, !without(Wait::Word));
                     let is = |kind| if word_kept { said == head(kind) } else { said.kind == kind };
                     let good = match frame {
@@ -225,10 +286,17 @@ impl Executable {
                 Step::Done(peer) => note(world, endpoint, *peer, head(kind::DONE))?,
             }
         }
+        self.stay(endpoint, self.steps.len());
+        Ok(())
+    }
+
+    /// The next step is this one, and this rank does something else first.
+    #[inline(always)]
+    fn stay(&mut self, endpoint: &mut Endpoint, at: usize) {
+        self.progress.at = at;
         if self.gathers {
             endpoint.flush(); // other ranks need not wait until this one has done what it does next
         }
-        Ok(())
     }
 
     /// The run can't go on: end the world, and wait until nobody touches this rank's windows.
@@ -270,16 +338,16 @@ impl Executable {
     }
 }
 
-/// Takes back what was offered, however a run ends.
-struct Preposted<'e> {
-    endpoint: &'e mut Endpoint,
-    preposts: &'e [Prepost],
-}
-
-impl Drop for Preposted<'_> {
-    fn drop(&mut self) {
-        self.preposts.iter().for_each(|prepost| self.endpoint.cancel(prepost.peer));
-    }
+/// Look once for something of `peer`, and where this rank `WAITS` until it is there.
+#[inline(always)]
+fn look_for<'w, const WAITS: bool, R>(
+    endpoint: &mut Endpoint,
+    word: u64,
+    peer: usize,
+    watch: impl FnOnce() -> Watch<'w>,
+    mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
+) -> Result<Option<R>, Stop> {
+    if WAITS { wait_for(endpoint, word, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
 /// Wait for something of `peer`, and notice when it is elsewhere and will not send it. In line: as a function of its own it costs a

@@ -1,0 +1,446 @@
+//! [`Running`]: a prepared superstep between its two halves.
+//!
+//! It holds the windows by value: other ranks touch them until the superstep is finished, and what they, or this rank's own
+//! program, may touch is not lent. What is lent is [`Kept`](fencepost_planner::kept::Kept), as the verifier has shown for
+//! the schedule that runs. So a `Running` may be leaked: its windows then stay where they are for good.
+
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::window::{Window, WindowCore};
+use crate::state::windows::{Held, held};
+use crate::state::world::WorldCore;
+use crate::supersteps::matched::with;
+use crate::supersteps::prepared::Ready;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::grid::{Block, Row};
+use fencepost_planner::ids::{Id, WindowId};
+use fencepost_planner::kept::Access;
+use fencepost_planner::{Error, ErrorClass, Result};
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
+use std::panic::Location;
+use std::rc::Rc;
+
+/// A prepared superstep that this rank has begun and not finished: other ranks may be reading and writing its windows.
+///
+/// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish) waits for the other ranks,
+/// and returns the windows. Between the two this rank computes, on whatever it has, and on what it keeps of the windows
+/// themselves: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside). What a rank keeps follows
+/// from the calls of all ranks (`planner/README.md`), and is the same in every mode and on every transport.
+///
+/// ```
+/// # use fencepost_planner::Result;
+/// # use fencepost_runtime::{Running, Window};
+/// # fn end(mut running: Running<Window<f64>>) -> Result<Window<f64>> {
+/// running.kept_mut(8..16)?.fill(0.5); // what no call touches
+/// let sum: f64 = running.kept(1..7)?.iter().sum(); // elements 0 and 7 are a halo
+/// # assert!(sum >= 0.0);
+/// running.finish()
+/// # }
+/// ```
+///
+/// With several windows [`each`](Self::each) lends each of them.
+///
+/// # Errors
+/// Until it is finished, every other call of all ranks of its world (a fence, a superstep, a collective, a window, a split,
+/// another `begin`) is `RMA_SYNC` at the call, with the line of `begin`; operations that waited for such a fence are gone.
+/// Operations on other windows are collected, and other worlds may be used.
+///
+/// One that is dropped, by an error or a panic between the halves, ends the world: every other rank gets an error that names
+/// this rank and the line. Dropping waits for nobody. One that is leaked is never finished: ranks that wait for this rank are
+/// told so when it leaves, and the memory of the windows is not freed.
+#[must_use = "other ranks wait until it is finished; dropping it ends the world"]
+pub struct Running<W> {
+    // Dropped first: it takes back what was offered of the windows.
+    run: Run,
+    windows: W,
+}
+
+impl<W> std::fmt::Debug for Running<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("superstep", &self.run.call.name).finish_non_exhaustive()
+    }
+}
+
+/// The run itself.
+struct Run {
+    world: Rc<WorldCore>,
+    ready: Rc<Ready>,
+    call: Call,
+    windows: Held,
+    over: bool,
+}
+
+impl Run {
+    fn finish(&mut self) -> Result<()> {
+        self.over = true;
+        with(&self.windows, |windows| self.ready.finish(windows, &self.call))
+    }
+
+    /// The first element of the window, if this rank keeps these elements of it.
+    ///
+    /// # Errors
+    /// `DISP` for elements that the window does not have; `RMA_CONFLICT` for elements that the superstep touches.
+    fn keeps<T: Element>(
+        &self,
+        (window, at): (&Window<T>, usize),
+        elements: &Datatype,
+        writes: bool,
+        site: &'static Location<'static>,
+    ) -> Result<*mut T> {
+        let core = window.core();
+        let lent = core.check_own(None, elements, site).and_then(|()| {
+            let Some(kept) = self.ready.kept() else {
+                return Err(core.error(ErrorClass::Intern, "nothing is known of what is kept".into(), site));
+            };
+            match kept.conflict(WindowId::new(at), elements, writes) {
+                None => Ok(window.data),
+                Some(access) => Err(refused(core, access, elements, writes, site)),
+            }
+        });
+        core.handler.report(lent)
+    }
+}
+
+#[cold]
+fn refused(
+    core: &WindowCore,
+    access: &Access,
+    elements: &Datatype,
+    writes: bool,
+    site: &'static Location<'static>,
+) -> Error {
+    let does = if access.writes { "written" } else { "read" };
+    let allowed = if writes {
+        "`kept_mut` lends what no call reads or writes"
+    } else {
+        "`kept` lends what no call writes"
+    };
+    let message = format!(
+        "{elements} of window {} is not kept: {} is {does} while the superstep runs, by the {} of rank {} at {}; until it is finished {allowed}",
+        core.key.window, access.elements, access.kind, access.origin.0, access.site
+    );
+    core.error(ErrorClass::RmaConflict, message, site)
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.over && !self.ready.give_up(&self.call) {
+            // Payloads may still come to the windows: they stay.
+            std::mem::forget(std::mem::take(&mut self.windows));
+        }
+    }
+}
+
+/// Windows that a superstep takes when it is begun: one, or a tuple of up to six.
+pub trait Taken: Sized {
+    /// Each of them, as it is lent.
+    type Lent<'r>
+    where
+        Self: 'r;
+
+    #[doc(hidden)]
+    fn held(&self) -> Held;
+
+    #[doc(hidden)]
+    fn lent<'r>(&'r mut self, run: Borrowed<'r>) -> Self::Lent<'r>;
+}
+
+/// The run that lends.
+#[derive(Clone, Copy)]
+pub struct Borrowed<'r>(&'r Run);
+
+impl<T: Element> Taken for Window<T> {
+    type Lent<'r> = Lent<'r, T>;
+
+    fn held(&self) -> Held {
+        held([self.core()])
+    }
+
+    fn lent<'r>(&'r mut self, run: Borrowed<'r>) -> Lent<'r, T> {
+        Lent { run: run.0, window: self, at: 0 }
+    }
+}
+
+macro_rules! taken {
+    ($($name:ident $at:literal)*) => {
+        #[expect(non_snake_case, reason = "type names name values too")]
+        impl<$($name: Element),*> Taken for ($(Window<$name>,)*) {
+            type Lent<'r> = ($(Lent<'r, $name>,)*);
+
+            fn held(&self) -> Held {
+                let ($($name,)*) = self;
+                held([$($name.core()),*])
+            }
+
+            fn lent<'r>(&'r mut self, run: Borrowed<'r>) -> Self::Lent<'r> {
+                let ($($name,)*) = self;
+                ($(Lent { run: run.0, window: $name, at: $at },)*)
+            }
+        }
+    };
+}
+taken!(A 0);
+taken!(A 0 B 1);
+taken!(A 0 B 1 C 2);
+taken!(A 0 B 1 C 2 D 3);
+taken!(A 0 B 1 C 2 D 3 E 4);
+taken!(A 0 B 1 C 2 D 3 E 4 F 5);
+
+impl<W: Taken> Running<W> {
+    /// Begin `ready`, the plan of the last epoch; `first` are those before it, which are run.
+    pub(super) fn begin<'p>(
+        world: &Rc<WorldCore>,
+        first: impl Iterator<Item = &'p Rc<Ready>>,
+        ready: &Rc<Ready>,
+        windows: W,
+        opens: bool,
+        call: &Call,
+    ) -> Result<Self> {
+        let held = windows.held();
+        with(&held, |windows| {
+            if opens {
+                windows.iter().for_each(|window| window.open());
+            }
+            for ready in first {
+                ready.replay(windows, call)?;
+            }
+            ready.start(windows, call)
+        })?;
+        let (world, ready) = (world.clone(), ready.clone());
+        Ok(Self { run: Run { world, ready, call: *call, windows: held, over: false }, windows })
+    }
+
+    /// Waits until the superstep is over, and returns its windows: they hold what they would after a
+    /// [fence](Window::fence).
+    ///
+    /// # Errors
+    /// As the prepared superstep's `replay`; the windows are dropped then.
+    ///
+    /// # Cost
+    /// What is left of the superstep: waiting for the other ranks, and what lands here. This rank's packs and sends are done,
+    /// and so are its direct copies to ranks that had begun, in the order of the schedule, when this rank did.
+    pub fn finish(self) -> Result<W> {
+        let Self { mut run, windows } = self;
+        let finished = run.finish();
+        let finished = match &run.windows {
+            [Some(window), None, ..] => window.handler.report(finished),
+            _ => run.world.handler.report(finished),
+        };
+        finished.map(|()| windows)
+    }
+
+    /// Lends each window: `let (u, mut v) = running.each();`.
+    pub fn each(&mut self) -> W::Lent<'_> {
+        self.windows.lent(Borrowed(&self.run))
+    }
+}
+
+impl<T: Element> Running<Window<T>> {
+    /// Lends these elements of this rank's part for reading: those that no call of the superstep, on any rank, writes.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT` where one does, with its rank and line; `DISP` past the end of the window.
+    ///
+    /// # Cost
+    /// Follows the calls that touch this rank's part: some tens of nanoseconds for a halo's.
+    #[track_caller]
+    pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
+        let site = Location::caller();
+        let base = self.run.keeps((&self.windows, 0), &Datatype::run(elements.clone()), false, site)?;
+        // SAFETY: `keeps` has checked that the elements are in the window, and that no call writes them; the verifier, that
+        // no instruction of any rank does (`keep`), while the superstep runs, and it does as long as this is borrowed.
+        // What writes elements of the window on this rank takes `&mut self`.
+        Ok(unsafe { std::slice::from_raw_parts(base.add(elements.start), elements.len()) })
+    }
+
+    /// Lends these elements of this rank's part for writing: those that no call of the superstep, on any rank, touches.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT` where one reads or writes them, with its rank and line; `DISP` past the end of the window.
+    ///
+    /// # Cost
+    /// As [`kept`](Self::kept).
+    #[track_caller]
+    pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
+        let site = Location::caller();
+        let base = self.run.keeps((&self.windows, 0), &Datatype::run(elements.clone()), true, site)?;
+        // SAFETY: as in `kept`; no instruction reads them either, and nothing else is lent while this is borrowed.
+        Ok(unsafe { std::slice::from_raw_parts_mut(base.add(elements.start), elements.len()) })
+    }
+
+    /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before the halo is there:
+    /// those of [`Block::rows_core`], with what the superstep leaves to read. [`Block::rows_rest`] has the others.
+    ///
+    /// # Errors
+    /// `SIZE` for a window that is not stored as the block is; `RMA_CONFLICT`, as [`kept`](Self::kept), for a superstep that
+    /// writes own cells of the block.
+    ///
+    /// # Cost
+    /// As [`kept`](Self::kept), once for all rows.
+    #[track_caller]
+    pub fn inside<const D: usize>(
+        &self,
+        block: &Block<D>,
+    ) -> Result<impl ExactSizeIterator<Item = KeptRow<'_, T, D>> + use<'_, T, D>> {
+        inside(&self.run, (&self.windows, 0), block, Location::caller())
+    }
+}
+
+/// One of several windows of a superstep that runs: see [`Running::each`].
+pub struct Lent<'r, T: Element> {
+    run: &'r Run,
+    window: &'r mut Window<T>,
+    at: usize,
+}
+
+impl<T: Element> std::fmt::Debug for Lent<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lent").field("window", &self.window.core().key.window).finish_non_exhaustive()
+    }
+}
+
+impl<T: Element> Lent<'_, T> {
+    /// As [`Running::kept`].
+    ///
+    /// # Errors
+    /// As [`Running::kept`].
+    #[track_caller]
+    pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
+        let site = Location::caller();
+        let base = self.run.keeps((&*self.window, self.at), &Datatype::run(elements.clone()), false, site)?;
+        // SAFETY: as in `Running::kept`; two windows never overlap.
+        Ok(unsafe { std::slice::from_raw_parts(base.add(elements.start), elements.len()) })
+    }
+
+    /// As [`Running::kept_mut`].
+    ///
+    /// # Errors
+    /// As [`Running::kept_mut`].
+    #[track_caller]
+    pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
+        let site = Location::caller();
+        let base = self.run.keeps((&*self.window, self.at), &Datatype::run(elements.clone()), true, site)?;
+        // SAFETY: as in `Running::kept_mut`; two windows never overlap.
+        Ok(unsafe { std::slice::from_raw_parts_mut(base.add(elements.start), elements.len()) })
+    }
+
+    /// As [`Running::inside`].
+    ///
+    /// # Errors
+    /// As [`Running::inside`].
+    #[track_caller]
+    pub fn inside<const D: usize>(
+        &self,
+        block: &Block<D>,
+    ) -> Result<impl ExactSizeIterator<Item = KeptRow<'_, T, D>> + use<'_, T, D>> {
+        inside(self.run, (&*self.window, self.at), block, Location::caller())
+    }
+}
+
+fn inside<'r, T: Element, const D: usize>(
+    run: &Run,
+    (window, at): (&'r Window<T>, usize),
+    block: &Block<D>,
+    site: &'static Location<'static>,
+) -> Result<impl ExactSizeIterator<Item = KeptRow<'r, T, D>> + use<'r, T, D>> {
+    if block.len() != window.len() {
+        let message = format!(
+            "a window of {} elements for a block that is stored in {}: give the block that the window was made for",
+            window.len(),
+            block.len()
+        );
+        let core = window.core();
+        return core.handler.report(Err(core.error(ErrorClass::Size, message, site)));
+    }
+    let cells: *const T = run.keeps((window, at), &block.interior(), false, site)?;
+    Ok(block.rows_core().map(move |row| KeptRow { row, cells, window: PhantomData }))
+}
+
+/// A [`Row`] of a block in a window of a superstep that runs: the row and the cells around it, as slices of one length.
+///
+/// It derefs to the row itself: `row.of_mut(&mut next)` are the same cells of another field.
+///
+/// # Panics
+/// As [`Row`]: for an offset further than the halo is wide, or where that of a [`star`](Block::star) has nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptRow<'r, T, const D: usize> {
+    row: Row<D>,
+    cells: *const T,
+    window: PhantomData<&'r [T]>,
+}
+
+impl<T, const D: usize> Deref for KeptRow<'_, T, D> {
+    type Target = Row<D>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Row<D> {
+        &self.row
+    }
+}
+
+impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
+    /// Returns the cells of the row.
+    #[inline(always)]
+    #[track_caller]
+    pub fn of(&self) -> &'r [T] {
+        self.at([0; D])
+    }
+
+    /// Returns the cells at `offset` from those of the row.
+    #[inline(always)]
+    #[track_caller]
+    pub fn at(&self, offset: [isize; D]) -> &'r [T] {
+        let cells = self.row.range_at(offset);
+        // SAFETY: a row of the core reads own cells of its block only, as far as its halo is wide, and `range_at` refuses what
+        // is further; `inside` has seen that all of these are in the window, and lent for reading while it is borrowed.
+        unsafe { std::slice::from_raw_parts(self.cells.add(cells.start), cells.len()) }
+    }
+
+    /// Returns the cells at each of some offsets from those of the row.
+    #[inline(always)]
+    #[track_caller]
+    pub fn each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [&'r [T]; N] {
+        let mut each: [&[T]; N] = [&[]; N];
+        for n in 0..N {
+            each[n] = self.at(offsets[n]);
+        }
+        each
+    }
+
+    /// Returns the cells before those of the row in the last dimension: offset -1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn left(&self) -> &'r [T] {
+        self.at(step(D - 1, -1))
+    }
+
+    /// Returns the cells after those of the row in the last dimension: offset 1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn right(&self) -> &'r [T] {
+        self.at(step(D - 1, 1))
+    }
+
+    /// Returns the row before this one in the last dimension but one: offset -1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn up(&self) -> &'r [T] {
+        const { assert!(D >= 2, "a row of a block of one dimension has no row above it") };
+        self.at(step(D - 2, -1))
+    }
+
+    /// Returns the row after this one in the last dimension but one: offset 1.
+    #[inline(always)]
+    #[track_caller]
+    pub fn down(&self) -> &'r [T] {
+        const { assert!(D >= 2, "a row of a block of one dimension has no row below it") };
+        self.at(step(D - 2, 1))
+    }
+}
+
+/// Returns the offset of `by` cells along dimension `d`.
+#[inline(always)]
+fn step<const D: usize>(d: usize, by: isize) -> [isize; D] {
+    std::array::from_fn(|other| if other == d { by } else { 0 })
+}

@@ -1,0 +1,310 @@
+//! A superstep in two halves that is used in every wrong way between them: each an error at the call or on the other ranks,
+//! never a hang, and no memory that others may touch is lent or freed.
+
+use fencepost::prelude::*;
+use fencepost::{Assertions, Ranks, World, ranks};
+use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::transports::transports;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+fn worlds(size: usize) -> Vec<Ranks> {
+    transports([5, 6]).into_iter().map(|t| ranks(size).transport(t)).collect()
+}
+
+/// Elements 0..1000 of each rank go to 1000..2000 of the next one.
+#[superstep]
+fn shift(u: &mut Window<u64>) -> Result<()> {
+    let next = (u.rank() + 1) % u.size();
+    u.put(0..1000).to(next, 1000..2000)
+}
+
+#[superstep]
+fn look(u: &mut Window<u64>) -> Result<()> {
+    let next = (u.rank() + 1) % u.size();
+    u.get(0..1).from(next, 1)
+}
+
+fn filled(world: &World) -> Result<Window<u64>> {
+    let mut u = world.window::<u64>(2000)?;
+    u.fill(world.rank() as u64 + 1);
+    Ok(u)
+}
+
+/// What the previous rank has put.
+fn arrived(world: &World, u: &[u64]) -> bool {
+    let previous = ((world.rank() + world.size() - 1) % world.size()) as u64 + 1;
+    u[1000..].iter().all(|&element| element == previous)
+}
+
+type Call = fn(&World, &mut Window<u64>) -> Result<()>;
+
+/// Every call of all ranks of a world.
+const CALLS: [Call; 16] = [
+    |_, v| v.fence(),
+    |_, v| v.fence_with(Assertions::NOPUT),
+    |world, v| world.fence((v,)),
+    |world, _| world.barrier(),
+    |world, _| world.window::<u8>(1).map(drop),
+    |world, _| world.split(Some(0), 0).map(drop),
+    |world, _| world.allreduce(&mut [1.5], Op::Sum),
+    |world, _| world.broadcast(0, &mut [1u8; 4]),
+    |world, _| world.gather(0, &[1u8]).map(drop),
+    |world, _| world.allgather(&[1u8]).map(drop),
+    |_, v| look(v),
+    |_, v| v.epoch(|_| Ok(())),
+    |world, _| look::prepare(world).map(drop),
+    |world, _| look::load(world, "nowhere.plan").map(drop),
+    |world, v| {
+        let mut own = [0];
+        v.epoch(|epoch| epoch.get_into(&mut own).from(world.rank(), 0))
+    },
+    |world, v| {
+        v.put([7]).to((world.rank() + 1) % world.size(), 0)?;
+        v.fence()
+    },
+];
+
+#[test]
+fn between_the_halves_every_other_call_of_all_ranks_is_refused_with_the_line_of_the_first() -> Result<()> {
+    for world in worlds(3) {
+        world.run(|world| {
+            let (mut u, mut v) = (filled(world)?, world.window::<u64>(3)?);
+            let mut shift = shift::prepare(world)?;
+            let (mut look, mut again) = (look::prepare(world)?, shift::prepare(world)?);
+            for (number, call) in CALLS.iter().enumerate() {
+                let running = shift.begin(u)?;
+                let begun = format!("{}:{}", file!(), line!() - 1);
+                let refused = |result: Result<()>| {
+                    let error = result.expect_err("another call between the halves");
+                    assert_eq!(error.class(), ErrorClass::RmaSync, "{number}: {error}");
+                    assert!(!error.world_ended() && error.message().contains(&begun), "{number}: {error}");
+                };
+                refused(call(world, &mut v));
+                refused(look.replay(&mut v));
+                refused(look.run(&mut v));
+                refused(again.replay(&mut v));
+                u = running.finish()?;
+                assert!(arrived(world, &u), "{number}");
+                // The world goes on, and what was pending is gone.
+                assert_eq!(v[..], [0; 3]);
+                v.put([number as u64]).to((world.rank() + 1) % 3, 1)?;
+                v.fence()?;
+                assert_eq!(v[..], [0, number as u64, 0]);
+                v.fill(0);
+                world.barrier()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_superstep_is_begun_once_and_no_other_one_before_it_is_finished() -> Result<()> {
+    for world in worlds(2) {
+        world.run(|world| {
+            let mut u = filled(world)?;
+            let (mut shift, mut other) = (shift::prepare(world)?, shift::prepare(world)?);
+            for twice in [true, false] {
+                let (v, w) = (filled(world)?, filled(world)?);
+                let running = shift.begin(u)?;
+                let begun = format!("{}:{}", file!(), line!() - 1);
+                let error = if twice { shift.begin(v) } else { other.begin(v) }.expect_err("one is running");
+                assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+                assert!(!error.world_ended() && error.message().contains(&begun), "{error}");
+                // It runs as if nothing had been.
+                u = running.finish()?;
+                assert!(arrived(world, &u));
+                let w = other.begin(w)?.finish()?;
+                assert!(arrived(world, &w));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn only_one_rank_that_calls_something_between_the_halves_gets_an_error() -> Result<()> {
+    for world in worlds(3) {
+        world.run(|world| {
+            let (mut u, mut v) = (filled(world)?, world.window::<u64>(3)?);
+            let mut shift = shift::prepare(world)?;
+            let running = shift.begin(u)?;
+            if world.rank() == 1 {
+                assert_eq!(v.fence().expect_err("too early").class(), ErrorClass::RmaSync);
+            }
+            u = running.finish()?;
+            assert!(arrived(world, &u));
+            // It was a call of rank 1: the others fail in theirs, and all are in step again.
+            if world.rank() != 1 {
+                let error = v.fence().expect_err("rank 1 has made this call");
+                assert_eq!((error.class(), error.world_ended()), (ErrorClass::RmaSync, false), "{error}");
+            }
+            v.put([4]).to((world.rank() + 1) % 3, 1)?;
+            v.fence()?;
+            assert_eq!(v[1], 4);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Result<()> {
+    for world in worlds(4) {
+        for mode in Mode::ALL {
+            world.clone().mode(mode).run(|world| {
+                let half = world.split(Some(world.rank() as u32 % 2), 0)?.expect("a colour was given");
+                let (mut u, mut v) = (filled(world)?, world.window::<u64>(300)?);
+                let mut w = filled(&half)?;
+                let mut shift = shift::prepare(world)?;
+                let mut within = shift::prepare(&half)?;
+                for step in 0..3 {
+                    let next = (world.rank() + 1) % 4;
+                    let running = shift.begin(u)?;
+                    // Some of these leave at once where ranks exchange messages.
+                    v.put(&[step + 1; 300]).to(next, 0)?;
+                    v.accumulate([1], Op::Sum).to(next, 7)?;
+                    let mut sum = [1u64];
+                    half.allreduce(&mut sum, Op::Sum)?;
+                    assert_eq!(sum, [2]);
+                    // Another world's, one inside the other and crosswise.
+                    let inner = within.begin(w)?;
+                    u = running.finish()?;
+                    w = inner.finish()?;
+                    assert!(arrived(world, &u) && w[1000..].iter().all(|&e| e == 2 - half.rank() as u64));
+                    v.fence()?;
+                    assert!(v.iter().enumerate().all(|(i, &e)| e == step + 1 + u64::from(i == 7)));
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A window that does not suit is found on the rank that gives it, and ends the world for all, who may have begun.
+#[test]
+fn windows_of_another_world_or_too_short_or_pending_end_the_world() {
+    type Give = fn(&World) -> Result<Window<u64>>;
+    let give: [(Give, ErrorClass); 3] = [
+        (|world| filled(&world.split(Some(0), 0)?.expect("a colour was given")), ErrorClass::Win),
+        (|world| world.window::<u64>(if world.rank() == 1 { 1999 } else { 2000 }), ErrorClass::Size),
+        (|world| filled(world).and_then(|u| u.put([1]).to(0, 0).map(|()| u)), ErrorClass::RmaSync),
+    ];
+    for world in worlds(3) {
+        for (give, class) in give {
+            let ends = ends(&world, &[], |world| {
+                let (good, other) = (filled(world)?, give(world)?);
+                let u = if world.rank() == 1 { other } else { good };
+                let begun = shift::prepare(world)?.begin(u);
+                if world.rank() == 1 {
+                    let error = begun.expect_err("it does not suit");
+                    assert!(error.class() == class && error.world_ended(), "{error}");
+                    return Err(error);
+                }
+                begun?.finish()?;
+                world.barrier()
+            });
+            assert!(ends.iter().all(Option::is_some), "{class:?}: {ends:?}");
+        }
+    }
+}
+
+/// How one rank ends between the halves.
+type Leave = fn(Running) -> Result<()>;
+type Running = fencepost::Running<Window<u64>>;
+
+#[test]
+fn a_rank_that_drops_a_superstep_errs_or_panics_is_named_to_all_others() {
+    let leave: [(Leave, &[usize]); 3] = [
+        (|running| drop_it(running), &[]),
+        (|_running| Err(Error::new(ErrorClass::Other, "of its own")), &[]),
+        (|_running| panic!("half way"), &[1]),
+    ];
+    for world in worlds(3) {
+        for (leave, panics) in leave {
+            let ends = ends(&world, panics, |world| {
+                let u = filled(world)?;
+                let mut shift = shift::prepare(world)?;
+                let running = shift.begin(u);
+                let line = line!() - 1;
+                if world.rank() == 1 {
+                    leave(running?)?;
+                    // What ended the world is known at once.
+                    let error = world.barrier().expect_err("the world has ended");
+                    assert!(error.world_ended() && error.message().contains("rank 1"), "{error}");
+                    return Err(error);
+                }
+                // Nothing may be missing to finish it: then the next call fails.
+                let finished = running.and_then(|running| running.finish());
+                let error = finished.and_then(|_| world.barrier()).expect_err("rank 1 has left");
+                assert!(error.message().contains("rank 1"), "{error}");
+                assert!(error.message().contains(&format!("{}:{line}", file!())), "{error}");
+                Err(error)
+            });
+            let errors = ends.iter().flatten().count();
+            assert_eq!(errors, 3 - panics.len(), "{ends:?}");
+        }
+    }
+}
+
+fn drop_it(running: Running) -> Result<()> {
+    drop(running);
+    Ok(())
+}
+
+/// A panic that is caught: the superstep is lost all the same, and the rank learns of it at its next call.
+#[test]
+fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
+    for world in worlds(2) {
+        let ends = ends(&world, &[], |world| {
+            let u = filled(world)?;
+            let running = shift::prepare(world)?.begin(u);
+            if world.rank() == 0 {
+                let running = running?;
+                let caught = catch_unwind(AssertUnwindSafe(|| {
+                    let _running = running;
+                    resume_unwind(Box::new("planned"))
+                }));
+                assert!(caught.is_err());
+                return world.barrier();
+            }
+            running?.finish()?;
+            world.barrier()
+        });
+        for end in &ends {
+            let (_, text) = end.as_ref().expect("the world has ended");
+            assert!(text.contains("rank 0") && text.contains("panicked in the superstep"), "{text}");
+        }
+    }
+}
+
+/// The memory of its windows stays, where other ranks may still write, and those that wait are told when the rank leaves.
+#[test]
+fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
+    for world in worlds(3) {
+        for leaks in [&[1][..], &[0, 1], &[0, 1, 2]] {
+            let ends = ends(&world, &[], |world| {
+                let u = filled(world)?;
+                let mut shift = shift::prepare(world)?;
+                let running = shift.begin(u);
+                let begun = format!("{}:{}", file!(), line!() - 1);
+                if leaks.contains(&world.rank()) {
+                    let Ok(running) = running else { return Ok(()) }; // another one has left already
+                    std::mem::forget(running);
+                    let error = world.barrier().expect_err("it is not finished");
+                    assert_eq!((error.class(), error.world_ended()), (ErrorClass::RmaSync, false), "{error}");
+                    return Ok(());
+                }
+                let finished = running.and_then(|running| running.finish());
+                let error = finished.and_then(|_| world.barrier()).expect_err("another rank never finishes");
+                assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
+                assert!(error.message().contains(&begun), "{error}");
+                Ok(())
+            });
+            assert!(ends.iter().all(Option::is_none), "{ends:?}");
+        }
+    }
+}

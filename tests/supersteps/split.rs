@@ -1,0 +1,309 @@
+//! A superstep in two halves: the same bits as in one, on every transport and in every mode.
+
+use fencepost::prelude::*;
+use fencepost::{Ranks, World, ranks};
+use fencepost_tests_support::transports::transports;
+
+fn worlds(size: usize) -> Vec<Ranks> {
+    transports([1, 2]).into_iter().map(|t| ranks(size).transport(t)).collect()
+}
+
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.neighbours() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// What `steps` steps of a nine-point stencil leave, with the exchange in one piece or in two.
+fn smooth(world: &World, halves: bool, wraps: bool) -> Result<Vec<u64>> {
+    let block = Block::new(world, [13, 17])?.halo(2)?.periodic([wraps, false]);
+    let mut u = world.window::<f64>(block.len())?;
+    let mut next = vec![0.0; block.len()];
+    block.fill(&mut u, |[i, j]| ((i * 31 + j * 17) % 23) as f64);
+    let mut exchange = exchange::prepare(world, &block)?;
+    for _ in 0..6 {
+        let mean = |[a, b, c, d, e]: [&[f64]; 5], next: &mut [f64]| {
+            for j in 0..next.len() {
+                next[j] = 0.25 * a[j] + 0.5 * (b[j] - c[j]) + 0.125 * (d[j] + e[j]);
+            }
+        };
+        let offsets = [[0, 0], [-2, 0], [2, 0], [0, -2], [1, 1]];
+        if halves {
+            let running = exchange.begin(u)?;
+            for row in running.inside(&block)? {
+                mean(row.each(offsets), row.of_mut(&mut next));
+            }
+            u = running.finish()?;
+            for row in block.rows_rest(2) {
+                mean(row.each(&u, offsets), row.of_mut(&mut next));
+            }
+        } else {
+            exchange.replay(&mut u)?;
+            for row in block.rows_inside(2) {
+                mean(row.each(&u, offsets), row.of_mut(&mut next));
+            }
+        }
+        for row in block.rows_inside(2) {
+            row.of_mut(&mut u).copy_from_slice(row.of(&next));
+        }
+    }
+    Ok(u.iter().map(|cell| cell.to_bits()).collect())
+}
+
+#[test]
+fn two_halves_leave_the_bits_of_one_piece() -> Result<()> {
+    for size in [1, 2, 3, 4, 6] {
+        for wraps in [false, true] {
+            for mode in Mode::ALL {
+                let whole = ranks(size).mode(mode).collect(|world| smooth(world, false, wraps))?;
+                for world in worlds(size) {
+                    let halves = world.mode(mode).collect(|world| smooth(world, true, wraps))?;
+                    assert!(halves == whole, "{size} ranks, {mode}, wraps: {wraps}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Elements 0..4 of each rank go to 4..8 of the next one, and the next one's 8..10 come to 10..12.
+#[superstep]
+fn shift(u: &mut Window<u64>) -> Result<()> {
+    let next = (u.rank() + 1) % u.size();
+    u.put(0..4).to(next, 4..8)?;
+    u.get(10..12).from(next, 8..10)
+}
+
+const PUT: u32 = line!() - 4;
+const GET: u32 = line!() - 4;
+
+#[test]
+fn what_no_call_writes_is_lent_and_what_one_touches_is_refused_with_its_line() -> Result<()> {
+    for world in worlds(3) {
+        for mode in Mode::ALL {
+            world.clone().mode(mode).run(|world| {
+                let mut u = world.window::<u64>(16)?;
+                let rank = world.rank() as u64;
+                (0..16).for_each(|i| u[i] = 100 * rank + i as u64);
+                let mut shift = shift::prepare(world)?;
+                for step in 1..4u64 {
+                    let before: Vec<u64> = u.to_vec();
+                    let mut running = shift.begin(u)?;
+                    for (elements, line) in
+                        [(4..5, PUT), (0..16, PUT), (7..10, PUT), (11..16, GET), (3..12, PUT)]
+                    {
+                        let error = running.kept(elements.clone()).expect_err("a call writes some of them");
+                        assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+                        assert_eq!(error.site().map(|site| site.line()), Some(line!() - 2));
+                        let called = format!("{}:{line}", file!());
+                        assert!(error.message().contains(&called), "{elements:?}: {error}");
+                    }
+                    for (elements, line) in
+                        [(0..1, PUT), (3..4, PUT), (8..9, GET), (9..10, GET), (10..11, GET)]
+                    {
+                        let error =
+                            running.kept_mut(elements.clone()).expect_err("a call touches some of them");
+                        let called = format!("{}:{line}", file!());
+                        assert!(error.message().contains(&called), "{elements:?}: {error}");
+                        let reads = !(10..12).contains(&elements.start);
+                        assert_eq!(error.message().contains("is read"), reads, "{error}");
+                    }
+                    let beyond = running.kept(12..17).expect_err("past the end");
+                    assert_eq!(beyond.class(), ErrorClass::Disp, "{beyond}");
+                    assert_eq!(running.kept(0..4)?, &before[0..4]);
+                    assert_eq!(running.kept(8..10)?, &before[8..10]);
+                    assert_eq!(running.kept(12..16)?, &before[12..16]);
+                    assert_eq!(running.kept(6..6)?, []);
+                    running.kept_mut(12..16)?.iter_mut().for_each(|element| *element += step);
+                    assert_eq!(running.kept(12..13)?, [before[12] + step]);
+                    u = running.finish()?;
+                    for i in 0..16 {
+                        let (previous, next) = ((rank + 2) % 3, (rank + 1) % 3);
+                        let expected = match i {
+                            4..8 => 100 * previous + i - 4,
+                            10..12 => 100 * next + i - 2,
+                            12..16 => before[i as usize] + step,
+                            _ => before[i as usize],
+                        };
+                        assert_eq!(u[i as usize], expected, "element {i} of rank {rank}");
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// What is left of `v` of each rank goes into `u` of the next one.
+#[superstep]
+fn across(u: &mut Window<f32>, v: &mut Window<f32>) -> Result<()> {
+    let next = (u.rank() + 1) % u.size();
+    u.put(v.section(0..2)).to(next, 2..4)
+}
+
+#[test]
+fn of_several_windows_each_is_lent() -> Result<()> {
+    for world in worlds(2) {
+        world.run(|world| {
+            let (mut u, mut v) = (world.window::<f32>(6)?, world.window::<f32>(4)?);
+            (u[1], v[1]) = (1.0, 2.0 + world.rank() as f32);
+            let mut across = across::prepare(world)?;
+            let mut running = across.begin(u, v)?;
+            let (mut first, mut second) = running.each();
+            let error = first.kept(1..3).expect_err("v is put there");
+            assert!(error.class() == ErrorClass::RmaConflict && error.message().contains("2..4"), "{error}");
+            assert_eq!(second.kept(0..4)?, [0.0, 2.0 + world.rank() as f32, 0.0, 0.0]);
+            let error = second.kept_mut(1..2).expect_err("it is read");
+            assert!(error.message().contains("is read"), "{error}");
+            // Both at once.
+            let (read, written) = (second.kept(1..2)?, first.kept_mut(4..5)?);
+            written.copy_from_slice(read);
+            (u, v) = running.finish()?;
+            assert_eq!(u[..], [0.0, 1.0, 0.0, 3.0 - world.rank() as f32, 2.0 + world.rank() as f32, 0.0]);
+            v.copy_from_slice(&[0.5; 4]);
+            // Replayed and begun in turn.
+            across.replay(&mut u, &mut v)?;
+            let (u, _) = across.begin(u, v)?.finish()?;
+            assert_eq!(u[2..4], [0.5; 2]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Two epochs: what arrives in the first leaves in the second.
+#[superstep]
+fn twice(u: &mut Window<u8>) -> Result<()> {
+    let next = (u.rank() + 1) % u.size();
+    u.put(0..1).to(next, 1)?;
+    u.fence()?;
+    u.put(1..2).to(next, 2)?;
+    u.fence()?;
+    Ok(())
+}
+
+#[test]
+fn of_several_epochs_the_last_is_begun() -> Result<()> {
+    for world in worlds(3) {
+        world.run(|world| {
+            let mut u = world.window::<u8>(4)?;
+            u[0] = world.rank() as u8 + 1;
+            let running = twice::prepare(world)?.begin(u)?;
+            let (own, previous) = (world.rank() as u8 + 1, (world.rank() as u8 + 2) % 3 + 1);
+            assert_eq!(running.kept(0..2)?, [own, previous]);
+            let u = running.finish()?;
+            assert_eq!(u[..], [own, previous, (world.rank() as u8 + 1) % 3 + 1, 0]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[superstep]
+fn wrong_way(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.faces() {
+        u.put(block.halo_of(&n)).to(n.rank, block.inner_edge(&n))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_are_refused_of_another_block_and_of_a_superstep_that_writes_own_cells() -> Result<()> {
+    for world in worlds(4) {
+        world.run(|world| {
+            let block = Block::new(world, [8, 8])?.halo(1)?;
+            let larger = Block::new(world, [10, 8])?.halo(1)?;
+            let u = world.window::<f64>(block.len())?;
+            let mut exchange = exchange::prepare(world, &block)?;
+            let running = exchange.begin(u)?;
+            let error = running.inside(&larger).map(|_| ()).expect_err("another block");
+            assert_eq!(error.class(), ErrorClass::Size, "{error}");
+            assert!(error.message().contains(&larger.len().to_string()), "{error}");
+            assert_eq!(running.inside(&block)?.map(|row| row.of().len()).sum::<usize>(), 4);
+            let u = running.finish()?;
+            let running = wrong_way::prepare(world, &block)?.begin(u)?;
+            let error = running.inside(&block).map(|_| ()).expect_err("own cells are written");
+            assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+            assert!(error.message().contains(file!()), "{error}");
+            running.finish().map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+/// The lower half of rank 0 goes to the upper half of rank 1.
+#[superstep]
+fn hand_on(u: &mut Window<u64>) -> Result<()> {
+    u.put(0..4096).to((u.rank() == 0).then_some(1), 4096..8192)
+}
+
+/// The same, both ways.
+#[superstep]
+fn swap(u: &mut Window<u64>) -> Result<()> {
+    u.put(0..4096).to(1 - u.rank(), 4096..8192)
+}
+
+/// One rank computes between the halves until it is told that the other one is through.
+fn computes_until_the_other_is_through(
+    worlds: Vec<Ranks>,
+    begin: impl Fn(&World, Window<u64>, &dyn Fn()) -> Result<Window<u64>> + Sync,
+) -> Result<()> {
+    for world in worlds {
+        let (tell, told) = std::sync::mpsc::sync_channel::<()>(1);
+        let told = std::sync::Mutex::new(told);
+        world.run(|world| {
+            let mut u = world.window::<u64>(8192)?;
+            u.fill(world.rank() as u64 + 7);
+            let compute = || {
+                let told = told.lock().expect("no panic").recv_timeout(std::time::Duration::from_secs(60));
+                told.expect("the other rank needs nothing more of this one");
+            };
+            let u = begin(world, u, &compute)?;
+            if world.rank() == 1 {
+                assert!(u[4096..].iter().all(|&element| element == 7));
+                tell.send(()).expect("rank 0 listens");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Packed, all that others wait for has left when the first half is over, and comes without further calls.
+#[test]
+fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> {
+    for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
+        let worlds = worlds(2).into_iter().map(|world| world.mode(mode)).collect();
+        computes_until_the_other_is_through(worlds, |world, u, compute| {
+            let mut swap = swap::prepare(world)?;
+            let running = swap.begin(u)?;
+            if world.rank() == 0 {
+                compute();
+            }
+            running.finish()
+        })?;
+    }
+    Ok(())
+}
+
+/// Where memory is reached, the copies to a rank that has begun are made in the first half too.
+#[test]
+fn copies_to_a_rank_that_has_begun_are_made_in_the_first_half() -> Result<()> {
+    let worlds = worlds(2).into_iter().map(|world| world.mode(Mode::Direct)).collect();
+    let begun = std::sync::Barrier::new(2);
+    computes_until_the_other_is_through(worlds, |world, u, compute| {
+        let mut hand_on = hand_on::prepare(world)?;
+        if world.rank() == 1 {
+            let running = hand_on.begin(u)?;
+            begun.wait();
+            return running.finish();
+        }
+        begun.wait();
+        let running = hand_on.begin(u)?;
+        compute();
+        running.finish()
+    })
+}
