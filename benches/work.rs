@@ -2,10 +2,14 @@
 //!
 //! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn are measured in the
 //! same rounds. A step that takes longer than the sum has waited for work of another rank.
+//!
+//! Over a simulated link with a latency the same is asked of an exchange in two halves, with the work between them: a step
+//! takes the longer of the two then, not their sum.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use fencepost::prelude::*;
+use fencepost::transport::SimConfig;
 use fencepost::{TransportKind, superstep};
 use fencepost_benches::contest::{short, wanted};
 use fencepost_benches::draws::next;
@@ -17,6 +21,12 @@ const WORK: Duration = Duration::from_micros(100);
 
 /// A step may take as long as its work and this many exchanges.
 const BUDGET: f64 = 1.2;
+
+/// What bytes take on the simulated link.
+const LATENCY: Duration = Duration::from_micros(400);
+
+/// A step in two halves may take as long as the longer of work and exchange, times this.
+const HALVES: f64 = 1.1;
 
 /// All of a section, to a rank, if there is one.
 #[superstep]
@@ -95,6 +105,21 @@ impl Question {
         })
     }
 
+    fn halves(&self, turns: u64, iterations: u64) -> Duration {
+        let Self { transport, ranks, pattern, words } = self.clone();
+        let make = |world: &World| {
+            let shift = shift::prepare(world, words, pattern.target(world))?;
+            Ok((Some(world.window::<u64>(2 * words)?), shift))
+        };
+        ours::team_over(transport, ranks, iterations, make, |_, (u, shift), _| {
+            let Some(taken) = u.take() else { return Ok(()) };
+            let running = shift.begin(taken)?;
+            work(turns);
+            *u = Some(running.finish()?);
+            Ok(())
+        })
+    }
+
     fn alone(&self, turns: u64, iterations: u64) -> Duration {
         ours::team_over(
             self.transport.clone(),
@@ -144,5 +169,38 @@ fn main() {
                 }
             }
         }
+    }
+    halves(&mut harness, turns);
+}
+
+/// Work of a half, of all and of twice the latency of a link, between the halves of an exchange over it.
+fn halves(harness: &mut Harness, turns: u64) {
+    let transport = TransportKind::Sim(SimConfig {
+        max_delay: 0,
+        short_reads: false,
+        link_bytes: 1 << 20,
+        latency: LATENCY,
+        ..SimConfig::default()
+    });
+    for (words, spells) in [(1, 2), (1, 4), (1, 8), (8 << 10, 4)] {
+        let work = spells as f64 * WORK.as_secs_f64() * 1e6;
+        let title = format!("a link of {LATENCY:?}: 2 ranks, {} bytes, {work:.0} us of work", 8 * words);
+        if !wanted(&title) {
+            continue;
+        }
+        let question = || Question { transport: transport.clone(), ranks: 2, pattern: Pattern::Ring, words };
+        let (a, b, c, d) = (question(), question(), question(), question());
+        let mut contest = Contest::new(title, 1)
+            .side("work", move |n| a.alone(spells * turns, n))
+            .side("exchange", move |n| b.prepared(0, n))
+            .side("work, then exchange", move |n| c.prepared(spells * turns, n))
+            .side("work between the halves", move |n| d.halves(spells * turns, n));
+        let Some(figures) = harness.run(&mut contest) else { continue };
+        let [work, exchange, step, halves] = [0, 1, 2, 3].map(|side| figures[side].median);
+        println!(
+            "  in turn: {:.2} of work and exchange; in two halves: {:.2} of the longer, limit {HALVES}",
+            step / (work + exchange),
+            halves / work.max(exchange)
+        );
     }
 }

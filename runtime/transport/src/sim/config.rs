@@ -1,5 +1,7 @@
 //! [`SimConfig`]: how adverse simulated links are.
 
+use std::time::Duration;
+
 use crate::sim::fault::Fault;
 #[cfg(feature = "testing")]
 use crate::sync::Arc;
@@ -13,6 +15,8 @@ pub struct SimConfig {
     pub seed: u64,
     /// The most polls for which bytes that have arrived stay invisible.
     pub max_delay: u32,
+    /// How long bytes travel before they arrive, by the clock.
+    pub latency: Duration,
     /// Whether bytes arrive in pieces of any length, or all at once.
     pub short_reads: bool,
     /// The most bytes in flight between two ranks, at least 1.
@@ -121,6 +125,7 @@ impl Default for SimConfig {
         Self {
             seed: 0,
             max_delay: 8,
+            latency: Duration::ZERO,
             short_reads: true,
             link_bytes: 1 << 16,
             lose: None,

@@ -1,6 +1,7 @@
 //! Simulated links: what is in flight between two ranks, and what has arrived of it.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::sim::config::{Altered, SimConfig};
 use crate::sim::fault::Inlet;
@@ -13,6 +14,9 @@ use crate::{Header, Notification};
 pub(crate) struct SimLink {
     /// What is in flight, and what follows.
     pub bytes: VecDeque<u8>,
+    /// Where bytes take a while: how many of the first have arrived, and when how many of those that follow will.
+    arrived: usize,
+    due: VecDeque<(Instant, usize)>,
     /// Under a fault: items that the sender has sent, lost ones included; whether all further ones are lost; and polls
     /// for which nothing arrives.
     pub sent: u64,
@@ -21,6 +25,33 @@ pub(crate) struct SimLink {
 }
 
 impl SimLink {
+    /// Puts bytes on the link.
+    pub(crate) fn append(&mut self, bytes: &mut VecDeque<u8>, latency: Duration) {
+        if !latency.is_zero() && !bytes.is_empty() {
+            self.due.push_back((Instant::now() + latency, bytes.len()));
+        }
+        self.bytes.append(bytes);
+    }
+
+    /// Returns how many bytes have arrived.
+    pub(crate) fn arrived(&mut self, latency: Duration) -> usize {
+        if latency.is_zero() {
+            return self.bytes.len();
+        }
+        while let Some(&(due, bytes)) = self.due.front()
+            && due <= Instant::now()
+        {
+            self.arrived += bytes;
+            self.due.pop_front();
+        }
+        self.arrived.min(self.bytes.len())
+    }
+
+    /// The first `n` bytes were taken off the link.
+    pub(crate) fn taken(&mut self, n: usize) {
+        self.arrived = self.arrived.saturating_sub(n);
+    }
+
     /// Returns whether the item that follows the first `opened` was lost.
     pub(crate) fn item_lost(&self, opened: u64) -> bool {
         self.bytes.is_empty() && (self.mute || self.sent > opened)

@@ -2,8 +2,8 @@
 //!
 //! Every ordered pair of ranks, a rank and itself included, has a link of its own: a stream of bytes with a limited
 //! number in flight. The rest follows as there is room, whatever the sender does meanwhile: it may wait in another
-//! world. The reader's polls are the clock: bytes on a link become visible after some polls for them, in pieces that
-//! split heads and payloads anywhere, so pairs overtake one another. Delays and pieces are drawn from a generator for
+//! world. The reader's polls are the clock, after a latency in time that is 0 unless set: bytes on a link become visible after some
+//! polls for them, in pieces that split heads and payloads anywhere, so pairs overtake one another. Delays and pieces are drawn from a generator for
 //! each link, by poll; a rank can be cut off at a chosen event, mostly in the middle of an item, and any one item can
 //! suffer a [fault](crate::Fault). The seed reproduces the decisions of the links as far as the threads themselves are
 //! reproducible.
@@ -113,7 +113,7 @@ impl SimEnd {
         let inbound = &mut self.inbound[from];
         inbound.polled = true;
         let mut link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
-        let available = link.bytes.len();
+        let available = if all { link.bytes.len() } else { link.arrived(self.world.config.latency) };
         let late = !all && link.hold > 0;
         link.hold = link.hold.saturating_sub(1);
         let n = match available {
@@ -122,6 +122,7 @@ impl SimEnd {
             n => inbound.visible(n.min(self.world.config.room()), &self.world.config),
         };
         let mut taken = inbound.take(&mut link.bytes, n, &self.world.config);
+        link.taken(n);
         if self.world.config.fault.is_some()
             && let Some(what) = inbound.inlet.polled(link.item_lost(inbound.inlet.opened))
         {
@@ -173,7 +174,7 @@ impl SimEnd {
             return;
         }
         let mut link = lock(&self.world.links[self.rank * self.inbound.len() + to]);
-        link.bytes.append(waiting);
+        link.append(waiting, self.world.config.latency);
         (link.sent, link.mute) = (outlet.sent, outlet.mute);
         link.hold += std::mem::take(&mut outlet.hold);
         drop(link);

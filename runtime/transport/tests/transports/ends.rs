@@ -3,6 +3,7 @@
 use std::iter::once_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+use std::time::Duration;
 
 use fencepost_transport::{
     Channels, Endpoint, Frame, Header, Leave, Liveness, Lost, Notification, Notify, Pause, SimConfig,
@@ -52,6 +53,7 @@ pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> 
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
     configs.extend((1..4).map(|seed| SimConfig { seed, ..SimConfig::default() }));
     configs.push(SimConfig { seed: 9, max_delay: 40, link_bytes: 100, ..SimConfig::default() });
+    configs.push(SimConfig { seed: 11, latency: Duration::from_micros(50), ..SimConfig::default() });
     let local = once_with(move || ("local".to_owned(), threads(size)));
     let shm = once_with(move || ("shm".to_owned(), processes(size)));
     let sim = configs.into_iter().map(move |config| (format!("{config:?}"), simulated(size, config)));
