@@ -14,6 +14,9 @@
 //! exposed section in place, which saves packing and unpacking it, and the origin waits at the fence until the target has
 //! read it, which costs an entry and a done. Mode auto exposes sections where all of them together save more than that.
 //!
+//! **Which elements become records** ([`few`]) matters there, too. A record holds one element and its displacement, so a few
+//! elements next to each other need no description: each becomes a record, and what a target reads is one buffer less.
+//!
 //! **Which gets are listed** ([`listing_pays`]) matters there too. A rank that knows what others read of its memory need not
 //! wait for them before it writes something else, and they need no copy between. The list is read in place where values
 //! are shared; between processes it is sent, which mode auto does where it costs less than that copy.
@@ -130,6 +133,15 @@ impl Rendezvous {
         let pays = self.saved.is_some_and(|saved| saved.0 > self.price.0);
         section.mode == Mode::Direct || pays && section.saved(machine).is_some_and(|saved| saved.0 > 0.0)
     }
+}
+
+/// The most elements next to each other that one operation sends as records, a displacement and a value each, to a rank that
+/// reads records in place. A record takes 16 bytes, is written and applied by itself, and needs nothing else; a description
+/// and its elements are a buffer more, whose first lines its reader fetches from the sender's cache.
+pub fn few(machine: &Machine) -> usize {
+    let Machine { shared, moving, .. } = machine;
+    let record = 2.0 * moving.per_run + 16.0 * (moving.pack + moving.unpack);
+    (shared.payload / record.max(1.0)) as usize
 }
 
 /// The most gets of an epoch that are listed one by one for the ranks that they read from, so that these need not wait

@@ -3,7 +3,7 @@
 //! With `FENCEPOST_BLESS=1` in the environment the files are written again; read the difference before keeping it.
 
 use fencepost_planner::adaptive::{
-    Departure, Observed, Rendezvous, Section, lands_in_place, listing_pays, predict,
+    Departure, Observed, Rendezvous, Section, few, lands_in_place, listing_pays, predict,
 };
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
@@ -107,4 +107,24 @@ fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
     machine.shared.payload = 0.0;
     (machine.shared.latency, machine.shared.overhead, machine.moving.remote) = (100.0, 50.0, 0.5);
     assert_eq!([0, 400, 401, 1 << 30].map(|bytes| listing_pays(bytes, &machine)), [false, false, true, true]);
+}
+
+#[test]
+fn how_many_elements_become_records_follows_what_a_buffer_and_a_record_cost() {
+    let default = Machine::default();
+    let with = |payload, pack| Machine {
+        shared: Link { payload, ..default.shared },
+        moving: Moving { pack, ..default.moving },
+        ..default
+    };
+    assert_eq!(few(&default), 23);
+    // Twice the price of a buffer, and records that cost twice as much.
+    assert_eq!(few(&with(220.0, 0.10)), 46);
+    assert_eq!(few(&with(110.0, 0.395)), 11);
+    // Nothing is gained where a buffer costs nothing, and no model makes all of memory into records.
+    assert_eq!(few(&with(0.0, 0.10)), 0);
+    assert_eq!(
+        few(&with(110.0, 0.0).to_string().replace("unpack = 0.17", "unpack = 0").parse().unwrap()),
+        110
+    );
 }

@@ -12,6 +12,7 @@ use crate::state::handler::Handler;
 use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
+use fencepost_planner::adaptive::few;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Topology, Until};
@@ -150,6 +151,7 @@ impl World {
             peers,
             set: Cell::new(0),
             elements: Cell::new(false),
+            few: few(&core.machine),
             packed: Cell::default(),
             pending: RefCell::new(Pending::default()),
             getting: LogWriter::default(),

@@ -20,6 +20,7 @@ use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Record;
+use std::ops::Range;
 use std::panic::Location;
 
 impl<T: Element> Window<T> {
@@ -271,12 +272,40 @@ impl WindowCore {
         self.pending(|pending| pending.push(target, get, sequence));
     }
 
-    /// Collect a put or an accumulate of one small element, all of it checked.
-    fn send_one(&self, kind: Kind, value: &[u8], target: usize, at: usize, site: &'static Location<'static>) {
-        let mut bits = [0u8; 8];
-        bits[..value.len()].copy_from_slice(value);
-        let head = Head::new(at as u64, code_of(kind), site);
-        self.outbox(target, |outbox| outbox.push(head, u64::from_ne_bytes(bits)));
+    /// Collect a put or an accumulate of small elements, given as their bytes, as a record each; all of it checked.
+    fn send_values(
+        &self,
+        kind: Kind,
+        values: &[u8],
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) {
+        let size = self.element.size as usize;
+        self.outbox(target, |outbox| {
+            for (at, value) in (at as u64..).zip(values.chunks_exact(size)) {
+                let mut bits = [0u8; 8];
+                bits[..size].copy_from_slice(value);
+                outbox.push(Head::new(at, code_of(kind), site), u64::from_ne_bytes(bits));
+            }
+        });
+    }
+
+    /// The same of elements of the window itself, which are read as the fence is entered.
+    fn send_elements(
+        &self,
+        kind: Kind,
+        from: Range<i64>,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) {
+        self.elements.set(true);
+        self.outbox(target, |outbox| {
+            for (at, from) in (at as u64..).zip(from) {
+                outbox.push(Head::new(at, code_of(kind) | ELEMENT, site), from as u64);
+            }
+        });
     }
 
     /// Collect a put or an accumulate that is more than one small element.
@@ -326,12 +355,28 @@ impl WindowCore {
 }
 
 impl WindowCore {
-    /// Where an operation on one element goes, if a record says all of it.
-    fn small(&self, kind: Kind, target: usize, region: &TargetRegion) -> Option<usize> {
-        let (TargetRegion::At(at), Some(peer)) = (region, self.peers.get(target)) else { return None };
-        let fits = self.element.size <= 8 && *at < peer.len.min(DISPLACEMENTS as usize);
+    /// Where the first of `count` elements goes, if a record for each says all of the operation.
+    fn small(&self, kind: Kind, target: usize, region: &TargetRegion, count: usize) -> Option<usize> {
+        let at = match region {
+            TargetRegion::At(at) => *at,
+            TargetRegion::Run(run) if run.len() == count => run.start,
+            _ => return None,
+        };
+        let end = at.checked_add(count)?;
+        let fits = self.element.size <= 8 && end <= self.peers.get(target)?.len.min(DISPLACEMENTS as usize);
         let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(self.element));
-        (fits && takes).then_some(*at)
+        (fits && takes).then_some(at)
+    }
+
+    /// Whether an operation on `count` elements may be a record for each: where the target reads records in place, and the
+    /// mode leaves the choice.
+    fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
+        let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
+        // A call that will be compared with a plan has to be found as one.
+        (1..=self.few).contains(&count)
+            && reached
+            && self.asked(mode) == Mode::Auto
+            && !self.world.supersteps.comparing()
     }
 
     /// The elements of a slice, given as its bytes, that a datatype names, one after another, in memory that is kept
@@ -385,12 +430,19 @@ impl WindowCore {
             return self.matched(kind, target, remote, section, bytes, None, site);
         }
         let Some(target) = target else { return Ok(()) };
-        let small = count == 1 && !reads;
-        if let Some(at) = self.small(kind, target, &region).filter(|_| small) {
-            self.send_one(kind, bytes, target, at, site);
-        } else {
-            let bytes = (!reads).then_some(bytes);
-            self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
+        let few = self.is_few(count, target, mode);
+        let small = || self.small(kind, target, &region, count);
+        let own = self.peers[self.world.rank].len as i64;
+        let run =
+            section.as_ref().and_then(|(window, section)| section.as_run().filter(|_| window.is_none()));
+        let run = run.filter(|run| few && run.start >= 0 && run.end <= own);
+        match (run, (few || count == 1 && !reads).then(small).flatten()) {
+            (Some(run), Some(at)) => self.send_elements(kind, run, target, at, site),
+            (None, Some(at)) if !reads => self.send_values(kind, bytes, target, at, site),
+            _ => {
+                let bytes = (!reads).then_some(bytes);
+                self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
+            }
         }
         self.note(kind, target, count, reads, mode, site);
         self.send_eagerly(target, mode);
@@ -501,5 +553,73 @@ impl<T: Element> Collect<T> for Window<T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         self.core.handler.report(self.core.got(into, target, region, mode, site))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::run::ranks;
+    use crate::state::transport_kind::TransportKind;
+
+    /// The number of records and of datatype operations that wait for a rank.
+    fn collected(u: &Window<u64>, target: usize) -> (usize, usize) {
+        u.core().outbox(target, |outbox| (outbox.records.len(), outbox.wide.len()))
+    }
+
+    #[test]
+    fn a_few_elements_are_a_record_each_where_the_target_reads_records_in_place() {
+        use TransportKind::{Local, ShmThreads, TcpThreads};
+        for (transport, reached) in [(Local, true), (ShmThreads, true), (TcpThreads, false)] {
+            let run = |world: &crate::World| {
+                let mut u = world.window::<u64>(400)?;
+                let (few, other) = (u.core().few, 1 - world.rank());
+                assert!((3..50).contains(&few));
+                for (i, element) in u[..100].iter_mut().enumerate() {
+                    *element = (1000 * (1 + world.rank()) + i) as u64;
+                }
+                let collects = |records, wide| {
+                    let expected = if reached { (records, wide) } else { (0, 0) };
+                    let found = if reached { collected(&u, other) } else { (0, 0) };
+                    assert_eq!(found, expected, "{transport:?}");
+                };
+                u.put(1..1 + few).to(other, 100)?;
+                collects(few, 0);
+                u.put(Datatype::run(1..4)).to(other, 150..153)?;
+                u.put(&u[5..8]).to(other, 153)?;
+                u.accumulate(0..2, Op::Sum).to(other, 150)?;
+                collects(few + 8, 0);
+                u.put(0..1 + few).to(other, 200)?;
+                collects(few + 9, 1);
+                u.put(0..3).mode(Mode::Aggregated).to(other, 300)?;
+                collects(few + 10, 2);
+                u.put(Datatype::elements([2, 1, 0])).to(other, 303)?;
+                u.put(0..3).to(other, Datatype::elements([308, 307, 306]))?;
+                collects(few + 12, 4);
+                for wrong in [u.put(399..401).to(other, 0), u.put(0..2).to(other, 399), u.put(0..2).to(2, 0)]
+                {
+                    assert!(wrong.is_err());
+                }
+                assert!(u.put(0..2).to(other, 0..3).is_err());
+                collects(few + 12, 4);
+                if !reached {
+                    let (records, wide) = collected(&u, other);
+                    assert_eq!((records, wide), (8, 8), "the sections and slices are described");
+                }
+                u[1] += 7; // read as the fence is entered
+                u.fence()?;
+                let from = |i: usize| (1000 * (1 + other) + i) as u64 + if i == 1 { 7 } else { 0 };
+                assert!((1..1 + few).all(|i| u[99 + i] == from(i)));
+                assert_eq!(
+                    u[150..156],
+                    [from(1) + from(0), from(2) + from(1), from(3), from(5), from(6), from(7)]
+                );
+                assert!((0..=few).all(|i| u[200 + i] == from(i)));
+                assert_eq!(u[300..306], [0, 1, 2, 2, 1, 0].map(from));
+                assert_eq!(u[306..309], [2, 1, 0].map(from));
+                Ok(())
+            };
+            ranks(2).transport(transport.clone()).run(run).expect("no panic");
+        }
     }
 }

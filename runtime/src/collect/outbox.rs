@@ -1,7 +1,7 @@
 //! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
 //!
 //! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
-//! is allocated. Everything else is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
+//! is allocated; so is each of a few elements next to each other, where the target reads records in place. Everything else is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;

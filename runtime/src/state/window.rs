@@ -55,6 +55,8 @@ pub struct WindowCore {
     pub(crate) set: Cell<usize>,
     /// Whether elements of this window may be sources of records in it: they are read as the fence is entered.
     pub(crate) elements: Cell<bool>,
+    /// The most elements of one operation that become records, for a rank whose memory is reached.
+    pub(crate) few: usize,
     /// Room to pack parts of slices in.
     pub(crate) packed: Cell<Vec<u8>>,
     /// Gets, and what else is not an outbox's.
