@@ -283,13 +283,13 @@ mod tests {
         let mut there = Channel::from_socket(there);
         assert!(there.receive().expect("open").is_none());
         for rank in 0..100 {
-            here.send(&Message::Died { rank, how: "x".repeat(rank as usize) }).expect("sent");
+            here.send(&Message::Died { rank, how: "x".repeat(rank as usize), failed: true }).expect("sent");
         }
         drop(here);
         for rank in 0..100 {
             let message =
                 there.receive().expect("all messages that were sent can be read").expect("a message");
-            assert_eq!(message, Message::Died { rank, how: "x".repeat(rank as usize) });
+            assert_eq!(message, Message::Died { rank, how: "x".repeat(rank as usize), failed: true });
         }
         assert!(matches!(there.receive(), Err(ChannelError::Closed)));
         assert!(matches!(there.send(&Message::Heartbeat), Err(ChannelError::Closed)));

@@ -33,6 +33,8 @@ pub enum Message {
         rank: u32,
         /// How it ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
         how: String,
+        /// Whether it failed; else it has left all its worlds and ended in order.
+        failed: bool,
     },
     /// Launcher to rank: the rank shall end its process. Launcher to host: the job is over.
     Stop,
@@ -147,8 +149,9 @@ impl Message {
                 out.list(addresses, |out, &address| out.address(address));
                 2
             }
-            Message::Died { rank, how } => {
+            Message::Died { rank, how, failed } => {
                 out.u32(*rank);
+                out.u8(u8::from(*failed));
                 out.bytes(truncate(how).as_bytes());
                 3
             }
@@ -208,7 +211,7 @@ impl Message {
         let message = match kind {
             1 => Message::Job(Description::read(&mut bytes)?),
             2 => Message::Table(bytes.list(7, Reader::address)?),
-            3 => Message::Died { rank: bytes.u32()?, how: text(&mut bytes)? },
+            3 => Message::Died { rank: bytes.u32()?, failed: bytes.bool()?, how: text(&mut bytes)? },
             4 => Message::Stop,
             16 => Message::Joined(text(&mut bytes)?),
             17 => Message::JoinFailed(text(&mut bytes)?),
@@ -358,7 +361,7 @@ mod tests {
         vec![
             Message::Job(description()),
             Message::Table(vec![here, "[::1]:9".parse().expect("an address")]),
-            Message::Died { rank: 2, how: "was killed by signal 9 (SIGKILL)".into() },
+            Message::Died { rank: 2, how: "was killed by signal 9 (SIGKILL)".into(), failed: true },
             Message::Stop,
             Message::Joined("0.1.0".into()),
             Message::JoinFailed("no".into()),
@@ -436,7 +439,7 @@ mod tests {
     #[test]
     fn a_long_text_is_truncated_at_a_character_boundary() {
         let how = "é".repeat(TEXT_MAX);
-        let frame = Message::Died { rank: 0, how }.to_frame();
+        let frame = Message::Died { rank: 0, how, failed: true }.to_frame();
         let Ok(Some((Message::Died { how, .. }, _))) = parse_frame(&frame) else {
             panic!("it is not decoded")
         };

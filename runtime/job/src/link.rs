@@ -94,6 +94,13 @@ impl Link {
         }
     }
 
+    /// Marks a rank as having left all its worlds and ended in order.
+    pub(crate) fn mark_finished(&self, rank: u32) {
+        if let Some(fabric) = self.connections.as_ref().and_then(Connections::fabric) {
+            fabric.mark_finished(rank as usize);
+        }
+    }
+
     /// Returns this rank's endpoint of the job's world number `world`.
     pub(crate) fn endpoint(&self, job: &Description, world: u32) -> std::io::Result<Endpoint> {
         let (rank, size) = (job.rank as usize, job.size as usize);

@@ -343,8 +343,12 @@ impl Member {
                     }
                 });
             }
-            Message::Died { rank, how } if rank < self.job.size => {
-                self.link.mark_failed(rank, &how);
+            Message::Died { rank, how, failed } if rank < self.job.size => {
+                if failed {
+                    self.link.mark_failed(rank, &how);
+                } else {
+                    self.link.mark_finished(rank);
+                }
                 self.set_connection(ConnectionState::RankDied(how));
             }
             Message::Stop => end_process(Signal::TERM),

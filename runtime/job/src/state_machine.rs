@@ -117,7 +117,9 @@ impl StateMachine {
         }
         let mut how = exit.describe(rank);
         state.exit = Some(exit);
-        if let Some(failure) = self.failure(rank) {
+        let failure = self.failure(rank);
+        let failed = failure.is_some();
+        if let Some(failure) = failure {
             self.kill_deadline.get_or_insert(now + self.grace);
             match &self.first_failure {
                 Some(first) if !failure.primary => how = format!("{how} after {first}"),
@@ -125,9 +127,8 @@ impl StateMachine {
                 _ => {}
             }
         }
-        commands.extend(
-            self.running().map(|other| RankCommand::Notify(other, Message::Died { rank, how: how.clone() })),
-        );
+        let died = Message::Died { rank, how, failed };
+        commands.extend(self.running().map(|other| RankCommand::Notify(other, died.clone())));
     }
 
     /// The launcher has received a signal. It forwards the first one to the ranks; at a second one it kills them.
@@ -290,7 +291,8 @@ mod tests {
     }
 
     fn died(to: u32, rank: u32, how: &str) -> RankCommand {
-        RankCommand::Notify(to, Message::Died { rank, how: format!("rank {rank} of the job {how}") })
+        let failed = how != "exited with code 0";
+        RankCommand::Notify(to, Message::Died { rank, how: format!("rank {rank} of the job {how}"), failed })
     }
 
     #[test]

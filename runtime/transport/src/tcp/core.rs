@@ -369,7 +369,9 @@ impl Core {
     pub(super) fn send(&mut self, to: usize) {
         let peer = &mut self.peers[to];
         if peer.link.is_none() {
-            self.ensure_connection(to);
+            if peer.wants_connection() {
+                self.ensure_connection(to);
+            }
         } else if let Err(error) = peer.flush().and_then(|()| self.watch_for_room(to)) {
             self.write_failed(to, &error.to_string());
         }

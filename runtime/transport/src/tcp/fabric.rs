@@ -155,8 +155,17 @@ impl Fabric {
 
     /// Marks `rank` failed, for this reason. May be called from any thread.
     pub fn mark_failed(&self, rank: usize, what: &str) {
+        self.report(|core| core.mark_failed(rank, what.into()));
+    }
+
+    /// Marks `rank` as having left all its worlds, as finished, and ended. May be called from any thread.
+    pub fn mark_finished(&self, rank: usize) {
+        self.report(|core| core.mark_finished(rank));
+    }
+
+    fn report(&self, what: impl FnOnce(&mut Core)) {
         let mut core = self.shared.lock();
-        core.mark_failed(rank, what.into());
+        what(&mut core);
         core.wake_rank();
         drop(core);
         self.shared.rank.wake();

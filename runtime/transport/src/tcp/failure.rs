@@ -30,8 +30,24 @@ impl Core {
         }
     }
 
+    /// Marks `rank` as having left all its worlds, as finished, and ended. What it sent on a connection is still read.
+    pub(super) fn mark_finished(&mut self, rank: usize) {
+        let Some(peer) = self.peers.get_mut(rank) else { return };
+        peer.finished = true;
+        if peer.link.is_none() && peer.died.is_none() && !peer.heard_goodbye {
+            peer.close();
+            (peer.heard_goodbye, peer.untold, peer.suspected, peer.retry) = (true, true, None, None);
+            self.events += 1;
+            self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
+        }
+    }
+
     /// Suspects `rank` of having died, until its launcher reports what became of it.
     pub(super) fn suspect(&mut self, rank: usize, what: String) {
+        if self.peers[rank].finished {
+            self.peers[rank].close();
+            return self.mark_finished(rank);
+        }
         if self.settings.obituary.is_zero() {
             return self.mark_failed(rank, what);
         }
@@ -108,6 +124,7 @@ impl Core {
             (_, Some(why), _) => absent(&format!(": {why}")),
             (_, _, Some(what)) => Some(Loss::Died(what.clone())),
             _ if !peer.heard_goodbye => None,
+            _ if peer.untold => Some(Loss::Left(Leave::Finished)),
             // Its launcher knows how it ended, and is about to report it.
             _ if peer.closing.is_some() => None,
             _ => absent(""),

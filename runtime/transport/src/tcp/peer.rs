@@ -43,6 +43,8 @@ pub(super) struct Peer {
     pub(super) sent: usize,
     /// Memory for a frame that has to wait.
     pub(super) spare: Vec<u8>,
+    /// How many bytes of `out` need no connection of their own: they say that this rank has left worlds as finished.
+    pub(super) deferred: usize,
     /// The error with which it left a world, if it left none without an error since.
     pub(super) failed: Option<String>,
     /// It has died, for this reason.
@@ -50,6 +52,10 @@ pub(super) struct Peer {
     /// It is suspected to have died, for this reason; it is marked failed at this time, unless its launcher reports
     /// another.
     pub(super) suspected: Option<(Instant, String)>,
+    /// Its launcher has reported that it left all its worlds as finished, and ended.
+    pub(super) finished: bool,
+    /// This rank knows that from the launcher only.
+    pub(super) untold: bool,
     /// It has sent a goodbye; it has succeeded, unless its launcher reports otherwise before this time.
     pub(super) closing: Option<Instant>,
     /// A poll of this rank found nothing from it.
@@ -119,10 +125,13 @@ impl Peer {
             retry: None,
             out: Vec::new(),
             sent: 0,
+            deferred: 0,
             spare: Vec::new(),
             failed: None,
             died: None,
             suspected: None,
+            finished: false,
+            untold: false,
             closing: None,
             awaited_by_us: false,
             dirty: false,
@@ -144,6 +153,17 @@ impl Peer {
         self.link = Some(Box::new(Connection { stream, awaits_room: false, sealed, decoder, big: false }));
         (self.attempt, self.welcomed, self.retry, self.heard_at, self.spoke_at) =
             (None, false, None, now, now);
+        self.deferred = 0;
+    }
+
+    /// Returns whether there is no connection to it, nor one that is being established.
+    pub(super) fn is_apart(&self) -> bool {
+        self.link.is_none() && self.attempt.is_none() && !self.welcomed && self.retry.is_none()
+    }
+
+    /// Returns whether something was written that needs a connection.
+    pub(super) fn wants_connection(&self) -> bool {
+        self.out.len() > self.deferred
     }
 
     /// Closes the connection.
@@ -152,7 +172,7 @@ impl Peer {
             let _ = link.stream.shutdown(Shutdown::Both);
         }
         self.attempt = None;
-        (self.out, self.sent, self.spare) = (Vec::new(), 0, Vec::new());
+        (self.out, self.sent, self.deferred, self.spare) = (Vec::new(), 0, 0, Vec::new());
     }
 
     /// Returns the error with which it left its last world before it ended by itself, in no world.

@@ -130,7 +130,7 @@ impl Core {
 
     /// Sends a goodbye where everything is sent; returns whether all connections are closed.
     pub(super) fn close_all(&mut self) -> bool {
-        let me = self.me();
+        let (me, defers) = (self.me(), self.defers());
         let mut over = true;
         for rank in (0..self.peers.len()).filter(|&rank| rank != me) {
             let peer = &mut self.peers[rank];
@@ -140,7 +140,8 @@ impl Core {
                 self.send(rank);
             }
             let peer = &mut self.peers[rank];
-            if peer.link.is_none() && peer.unsent() && peer.died.is_none() && !peer.heard_goodbye {
+            let unsent = if defers { peer.wants_connection() } else { peer.unsent() };
+            if peer.link.is_none() && unsent && peer.died.is_none() && !peer.heard_goodbye {
                 over = false;
                 self.ensure_connection(rank);
                 continue;

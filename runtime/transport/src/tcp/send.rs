@@ -6,6 +6,9 @@ use crate::tcp::core::Core;
 use crate::{Cause, Header, Leave, Notification};
 use std::time::{Duration, Instant};
 
+/// The most worlds that this rank has closed and remembers because other ranks have not been told.
+const CLOSED: usize = 64;
+
 /// Bytes that are copied in a nanosecond, about.
 const COPIED_PER_NS: u64 = 8;
 
@@ -147,12 +150,19 @@ impl Core {
         self.flush_members(number);
     }
 
+    /// Returns whether a rank without a connection need not be told that this rank has finished: it learns it when it
+    /// connects, or of the launcher.
+    pub(super) fn defers(&self) -> bool {
+        !self.settings.obituary.is_zero()
+    }
+
     /// Leaves a world: frames that wait for credit are sent as well.
     pub(super) fn leave(&mut self, number: u64, how: &Leave) {
         if self.channel(number).left.is_some() {
             return;
         }
         self.channel(number).left = Some(how.clone());
+        let defers = self.defers() && *how == Leave::Finished;
         for i in 0..self.channel(number).members.len() {
             let Some(channel) = self.channels.get_mut(&number) else { return };
             let to = channel.members[i] as usize;
@@ -161,12 +171,16 @@ impl Core {
             if to == self.identity.rank as usize || intra_node || peer.died.is_some() || peer.heard_goodbye {
                 continue;
             }
+            let apart = defers && peer.is_apart() && !peer.wants_connection();
             // A member that has left as well only waits for this item to forget the world.
-            if !channel.has_left(to) {
+            if !channel.has_left(to) && !apart {
                 channel.piggyback(number, to, &mut peer.out);
                 channel.pairs[to].outbound.send_waiting(number, &mut peer.out, &mut peer.spare, true);
             }
             ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
+            if apart {
+                peer.deferred = peer.out.len();
+            }
         }
         self.flush_members(number);
     }
@@ -178,6 +192,18 @@ impl Core {
         channel.pairs.iter_mut().for_each(|pair| pair.inbound.frames.clear());
         (0..self.peers.len()).for_each(|from| self.cancel(number, from));
         self.forget_if_over(number);
+        if self.channels.values().filter(|channel| channel.closed).count() > CLOSED {
+            self.tell_deferred();
+        }
+    }
+
+    /// Connects to those who are to be told that this rank has left worlds, so that both can forget these.
+    fn tell_deferred(&mut self) {
+        for to in 0..self.peers.len() {
+            if std::mem::take(&mut self.peers[to].deferred) > 0 {
+                self.send(to);
+            }
+        }
     }
 
     fn flush_members(&mut self, number: u64) {

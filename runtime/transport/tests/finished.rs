@@ -1,0 +1,84 @@
+//! Ranks that finish without ever having had anything to say to each other: no connection is opened to say that, and a
+//! rank that waits for one of them all the same learns it. Alone in its file, since it counts what the process has open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fencepost_transport::auth::{Secret, random_bytes};
+use fencepost_transport::{
+    Channels, Fabric, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd, Topology, listen,
+};
+
+const RANKS: usize = 6;
+
+/// The ranks of a job whose launcher reports how each ends within this time; zero: there is no launcher.
+fn job(obituary: Duration) -> Vec<(Arc<Fabric>, TcpEnd)> {
+    let settings = Settings { obituary, ..Settings::default() };
+    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
+    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
+    let fabrics: Vec<Fabric> = (0..RANKS).map(fabric).collect();
+    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
+    let end = |(rank, mut fabric): (usize, Fabric)| {
+        fabric.table(&addresses).unwrap();
+        let fabric = Arc::new(fabric);
+        let end = TcpEnd::of_job(&fabric, 0, rank, RANKS).unwrap();
+        (fabric, end)
+    };
+    fabrics.into_iter().enumerate().map(end).collect()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Waits until nothing more can arrive from `from`, and returns why.
+fn loss(end: &mut TcpEnd, from: usize) -> Lost {
+    let mut pause = Pause::new();
+    loop {
+        match end.poll(from) {
+            Ok(Some(_)) => end.release(from),
+            Ok(None) => end.idle(&mut pause),
+            Err(lost) => return lost,
+        }
+    }
+}
+
+fn finished(rank: usize) -> Lost {
+    Lost { rank, how: Loss::Left(Leave::Finished) }
+}
+
+/// How many descriptors leaving takes.
+fn taken(obituary: Duration) -> usize {
+    let mut ranks = job(obituary);
+    let before = descriptors();
+    ranks.iter_mut().for_each(|(_, end)| end.leave(Leave::Finished));
+    descriptors() - before
+}
+
+#[test]
+fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finished() {
+    let long = Duration::from_secs(600);
+    assert!(taken(Duration::ZERO) > 0, "without a launcher they tell each other");
+    assert_eq!(taken(long), 0);
+
+    let mut ranks = job(long);
+    let mut waiting = ranks.pop().unwrap();
+    // Rank 0 has left and is still there: it says so when it is asked.
+    ranks[0].1.leave(Leave::Finished);
+    assert_eq!(loss(&mut waiting.1, 0), finished(0));
+    // Rank 1 has ended, which the launcher reports; it waits for nobody.
+    ranks[1].1.leave(Leave::Finished);
+    drop(ranks.remove(1));
+    assert_eq!(waiting.1.poll(1).map(|_| ()), Ok(()), "nothing is known of it");
+    waiting.0.mark_finished(1);
+    assert_eq!(loss(&mut waiting.1, 1), finished(1));
+    assert!(waiting.1.lost(2).is_none());
+    // Of those that end later, one has failed: it is named, and not the one that has finished.
+    let (_, mut third) = ranks.remove(2);
+    assert_eq!(third.rank(), 3);
+    third.leave(Leave::Failed("no luck".into()));
+    assert_eq!(loss(&mut waiting.1, 3), Lost { rank: 3, how: Loss::Left(Leave::Failed("no luck".into())) });
+    waiting.0.mark_failed(4, "rank 4 of the job was killed by signal 9 (SIGKILL)");
+    let Lost { rank, how } = loss(&mut waiting.1, 4);
+    assert!(rank == 4 && matches!(how, Loss::Died(_)), "{rank}: {how:?}");
+}
