@@ -125,6 +125,7 @@ impl Core {
         }
         let sealed = self.identity.sealed;
         self.peers[to].open(stream, session, sealed, Instant::now());
+        self.opened(to);
         self.events += 1;
         self.send(to);
     }

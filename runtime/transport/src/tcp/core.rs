@@ -32,6 +32,8 @@ pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) listener: TcpListener,
     pub(super) readiness: Arc<Readiness>,
+    /// The ranks whose connections are to be registered only before a thread waits; empty where there are many.
+    pub(super) few: Vec<u32>,
     /// What the last wait has found: its memory is used again.
     pub(super) ready: Vec<Source>,
     /// By rank; empty until the table of addresses is known.
@@ -127,6 +129,7 @@ impl Core {
             settings,
             listener,
             readiness,
+            few: Vec::new(),
             ready: Vec::new(),
             peers: Vec::new(),
             deaths: Vec::new(),
@@ -384,6 +387,9 @@ impl Core {
             return Ok(());
         };
         link.awaits_room = unsent;
+        if !link.watched {
+            return Ok(());
+        }
         let interest = if unsent { Interest::Both } else { Interest::Bytes };
         self.readiness.modify(&link.stream, Source::Peer(to), interest)
     }

@@ -322,7 +322,9 @@ impl Liveness for TcpEnd {
 
     fn idle(&mut self, pause: &mut Pause) {
         if pause.full_poll_due() {
-            self.core().serve_ready();
+            let mut core = self.core();
+            core.serve_ready();
+            core.unwatch_few();
         }
         if self.backoff.yields_next(pause) {
             self.core().rank = RankState::Waits;

@@ -80,6 +80,7 @@ impl FabricShared {
     /// Sleeps until something arrives, unless something has since `seen`; at most a second.
     pub(super) fn sleep(&self, seen: &mut u64) {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return };
+        core.watch_few();
         let mut ready = std::mem::take(&mut core.ready);
         core.rank = RankState::SleepsOnSockets;
         drop(core);
@@ -91,6 +92,7 @@ impl FabricShared {
             self.rank.drain();
         }
         core.serve(&ready);
+        core.unwatch_few();
         if all {
             core.fresh = 2 * core.peers.len();
         }
@@ -222,6 +224,9 @@ fn serve(shared: &FabricShared) {
         calls = core.calls;
         if here {
             let tick = (tick * core.crowd).min(TIMES);
+            if rank_absent && core.rank != RankState::SleepsOnSockets {
+                core.unwatch_few();
+            }
             drop(core);
             rank_absent = false;
             shared.server.wait(tick);
@@ -235,6 +240,7 @@ fn serve(shared: &FabricShared) {
             }
             core.wake_rank();
         }
+        core.watch_few();
         drop(core);
         shared.readiness.wait_with(&shared.server, TIMES);
         let mut core = shared.lock();
@@ -251,6 +257,7 @@ fn serve(shared: &FabricShared) {
         if core.close_all() {
             return;
         }
+        core.watch_few();
         drop(core);
         shared.readiness.wait_with(&shared.server, TIMES);
     }

@@ -77,6 +77,8 @@ pub(super) struct Connection {
     pub(super) stream: Arc<TcpStream>,
     /// Whether room at the socket is waited for.
     pub(super) awaits_room: bool,
+    /// Whether the socket is registered.
+    pub(super) watched: bool,
     sealed: Option<Sealed>,
     decoder: Decoder,
     /// The last frame had a large payload.
@@ -150,7 +152,14 @@ impl Peer {
         let sealed =
             sealed.then(|| Sealed { seals: session.seals(), out: Vec::new(), sent: 0, received: Vec::new() });
         let decoder = Decoder::default();
-        self.link = Some(Box::new(Connection { stream, awaits_room: false, sealed, decoder, big: false }));
+        self.link = Some(Box::new(Connection {
+            stream,
+            awaits_room: false,
+            watched: true,
+            sealed,
+            decoder,
+            big: false,
+        }));
         (self.attempt, self.welcomed, self.retry, self.heard_at, self.spoke_at) =
             (None, false, None, now, now);
         self.deferred = 0;
@@ -447,8 +456,14 @@ mod tests {
         let mut peer = Peer::new(stream.peer_addr().unwrap(), Instant::now());
         let stream = Arc::new(stream);
         let decoder = Decoder::default();
-        peer.link =
-            Some(Box::new(Connection { stream, awaits_room: false, sealed: None, decoder, big: false }));
+        peer.link = Some(Box::new(Connection {
+            stream,
+            awaits_room: false,
+            watched: true,
+            sealed: None,
+            decoder,
+            big: false,
+        }));
         for (bytes, spare) in [(8 << 20, 8 << 20), (KEPT, 8 << 20), (KEPT + 1, 100)] {
             peer.out.resize(bytes, 1);
             peer.spare = Vec::with_capacity(spare);

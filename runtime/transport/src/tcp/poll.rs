@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::tcp::Settings;
 use crate::tcp::core::{Core, RankState};
-use crate::tcp::readiness::Source;
+use crate::tcp::readiness::{Interest, Source};
+
+/// The most connections that a process registers only before a thread waits.
+const FEW: usize = 4;
 
 /// Connections of a process above which heartbeats become rarer: as many more, as much rarer.
 const BEATS: usize = 16;
@@ -15,13 +18,7 @@ impl Core {
         for source in ready {
             match *source {
                 Source::Listener => self.accept(),
-                Source::Peer(rank) => {
-                    self.read_from(rank);
-                    let room = self.peers[rank].link.as_ref().is_some_and(|link| link.awaits_room);
-                    if room || self.peers[rank].unsent() {
-                        self.send(rank);
-                    }
-                }
+                Source::Peer(rank) => self.serve_peer(rank),
                 Source::Attempt(rank) => self.drive_attempt(rank),
                 Source::Incoming(descriptor) => self.drive_incoming_of(descriptor),
                 Source::Waker => {}
@@ -30,8 +27,57 @@ impl Core {
         self.flush_dirty();
     }
 
+    fn serve_peer(&mut self, rank: usize) {
+        self.read_from(rank);
+        let room = self.peers[rank].link.as_ref().is_some_and(|link| link.awaits_room);
+        if room || self.peers[rank].unsent() {
+            self.send(rank);
+        }
+    }
+
+    /// Called when the connection to `rank` was opened: it is registered.
+    pub(super) fn opened(&mut self, rank: usize) {
+        let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
+        if links > FEW {
+            self.watch_few();
+            self.few.clear();
+        } else if !self.few.contains(&(rank as u32)) {
+            self.few.push(rank as u32);
+        }
+    }
+
+    /// Registers all connections, before a thread waits.
+    pub(super) fn watch_few(&mut self) {
+        for i in 0..self.few.len() {
+            let rank = self.few[i] as usize;
+            let Some(link) = self.peers[rank].link.as_mut().filter(|link| !link.watched) else { continue };
+            let interest = if link.awaits_room { Interest::Both } else { Interest::Bytes };
+            match self.readiness.add(&link.stream, Source::Peer(rank), interest) {
+                Ok(()) => link.watched = true,
+                Err(error) => {
+                    self.connection_ended(rank, format!("its connection cannot be watched: {error}"));
+                }
+            }
+        }
+    }
+
+    /// No thread waits any more: connections are not registered where there are few.
+    pub(super) fn unwatch_few(&mut self) {
+        for &rank in &self.few {
+            if let Some(link) = self.peers[rank as usize].link.as_mut().filter(|link| link.watched) {
+                link.watched = self.readiness.remove(&link.stream).is_err();
+            }
+        }
+    }
+
     /// Serves all that is ready now, without waiting.
     pub(super) fn serve_ready(&mut self) {
+        for i in 0..self.few.len() {
+            let rank = self.few[i] as usize;
+            if self.peers[rank].link.as_ref().is_some_and(|link| !link.watched) {
+                self.serve_peer(rank);
+            }
+        }
         let mut ready = std::mem::take(&mut self.ready);
         self.readiness.wait(Duration::ZERO, &mut ready);
         self.serve(&ready);
