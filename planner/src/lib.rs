@@ -2,6 +2,7 @@
 
 pub mod adaptive;
 pub mod argument;
+pub mod census;
 pub mod check;
 pub mod collect;
 pub mod collective;

@@ -1,0 +1,215 @@
+//! [`Census`]: how ranks learn at a fence who has entered it, in which call, and who has something for whom.
+//!
+//! *Direct*: each rank sends each other one a notification. That is one round of p - 1 messages for each rank.
+//!
+//! *Sparse*: rounds 0, 1, 2, ... of one message for each rank: in round k, rank r sends to rank r + 2^k and receives from
+//! rank r - 2^k, modulo p, until 2^k reaches p. What a message says of *all* ranks (the call, whether some rank has failed)
+//! has after round k come from the 2^(k + 1) ranks up to this one, so after the last round from everybody. What one rank
+//! has for one other travels along: an item that has d ranks to go leaves in each round k for which d has bit k. What one
+//! rank has for all others is passed on by each rank that has it, to each rank once. Ranks that have nothing for each
+//! other exchange nothing.
+//!
+//! **Cost**, of p ranks, for each:
+//!
+//! | | rounds | messages | bytes |
+//! |---|---|---|---|
+//! | direct | 1 | p - 1 | a notification for each other rank |
+//! | sparse | log2 p, rounded up | one a round | an item for one rank once for each bit of its distance; items for all p - 1 times |
+//!
+//! A message for each of the p - 1 others costs far more than the items in it do, so there is no third way for the case
+//! that all ranks have something for all: what they have are messages as well.
+//!
+//! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier synchronization*, International
+//! Journal of Parallel Programming 17, 1988. Items by the bits of their distance: J. Bruck et al., *Efficient algorithms
+//! for all-to-all communications in multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that
+//! exist travel.
+
+use crate::error::{Error, ErrorClass};
+use crate::machine::Machine;
+use std::fmt;
+use std::str::FromStr;
+
+/// How ranks learn at a fence who has entered it, and who has something for whom.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Census {
+    /// Each rank notifies each other one.
+    #[default]
+    Direct,
+    /// In log2 p rounds, in which only that travels which ranks have for others.
+    Sparse,
+}
+
+impl Census {
+    /// All of them.
+    pub const ALL: [Census; 2] = [Census::Direct, Census::Sparse];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Census::Direct => "direct",
+            Census::Sparse => "sparse",
+        }
+    }
+}
+
+/// The census of a world of this number of ranks, of which some do not `share` memory, or all do.
+///
+/// Where memory is shared, a notification is a store into a line that its reader polls: no message, so direct. Elsewhere
+/// sparse where the model has it 1.25 times as fast.
+pub fn choose(ranks: u32, share: bool, machine: &Machine) -> Census {
+    let cost = |census: Census| cost(census, ranks, share, machine);
+    if !share && cost(Census::Direct) > MARGIN * cost(Census::Sparse) {
+        Census::Sparse
+    } else {
+        Census::Direct
+    }
+}
+
+/// The predicted time in ns of a census in which no rank has anything for another.
+pub fn cost(census: Census, ranks: u32, share: bool, machine: &Machine) -> f64 {
+    let (rounds, messages) = messages(census, ranks);
+    let link = machine.link(share);
+    f64::from(rounds) * (link.latency + 2.0 * link.overhead * f64::from(messages))
+}
+
+/// How many rounds there are, and how many messages each rank sends and receives in each.
+pub fn messages(census: Census, ranks: u32) -> (u32, u32) {
+    match census {
+        Census::Direct => (u32::from(ranks > 1), ranks.saturating_sub(1)),
+        Census::Sparse => (rounds(ranks), 1),
+    }
+}
+
+/// A round is a wait, and a rank whose turn on a core has passed has to get it back in each: measured over TCP, sparse is
+/// no slower from 3 ranks on, and faster from 8 on (`benches/LOG.md`).
+const MARGIN: f64 = 1.25;
+
+/// How many rounds a sparse census of this number of ranks has.
+pub fn rounds(ranks: u32) -> u32 {
+    ranks.max(1).next_power_of_two().trailing_zeros()
+}
+
+/// The rank that `rank` sends to in a round, and the one that it receives from.
+pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
+    let (rank, ranks, step) = (u64::from(rank), u64::from(ranks), 1u64 << round);
+    (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)
+}
+
+/// Whether an item for one rank, which has `distance` ranks to go, leaves in a round.
+pub fn leaves(distance: u32, round: u32) -> bool {
+    distance >> round & 1 == 1
+}
+
+/// Whether an item for all ranks, which has come `distance` ranks from its origin, is passed on in a round.
+pub fn spreads(distance: u32, ranks: u32, round: u32) -> bool {
+    let step = 1u64 << round;
+    u64::from(distance) < step && u64::from(distance) + step < u64::from(ranks)
+}
+
+impl fmt::Display for Census {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Census {
+    type Err = Error;
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// Class `Arg` for any other text, with those allowed.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Census::ALL.into_iter().find(|census| census.name() == text).ok_or_else(|| {
+            Error::new(ErrorClass::Arg, format!("there is no census `{text}`: it is `direct` or `sparse`"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Link;
+
+    /// Each rank's items after all rounds: origin and target, the target being the number of ranks for all.
+    fn run(ranks: u32) -> Vec<Vec<(u32, u32)>> {
+        let own = |rank| (0..=ranks).filter(move |&to| to != rank).map(move |to| (rank, to)).collect();
+        let mut held: Vec<Vec<(u32, u32)>> = (0..ranks).map(own).collect();
+        for round in 0..rounds(ranks) {
+            let mut moved = vec![Vec::new(); ranks as usize];
+            for rank in 0..ranks {
+                let (to, _) = partners(rank, ranks, round);
+                assert_eq!(partners(to, ranks, round).1, rank);
+                held[rank as usize].retain(|&(origin, target)| {
+                    let all = target == ranks;
+                    let goes = if all {
+                        spreads((rank + ranks - origin) % ranks, ranks, round)
+                    } else {
+                        leaves((target + ranks - rank) % ranks, round)
+                    };
+                    if goes {
+                        moved[to as usize].push((origin, target));
+                    }
+                    all || !goes
+                });
+            }
+            held.iter_mut().zip(moved).for_each(|(held, moved)| held.extend(moved));
+        }
+        held
+    }
+
+    #[test]
+    fn every_item_comes_to_its_target_once_for_any_number_of_ranks() {
+        for ranks in 1..70 {
+            for (rank, mut held) in (0..ranks).zip(run(ranks)) {
+                held.sort_unstable();
+                let from = |origin: u32| {
+                    let own = (origin != rank).then_some((origin, rank));
+                    own.into_iter().chain([(origin, ranks)])
+                };
+                let expected: Vec<_> = (0..ranks).flat_map(from).collect();
+                assert_eq!(held, expected, "{ranks} ranks, at {rank}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_rank_sends_to_itself_or_twice_to_another() {
+        for ranks in 2..300 {
+            let mut to: Vec<u32> = (0..rounds(ranks)).map(|round| partners(0, ranks, round).0).collect();
+            to.sort_unstable();
+            to.dedup();
+            assert!(to.len() == rounds(ranks) as usize && to[0] > 0, "{ranks}: {to:?}");
+        }
+    }
+
+    #[test]
+    fn few_ranks_and_shared_memory_are_direct_and_many_that_exchange_messages_are_sparse() {
+        let machine = Machine::default();
+        let chosen = |share, machine: &Machine| -> Vec<u32> {
+            (1..1100).filter(|&ranks| choose(ranks, share, machine) == Census::Sparse).collect()
+        };
+        assert_eq!(chosen(true, &machine), []);
+        // Of 9 ranks one more round takes what it saves over 8.
+        assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
+        // Where messages cost nothing but their way, rounds are all that counts.
+        let far = Machine { network: Link { latency: 1e6, overhead: 1.0, ..machine.network }, ..machine };
+        assert_eq!(chosen(false, &far), []);
+    }
+
+    #[test]
+    fn a_sparse_census_has_a_message_a_round() {
+        for (ranks, expected) in [(1, 0), (2, 1), (3, 2), (16, 4), (17, 5), (64, 6), (256, 8), (1000, 10)] {
+            assert_eq!(messages(Census::Sparse, ranks), (expected, 1), "{ranks}");
+        }
+        assert_eq!([1, 64].map(|ranks| messages(Census::Direct, ranks)), [(0, 0), (1, 63)]);
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for census in Census::ALL {
+            assert_eq!(census.to_string().parse::<Census>().unwrap(), census);
+        }
+        let refused = "reduced".parse::<Census>().unwrap_err();
+        assert!(refused.message().contains("`direct` or `sparse`"), "{refused}");
+    }
+}
