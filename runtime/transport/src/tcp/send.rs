@@ -163,6 +163,7 @@ impl Core {
         }
         self.channel(number).left = Some(how.clone());
         let defers = self.defers() && *how == Leave::Finished;
+        let ended = self.channel(number).ended.clone();
         for i in 0..self.channel(number).members.len() {
             let Some(channel) = self.channels.get_mut(&number) else { return };
             let to = channel.members[i] as usize;
@@ -176,6 +177,10 @@ impl Core {
             if !channel.has_left(to) && !apart {
                 channel.piggyback(number, to, &mut peer.out);
                 channel.pairs[to].outbound.send_waiting(number, &mut peer.out, &mut peer.spare, true);
+                // It may wait for this rank, and not have heard yet from another why both leave.
+                if let Some(Cause { rank, what }) = &ended {
+                    ItemWriter(&mut peer.out, number).end(*rank as u32, what);
+                }
             }
             ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
             if apart {
