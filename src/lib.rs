@@ -142,6 +142,7 @@
 extern crate self as fencepost;
 
 pub use fencepost_macros::{Element, superstep};
+pub use fencepost_planner::census::Census;
 pub use fencepost_planner::conflicts::{Conflict, Touch};
 pub use fencepost_planner::datatype::{Datatype, Repeat};
 pub use fencepost_planner::element::Op;

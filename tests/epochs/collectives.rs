@@ -1,16 +1,23 @@
 //! Collectives on every transport, against plain loops over the elements of every rank.
 
 use fencepost::transport::{Lose, SimConfig};
-use fencepost::{Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks};
+use fencepost::{
+    Census, Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks,
+};
 use fencepost_tests_support::cases::every_case;
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 
+/// Each kind of transport between threads, with each census.
+fn each() -> impl Iterator<Item = (TransportKind, Census)> {
+    transports([7]).into_iter().flat_map(|transport| Census::ALL.map(|census| (transport.clone(), census)))
+}
+
 #[test]
 fn every_collective_returns_what_its_name_states() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for size in [1, 2, 3, 5, 9] {
-            ranks(size).transport(transport.clone()).run(|world| {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
                 let me = world.rank();
                 for root in 0..size {
                     let mut given = if me == root { [root as i32 + 5, 7] } else { [0, 0] };
@@ -46,8 +53,8 @@ fn every_collective_returns_what_its_name_states() -> Result<()> {
 fn floating_sums_have_the_same_bits_on_every_rank_and_transport() -> Result<()> {
     for size in 1..=9 {
         let mut seen: Vec<u64> = Vec::new();
-        for transport in transports([7]) {
-            let bits: Vec<u64> = ranks(size).transport(transport).collect(|world| {
+        for (transport, census) in each() {
+            let bits: Vec<u64> = ranks(size).transport(transport).census(census).collect(|world| {
                 let mut x = [0.1 * (world.rank() as f64 + 1.0).powi(3)];
                 world.allreduce(&mut x, Op::Sum)?;
                 Ok(x[0].to_bits())
@@ -69,8 +76,8 @@ fn different_roots_are_different_calls() {
 
 #[test]
 fn a_divided_world_goes_on_by_itself() -> Result<()> {
-    for transport in transports([7]) {
-        let sums: Vec<i64> = ranks(5).transport(transport).collect(|world| {
+    for (transport, census) in each() {
+        let sums: Vec<i64> = ranks(5).transport(transport).census(census).collect(|world| {
             let colour = (world.rank() != 4).then_some(world.rank() as u32 % 2);
             let Some(half) = world.split(colour, -(world.rank() as i64))? else { return Ok(-1) };
             let mut u = half.window::<i64>(2)?;
@@ -264,9 +271,9 @@ fn sizes() -> &'static [usize] {
 
 #[test]
 fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_root() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for &size in sizes() {
-            ranks(size).transport(transport.clone()).run(|world| {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
                 let roots: Vec<usize> = (0..size).collect();
                 for len in [0, 1, 5] {
                     against_loops::<f64>(world, len, &roots)?;
@@ -288,9 +295,9 @@ const LONGEST: usize = 150_001;
 
 #[test]
 fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for &size in sizes() {
-            ranks(size).transport(transport.clone()).run(|world| {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
                 let roots: Vec<usize> = (0..size).collect();
                 against_loops::<f64>(world, LONG[0], &roots)?;
                 against_loops::<f64>(world, LONG[1], &roots[size / 2..=size / 2])?;
@@ -324,8 +331,8 @@ fn the_lengths_that_are_tested_take_every_way() {
         for operation in operations {
             let one = |ranks, len| {
                 let what = Collective { operation, ranks, len, element };
-                let algorithm = what.algorithm(&Default::default(), share);
-                (algorithm, what.rides(algorithm, &Default::default(), share))
+                let algorithm = what.algorithm(&Default::default(), share, Census::Direct);
+                (algorithm, what.rides(algorithm, &Default::default(), share, Census::Direct))
             };
             let mut taken: Vec<(Algorithm, bool)> = sizes()
                 .iter()
@@ -352,10 +359,10 @@ fn the_lengths_that_are_tested_take_every_way() {
 
 #[test]
 fn no_mode_no_plan_and_no_order_changes_a_bit() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for mode in Mode::ALL {
             for plan in [true, false] {
-                ranks(5).transport(transport.clone()).mode(mode).plan(plan).run(|world| {
+                ranks(5).transport(transport.clone()).census(census).mode(mode).plan(plan).run(|world| {
                     world.set_order(if plan { Order::Canonical } else { Order::Relaxed });
                     for len in [3, 700, 5000] {
                         against_loops::<f64>(world, len, &[3])?;
@@ -380,9 +387,9 @@ fn lists_of_every_length_arrive_unchanged() -> Result<()> {
         |a, _| if a == 0 { 31 } else { 30 },
     ];
     let value = |from: usize, to: usize, i: usize| (from * 1_000_003 + to * 10_007 + i) as u64;
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for size in [1, 2, 3, 5] {
-            ranks(size).transport(transport.clone()).run(|world| {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
                 let me = world.rank();
                 let list = |from: usize, to: usize, len: usize| -> Vec<u64> {
                     (0..len).map(|i| value(from, to, i)).collect()
@@ -419,8 +426,8 @@ fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
 /// Windows of the world's own grow and are shared by all collectives of a type; plans are kept, given up, and made again.
 #[test]
 fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
-    for transport in transports([7]) {
-        ranks(3).transport(transport).run(|world| {
+    for (transport, census) in each() {
+        ranks(3).transport(transport).census(census).run(|world| {
             for _ in 0..2 {
                 for len in (0..100).map(|k| 4000 - 37 * k) {
                     let mut sum = given::<i64>(world.rank(), len);
@@ -436,9 +443,9 @@ fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
 
 #[test]
 fn a_collective_leaves_pending_operations_pending() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for len in [1, 5000] {
-            ranks(3).transport(transport.clone()).run(|world| {
+            ranks(3).transport(transport.clone()).census(census).run(|world| {
                 let mut u = world.window::<f64>(2)?;
                 u.put([7.0]).to((world.rank() + 1) % 3, 1)?;
                 against_loops::<f64>(world, len, &[1])?;
@@ -482,9 +489,9 @@ const DIFFERENT: [Collective; 12] = {
 
 #[test]
 fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for (size, len) in [(2, 1), (2, 4000), (3, 1000)] {
-            ranks(size).transport(transport.clone()).run(|world| {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
                 // At first nothing is known, later each has its plan.
                 for warm in [false, true] {
                     for (a, b) in (0..DIFFERENT.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -525,11 +532,11 @@ fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
 
 #[test]
 fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
-    for transport in transports([7]) {
+    for (transport, census) in each() {
         for size in [2, 3, 5] {
             for len in [1, 3000] {
                 for (what, call) in DIFFERENT {
-                    let ends = ends(&ranks(size).transport(transport.clone()), &[], |world| {
+                    let ends = ends(&ranks(size).transport(transport.clone()).census(census), &[], |world| {
                         call(world, len)?;
                         if world.rank() == 1 {
                             return Err(Error::new(ErrorClass::Other, "enough"));

@@ -13,7 +13,7 @@
 
 use fencepost::transport::SimConfig;
 use fencepost::{
-    __private::element_type, Datatype, Element, Op, TransportKind, ValueAt, Window, World, ranks,
+    __private::element_type, Census, Datatype, Element, Op, TransportKind, ValueAt, Window, World, ranks,
 };
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
@@ -126,8 +126,13 @@ impl Letters<'_> {
 
 /// Run each `every`th program of `space` in one world. Returns how many that were.
 fn run<T: Element>(space: &Space, transport: TransportKind, every: usize) -> usize {
+    Census::ALL.map(|census| run_with::<T>(space, transport.clone(), census, every))[0]
+}
+
+fn run_with<T: Element>(space: &Space, transport: TransportKind, census: Census, every: usize) -> usize {
     let done: Vec<usize> = ranks(space.ranks)
         .transport(transport)
+        .census(census)
         .collect(|world| {
             if space.windows == 1 { one::<T>(space, world, every) } else { two::<T>(space, world, every) }
         })

@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
-use fencepost::{Compiled, Machine, Options, Order, Placement, Ranks, TransportKind, ranks};
+use fencepost::{Census, Compiled, Machine, Options, Order, Placement, Ranks, TransportKind, ranks};
 
 #[superstep]
 fn shift(u: &mut Window<f64>, to: usize) -> Result<()> {
@@ -138,10 +138,10 @@ mod world {
 
     #[test]
     fn collectives_choose_their_algorithm_by_the_machine() -> Result<()> {
-        let messages = |latency: f64, per_byte: f64| -> Result<Vec<u64>> {
+        let messages = |census: Census, latency: f64, per_byte: f64| -> Result<Vec<u64>> {
             let mut machine = Machine::default();
             (machine.network.latency, machine.network.per_byte) = (latency, per_byte);
-            apart(8).machine(machine).collect(|world| {
+            apart(8).machine(machine).census(census).collect(|world| {
                 let mut values = vec![world.rank() as f64; 2000];
                 world.allreduce(&mut values, Op::Sum)?;
                 assert!(values.iter().all(|value| *value == 28.0));
@@ -151,11 +151,14 @@ mod world {
             })
         };
         assert_eq!(
-            messages(1e9, 0.0)?,
+            messages(Census::Direct, 1e9, 0.0)?,
             [7; 8],
             "all elements to all, in the one exchange that there is anyway"
         );
-        assert_eq!(messages(0.0, 1e3)?, [14; 8], "each element twice, in blocks");
+        assert_eq!(messages(Census::Sparse, 1e9, 0.0)?, [0; 8], "all elements with the census");
+        for census in Census::ALL {
+            assert_eq!(messages(census, 0.0, 1e3)?, [14; 8], "each element twice, in blocks");
+        }
         Ok(())
     }
 }

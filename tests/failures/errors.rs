@@ -2,7 +2,7 @@
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{
-    Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep,
+    Census, Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::ends::ends;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ fn worlds(size: usize) -> Vec<Ranks> {
         sim(2),
     ]
     .into_iter()
-    .map(|t| ranks(size).transport(t))
+    .flat_map(|t| Census::ALL.map(|census| ranks(size).transport(t.clone()).census(census)))
     .collect()
 }
 

@@ -2,13 +2,14 @@
 
 use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
-use fencepost::{Assertions, Ranks, Section, Source, TransportKind, World, ranks};
+use fencepost::{Assertions, Census, Ranks, Section, Source, TransportKind, World, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn worlds(size: usize) -> Vec<Ranks> {
-    transports([3, 4]).into_iter().map(|t| ranks(size).transport(t)).collect()
+    let each = |t: TransportKind| Census::ALL.map(|census| ranks(size).transport(t.clone()).census(census));
+    transports([3, 4]).into_iter().flat_map(each).collect()
 }
 
 /// Each rank shifts its elements to the right.

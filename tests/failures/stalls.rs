@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
-use fencepost::{Ranks, Stall, TransportKind, ranks};
+use fencepost::{Census, Ranks, Stall, TransportKind, ranks};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,8 +16,11 @@ fn worlds(size: usize) -> Vec<(String, Ranks)> {
     all.extend(
         [1, 2].map(|each| TransportKind::MixedThreads((0..size as u32).map(|rank| rank / each).collect())),
     );
-    let world = |kind: TransportKind| (format!("{kind:?}"), ranks(size).transport(kind));
-    all.into_iter().map(world).map(|(name, ranks)| (name, ranks.stall(Some(Duration::ZERO)))).collect()
+    let world = |kind: TransportKind| {
+        Census::ALL
+            .map(|census| (format!("{kind:?}, {census}"), ranks(size).transport(kind.clone()).census(census)))
+    };
+    all.into_iter().flat_map(world).map(|(name, ranks)| (name, ranks.stall(Some(Duration::ZERO)))).collect()
 }
 
 /// Each rank hands its first two elements to the next.

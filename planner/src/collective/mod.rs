@@ -32,6 +32,7 @@
 
 mod algorithms;
 
+use crate::census::{Census, cost};
 use crate::element::{ElementType, Op};
 use crate::ir::pattern::Patterns;
 use crate::machine::Machine;
@@ -200,6 +201,11 @@ impl Collective {
         })
     }
 
+    /// Whether the moves of each rank in the direct algorithm are of the same elements to all that need them.
+    pub fn is_for_all(&self) -> bool {
+        !matches!(self.operation, Operation::Reduce { .. } | Operation::Gather { .. } | Operation::AllToAll)
+    }
+
     /// What is left to combine after the moves of the direct algorithm.
     pub fn direct_slots(&self) -> Option<Slots> {
         let slots =
@@ -252,27 +258,27 @@ impl Collective {
         }
     }
 
-    /// The algorithm that is predicted to be over soonest, where the ranks `share` memory or not.
-    pub fn algorithm(&self, machine: &Machine, share: bool) -> Algorithm {
+    /// The algorithm that is predicted to be over soonest, where the ranks `share` memory or not, after an exchange that is
+    /// this census.
+    pub fn algorithm(&self, machine: &Machine, share: bool, census: Census) -> Algorithm {
         let algorithms = Algorithm::ALL.into_iter().filter(|&algorithm| self.has(algorithm));
-        algorithms
-            .min_by(|a, b| self.cost(*a, machine, share).total_cmp(&self.cost(*b, machine, share)))
-            .unwrap_or(Algorithm::Direct)
+        let cost = |algorithm| self.cost(algorithm, machine, share, census);
+        algorithms.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Algorithm::Direct)
     }
 
     /// Whether the data may as well go with the exchange of words that begins each collective: another exchange, and
     /// messages of their own, would cost more. In shared memory that is one record for each element and rank, for
-    /// elements that a record holds; elsewhere one more copy for each rank.
-    pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool) -> bool {
-        let holds = !share || self.element.size <= 8;
-        let exchange = self.round(machine, share, f64::from(self.ranks - 1), 0.0);
-        algorithm == Algorithm::Direct && holds && self.ride(machine, share) <= exchange
+    /// elements that a record holds; elsewhere, and in a sparse census, one more copy for each rank.
+    pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
+        let holds = !share || census == Census::Sparse || self.element.size <= 8;
+        let exchange = cost(census, self.ranks, share, machine);
+        algorithm == Algorithm::Direct && holds && self.ride(machine, share, census) <= exchange
     }
 
     /// The predicted time in ns of the elements that travel with the exchange, without the exchange itself.
-    fn ride(&self, machine: &Machine, share: bool) -> f64 {
+    fn ride(&self, machine: &Machine, share: bool, census: Census) -> f64 {
         let (each, link) = (&machine.moving, machine.link(share));
-        let one = if share {
+        let one = if share && census == Census::Direct {
             self.len as f64 * RECORD
         } else {
             self.bytes() * (each.pack + each.unpack + link.per_byte)
@@ -281,7 +287,7 @@ impl Collective {
     }
 
     /// Predicted ns, but for the exchange of words.
-    fn cost(&self, algorithm: Algorithm, machine: &Machine, share: bool) -> f64 {
+    fn cost(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> f64 {
         let (bytes, peers) = (self.bytes(), f64::from(self.ranks - 1));
         let depth = f64::from(self.ranks.next_power_of_two().trailing_zeros());
         let round = |messages, bytes| self.round(machine, share, messages, bytes);
@@ -293,8 +299,8 @@ impl Collective {
         };
         let block = bytes * peers / f64::from(self.ranks);
         match algorithm {
-            Algorithm::Direct if self.rides(algorithm, machine, share) => {
-                self.ride(machine, share) + peers * bytes * combined
+            Algorithm::Direct if self.rides(algorithm, machine, share, census) => {
+                self.ride(machine, share, census) + peers * bytes * combined
             }
             Algorithm::Direct => round(peers, peers * bytes) + peers * bytes * combined,
             Algorithm::Tree if self.operation == Operation::Allgather => {

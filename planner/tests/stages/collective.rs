@@ -1,5 +1,6 @@
 //! Each algorithm of each collective, run by the reference interpreter, against plain loops; and as verified schedules.
 
+use fencepost_planner::census::Census;
 use fencepost_planner::collective::{
     Algorithm, Collective, Fold, Operation, SlotLen, Slots, Step, block, halves,
 };
@@ -243,13 +244,39 @@ fn rounds_and_bytes_are_those_that_the_page_states() {
 #[test]
 fn the_way_follows_length_and_number_of_ranks() {
     let machine = Machine::default();
-    let algorithm = |ranks, len, share| {
-        Collective { operation: Operation::Allreduce { op: Op::Sum }, ranks, len, element: F64 }
-            .algorithm(&machine, share)
-    };
+    let algorithm =
+        |ranks, len, share| {
+            Collective { operation: Operation::Allreduce { op: Op::Sum }, ranks, len, element: F64 }
+                .algorithm(&machine, share, Census::Direct)
+        };
     assert_eq!(algorithm(4, 1, true), Algorithm::Direct);
     assert_eq!(algorithm(4, 1 << 17, true), Algorithm::Blocks);
     assert_eq!(algorithm(4, 1 << 17, false), Algorithm::Blocks);
     assert_eq!(algorithm(64, 1 << 10, true), Algorithm::Tree);
     assert_eq!(algorithm(1, 1 << 20, true), Algorithm::Direct);
+}
+
+/// With a sparse census all that is short rides: its rounds are fewer than those of a tree after it.
+#[test]
+fn short_arrays_ride_with_a_sparse_census() {
+    let machine = Machine::default();
+    let rides = |operation, ranks, len| {
+        let what = Collective { operation, ranks, len, element: F64 };
+        what.rides(what.algorithm(&machine, false, Census::Sparse), &machine, false, Census::Sparse)
+    };
+    let (sum, root) = (Op::Sum, 1);
+    for ranks in [2, 16, 64, 256] {
+        for operation in [
+            Operation::Broadcast { root },
+            Operation::Reduce { root, op: sum },
+            Operation::Allreduce { op: sum },
+            Operation::Scan { op: sum },
+            Operation::Gather { root },
+            Operation::Allgather,
+            Operation::AllToAll,
+        ] {
+            assert!(rides(operation, ranks, 1), "{operation:?} of {ranks}");
+            assert!(!rides(operation, ranks, 1 << 16), "{operation:?} of {ranks}");
+        }
+    }
 }

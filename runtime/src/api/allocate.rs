@@ -80,7 +80,7 @@ impl World {
         // Known from here on: ranks that leave this call sooner may send it operations at once.
         core.windows.borrow_mut().insert(number, (len, element));
         let unmade = Unmade(core, number);
-        let all = match core.meet(&call, |_| mine.clone()) {
+        let all = match core.meet(&call, &mine) {
             Ok(all) => all,
             Err(error) => {
                 core.registry.withdraw(attempt);

@@ -8,6 +8,7 @@ use crate::state::stalls::Settings;
 use crate::state::stalls::Stall;
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
+use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -25,6 +26,7 @@ pub struct Ranks {
     transport: TransportKind,
     mode: Mode,
     machine: Machine,
+    census: Option<Census>,
     check: bool,
     plan: bool,
     explain: bool,
@@ -43,6 +45,7 @@ pub fn ranks(size: usize) -> Ranks {
         transport: TransportKind::Local,
         mode: Mode::Auto,
         machine: Machine::default(),
+        census: None,
         check: cfg!(debug_assertions),
         plan: true,
         explain: false,
@@ -71,7 +74,7 @@ pub fn ranks(size: usize) -> Ranks {
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
 /// [`launch`](crate::launch())),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
-/// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_PLAN=on|off`
+/// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]).
@@ -122,13 +125,14 @@ fn from_environment() -> Result<Ranks> {
     };
     let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
     let machine = environment::machine("FENCEPOST_MACHINE")?;
+    let census = environment::read("FENCEPOST_CENSUS")?;
     let checks = [("off", false), ("mark", true)];
     let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
     let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
     let default = ranks(size);
-    let ranks = Ranks { stalls, machine: machine.unwrap_or(default.machine), ..default };
+    let ranks = Ranks { stalls, census, machine: machine.unwrap_or(default.machine), ..default };
     Ok(ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain))
 }
 
@@ -176,6 +180,16 @@ impl Ranks {
     /// All ranks must give the same one: where they differ, the first call that all ranks make is `RMA_SYNC` on all.
     pub fn machine(mut self, machine: Machine) -> Self {
         self.machine = machine;
+        self
+    }
+
+    /// How ranks learn at fences, barriers and short collectives who has entered them, and who has something for whom, in
+    /// this world and its parts; by the machine model, unless set. Results have the same bits and errors the same names
+    /// in each. It is there to compare with. [`run()`] asks `FENCEPOST_CENSUS=direct|sparse`.
+    ///
+    /// All ranks must choose the same: where they differ, the first call that all ranks make ends the world with `RMA_SYNC`.
+    pub fn census(mut self, census: Census) -> Self {
+        self.census = Some(census);
         self
     }
 
@@ -384,7 +398,14 @@ impl Ranks {
         hosts: Vec<Arc<str>>,
         program: &(impl Fn(&World) -> Result<R> + Sync),
     ) -> End<R> {
-        let world = World::new(id, endpoint, registry, self.transport.clone(), self.machine, self.mode);
+        let world = World::new(
+            id,
+            endpoint,
+            registry,
+            self.transport.clone(),
+            self.machine,
+            (self.mode, self.census),
+        );
         world.core().begin_at(self.before.0, self.before.1);
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);

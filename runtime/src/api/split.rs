@@ -31,7 +31,7 @@ impl World {
         let mut mine = [0; 16];
         mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
         mine[8..].copy_from_slice(&key.to_le_bytes());
-        let all = core.meet(call, |_| mine.to_vec())?;
+        let all = core.meet(call, &mine)?;
         core.made.set(number + 1);
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (rank, bytes) in all.iter().enumerate() {
@@ -64,7 +64,7 @@ impl World {
                 Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
             }
         }
-        let all = core.meet(call, |_| founded.clone())?;
+        let all = core.meet(call, &founded)?;
         let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
         let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
         if let Some(&founder) = members.iter().find(refused) {
@@ -103,8 +103,14 @@ impl World {
                 ((id, members.len()), end)
             }
         };
-        let world =
-            World::new(id, endpoint, core.registry.clone(), core.kind.clone(), core.machine, core.mode.get());
+        let world = World::new(
+            id,
+            endpoint,
+            core.registry.clone(),
+            core.kind.clone(),
+            core.machine,
+            (core.mode.get(), core.chosen_census),
+        );
         world.core().supersteps.check(core.supersteps.checks());
         world.core().plans.set(core.plans.get());
         world.core().explains.set(core.explains.get());

@@ -90,8 +90,8 @@ impl World {
     /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
-    /// The empty fence: one notification between each two ranks, in one round. Trees would send fewer, in log2 p rounds or
-    /// more, and no rank could see that another is in another call.
+    /// The empty fence: one notification between each two ranks, in one round; or, from some number of ranks on where they
+    /// exchange messages, log2 p rounds of one message for each ([`Ranks::census`](crate::Ranks::census)).
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call::named(0xba, "World::barrier");

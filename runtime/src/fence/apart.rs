@@ -135,6 +135,8 @@ impl Fence<'_> {
         if frames == INLINE {
             return Ok(());
         }
-        remote::discard(self.world, self.endpoint, from, frames, self.call)
+        // Some may have come before it was known that nothing is made of them.
+        let dropped = self.items.as_ref().map_or(0, |items| items.set_aside_of(from));
+        remote::discard(self.world, self.endpoint, from, frames.saturating_sub(dropped), self.call)
     }
 }

@@ -11,7 +11,7 @@ use crate::kernel::{self, Task, Values, with_values};
 use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
 use fencepost_planner::element::{ElementType, Op};
-use fencepost_transport::{Notify, Record, Topology};
+use fencepost_transport::{Record, Topology};
 use std::cell::Cell;
 
 impl Fence<'_> {
@@ -27,19 +27,19 @@ impl Fence<'_> {
                         if all.quiet {
                             continue;
                         }
-                        if let Ok(Some(notification)) = self.endpoint.read(origin) {
-                            if notification.count == 0 {
-                                continue;
-                            }
-                            if notification.address == INLINE {
-                                let inline = notification.inline;
-                                let items = Items::Records(&inline[..(notification.count as usize).min(2)]);
-                                // SAFETY: this rank's own memory, in its own fence, all reads done.
-                                unsafe {
-                                    (window.apply)(base, len, window.element, items, &Operands::none())
-                                };
-                                continue;
-                            }
+                        let counted = self.counted;
+                        let notification = self.notification(origin);
+                        if notification.map_or(counted, |notification| notification.count == 0) {
+                            continue;
+                        }
+                        if let Some(notification) = notification
+                            && notification.address == INLINE
+                        {
+                            let inline = notification.inline;
+                            let items = Items::Records(&inline[..(notification.count as usize).min(2)]);
+                            // SAFETY: this rank's own memory, in its own fence, all reads done.
+                            unsafe { (window.apply)(base, len, window.element, items, &Operands::none()) };
+                            continue;
                         }
                     }
                     let staged = copied.map(|_| &staged);

@@ -1,34 +1,55 @@
-//! The fence of a dynamic epoch: one protocol for every transport.
+//! The fence of a dynamic epoch: one protocol for every transport, with two ways of learning who is in it.
 //!
-//! Every rank sends every other one notification, which says that it is in the fence (W1), of which superstep and windows, and
-//! how much there is for it. Where values are shared, the reader takes operations from the sender's outbox; elsewhere
+//! Every rank has a notification for every other one, which says that it is in the fence (W1), of which superstep and windows,
+//! and how much there is for it. With a direct census each is sent; with a sparse one ([`census`]) those that say more than
+//! that their rank is in this fence travel by ranks in between, and a rank that has none from another knows that it has
+//! nothing for it. Where values are shared, the reader takes operations from the sender's outbox; elsewhere
 //! they travelled in frames before the notification, so a notification settles the count. Then, on each rank:
 //!
 //! 1. sections that are sources were read before the notification was sent, so they hold M whatever happens later (W2); or they
 //!    are *exposed* for a rendezvous, and read in place by their target;
-//! 2. when all notifications are in and agree, gets read M: directly where memory is reached, else the target answers;
+//! 2. when the census is complete and all agree, gets read M: directly where memory is reached, else the target answers;
 //! 3. where others read what is written here, all that this rank reads of others is staged, and it waits until those who
 //!    read its memory have finished (W2, W3);
 //! 4. gets land, in program order;
 //! 5. puts and accumulates are applied by origin rank, then program order, each rank to its own memory only (W3);
 //! 6. where others read nothing that is written here, it waits for them now (W3);
-//! 7. outboxes and notifications exist twice and are used in turn: a rank that fills a set again has seen the notification that each
-//!    reader sent after it had finished with it (W4, W5).
+//! 7. outboxes and notifications exist twice and are used in turn: a rank that fills a set again has completed a census that
+//!    each reader entered after it had finished with the set (W4, W5).
 //!
-//! The notifications may be in, and the world be ended by a rank that is further on: then no rank begins to touch
+//! # With a sparse census
+//!
+//! A message of round k is sent when the message of each round before has come. So a rank that completes the census has, by
+//! messages one after another, heard from every rank that it had entered: what follows is as if each had notified it.
+//!
+//! - W1: no memory is touched, and no frame applied, before the census is complete and all words were equal ([`census`] says
+//!   why all ranks learn it if they were not). Frames that come sooner are set aside.
+//! - W2: sections are read, and frames posted, before the first message.
+//! - W3: those who read memory of another tell it by a frame when they have, and it knows from their notifications, and from
+//!   what it exposed, for whom it waits. They may have finished with the next census as soon: frames are in order.
+//! - W4: an outbox is filled again after the census of the next exchange, and its readers entered that when they had finished.
+//! - W5: for the same reason no rank enters the exchange after the next one before all have entered the next one; and each
+//!   rank sends each other at most one message of a census, so a channel has at most one of a later exchange than is awaited.
+//! - W6: each census sends and awaits all its messages, whatever there is to say, and leaves none in a channel.
+//!
+//! # What goes wrong
+//!
+//! The census may be complete, and the world be ended by a rank that is further on: then no rank begins to touch
 //! memory of others, and a rank whose memory is touched still waits until that is over; what was collected stays as it
 //! is, since others may read it.
 //!
-//! A rank that failed, or a word that differs, is seen by every rank, since every rank reads every notification: nothing is
-//! applied anywhere, the ranks explain themselves to each other, and the world goes on. So is a rank that is in another
+//! A rank that failed, or a word that differs, is seen by every rank: nothing is
+//! applied anywhere, the ranks explain themselves to each other, and the world goes on. (In a sparse census each rank then first
+//! notifies each other, and the rest is as in a direct one.) So is a rank that is in another
 //! [call](crate::state::calls) of the world than the others: those that are behind return an error, and those that are ahead
-//! exchange notifications again ([`apart`]).
+//! take the census again ([`apart`]).
 //!
-//! A rank that cannot go on before all notifications are in ends the world, and returns when nobody touches its memory: others
-//! may have all notifications, and be reading it.
+//! A rank that cannot go on before the census is complete ends the world, and returns when nobody touches its memory: others
+//! may have completed it, and be reading that memory, or wait for this rank and not for the one that is lost.
 
 mod apart;
 mod apply;
+mod census;
 mod disagree;
 mod gets;
 mod meet;
@@ -37,6 +58,7 @@ pub(crate) mod remote;
 mod sources;
 
 pub(crate) use apply::apply_to;
+pub(crate) use meet::Give;
 
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};
@@ -49,11 +71,13 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::calls;
+use crate::state::census::Items;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
+use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notification, Notify, Topology};
 use reads::Reads;
 use sources::prepare;
 
@@ -67,6 +91,10 @@ const CHANGED: u32 = 4;
 const EXPOSES: u32 = 8;
 /// All that this rank reads of the receiver's memory is listed in the outbox.
 const LISTED: u32 = 16;
+/// In a census: some ranks that this has been told of are in another call than others.
+const DIFFERS: u32 = 32;
+/// Whichever of these a rank has, all are told; the others are between two ranks.
+const OF_ALL: u32 = FAILED | CHANGED | DIFFERS;
 /// Above this bit, a notification's flags have a digest, of eight bits, of the prepared supersteps that were run since the
 /// last exchange in which all ranks agreed.
 const RUNS: u32 = 8;
@@ -79,11 +107,23 @@ const WORD: u64 = (1 << 60) - 1;
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
+#[inline]
 pub(crate) fn fence(
     world: &WorldCore,
     windows: &[&WindowCore],
     call: &Call,
     failed: Option<Error>,
+) -> Result<()> {
+    fence_giving(world, windows, call, failed, &[])
+}
+
+/// [`fence`], in a call that fences no window and gives bytes to others in a census.
+pub(crate) fn fence_giving(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+    gives: &[Give<'_>],
 ) -> Result<()> {
     if let Err(error) = world.admits(call) {
         if !error.world_ended() {
@@ -133,7 +173,7 @@ pub(crate) fn fence(
         Err(error) => (false, Some(error)),
     };
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let result = Fence { listed, ..Fence::new(world, windows, call, endpoint) }.run(failed);
+    let result = Fence { listed, gives, ..Fence::new(world, windows, call, endpoint) }.run(failed);
     if inside {
         world.supersteps.fenced(result.is_err());
     }
@@ -212,8 +252,12 @@ struct Fence<'a> {
     windows: &'a [&'a WindowCore],
     call: &'a Call,
     endpoint: &'a mut Endpoint,
-    /// What each rank is given in a frame of its own before the notification, in a call that fences no window.
-    gives: Option<&'a dyn Fn(usize) -> Vec<u8>>,
+    /// What other ranks are given, in a call that fences no window.
+    gives: &'a [Give<'a>],
+    /// What travels in the census of this exchange, where there is one.
+    items: Option<Items>,
+    /// Whether that has told all that notifications would, since all ranks agreed.
+    counted: bool,
     /// Whether all that this rank gets is listed for those it is got from.
     listed: bool,
     /// Whether this rank's gets read memory of others.
@@ -229,7 +273,18 @@ impl<'a> Fence<'a> {
         call: &'a Call,
         endpoint: &'a mut Endpoint,
     ) -> Self {
-        Self { world, windows, call, endpoint, gives: None, listed: false, asks: false, exposes: false }
+        Self {
+            world,
+            windows,
+            call,
+            endpoint,
+            gives: &[],
+            items: None,
+            counted: false,
+            listed: false,
+            asks: false,
+            exposes: false,
+        }
     }
 }
 
@@ -239,6 +294,9 @@ impl Fence<'_> {
         let guard = AbortOnUnwind("a fence");
         let result = self.exchange(failed);
         guard.over();
+        if let Some(items) = self.items.take() {
+            self.world.items.replace(items);
+        }
         result
     }
 
@@ -297,6 +355,13 @@ impl Fence<'_> {
         if without(Wait::Entry) {
             self.stage(word, true)?;
         }
+        if self.world.census == Census::Sparse {
+            if let Some(all) = self.census(notifications, flags)? {
+                return Ok((word, all));
+            }
+            // All ranks have learnt that something is wrong: each tells each what it is in.
+            self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
+        }
         Ok((word, self.read_notifications(notifications, flags)?))
     }
 
@@ -314,8 +379,12 @@ impl Fence<'_> {
     #[cold]
     fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
-        if world.reaches_some && !self.windows.is_empty() {
+        let touched = world.reaches_some && !self.windows.is_empty();
+        if touched || world.census == Census::Sparse {
+            // In a census others need not wait for the rank that is lost, but for this one.
             self.endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+        }
+        if touched {
             for peer in (0..world.size).filter(|&peer| peer != rank) {
                 untouched_by(world, self.endpoint, self.windows, self.call, peer);
             }
@@ -326,15 +395,16 @@ impl Fence<'_> {
     /// Send frames and notifications. Returns this rank's flags.
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
-        let (me, given) = (self.world.rank, usize::from(self.gives.is_some()));
+        let (me, direct) = (self.world.rank, self.world.census == Census::Direct);
+        let given = if direct { self.gives.len() } else { 0 };
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
             if to == me {
                 continue;
             }
-            if let Some(give) = self.gives {
+            for (_, bytes) in self.gives.iter().filter(|_| direct) {
                 self.world
-                    .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), give(to))
+                    .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), bytes.to_vec())
                     .map_err(|lost| self.quit(&lost))?;
             }
             if !failed && !self.endpoint.shares(to) && !self.in_notification(to) {
@@ -396,7 +466,9 @@ impl Fence<'_> {
         let numbers = self.windows.iter().map(|window| window.key.window);
         self.world.call_sites.enter(self.world.rank, self.call.site, numbers);
         self.endpoint.announce(word);
-        self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
+        if direct {
+            self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
+        }
         Ok(flags)
     }
 
@@ -404,6 +476,9 @@ impl Fence<'_> {
     /// directly there, and need nothing to be sent if they are not listed.
     fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
+        if self.world.census == Census::Sparse && !self.world.reaches_all {
+            return false; // it would pass through ranks that do not reach the target's memory
+        }
         if self.listed && window.pending.borrow().asks(to) {
             return false;
         }
@@ -415,11 +490,17 @@ impl Fence<'_> {
     /// Whether what there is from `from` rides in its notification. Only ranks that reach each other's memory do that, and only
     /// what such a rank says is applied as it is: a notification that came as a message may say anything.
     fn rides(&mut self, from: usize) -> bool {
-        if !self.endpoint.reaches(from) {
-            return false;
+        self.endpoint.reaches(from)
+            && self.notification(from).is_some_and(|notification| notification.address == INLINE)
+    }
+
+    /// The notification of `from`, as far as it is known: in a census, only of those who have something for this rank.
+    #[inline(always)]
+    fn notification(&mut self, from: usize) -> Option<&Notification> {
+        match &self.items {
+            Some(items) if self.counted => items.notification(from),
+            _ => self.endpoint.read(from).ok().flatten(),
         }
-        let notification = self.endpoint.read(from);
-        matches!(notification, Ok(Some(notification)) if notification.address == INLINE)
     }
 
     /// Wait for everybody's notification.
@@ -462,7 +543,7 @@ impl Fence<'_> {
             if from == self.world.rank || self.endpoint.shares(from) || self.rides(from) {
                 continue;
             }
-            let notification = self.endpoint.read(from).ok().flatten();
+            let notification = self.notification(from);
             let (count, flags) =
                 notification.map_or((0, 0), |notification| (notification.count, notification.flags));
             let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);
@@ -471,7 +552,14 @@ impl Fence<'_> {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
             for _ in 0..count {
-                remote::receive(self.world, self.endpoint, self.windows, from, word, exposes, self.call)?;
+                let frames = remote::Frames { world: self.world, windows: self.windows, from, word, exposes };
+                if let Some(items) = &mut self.items
+                    && let Some(taken) = items.take_aside(from, |frame| frames.take_in(self.endpoint, frame))
+                {
+                    taken.ok_or_else(|| self.world.corrupt(self.endpoint, from, self.call))?;
+                    continue;
+                }
+                frames.receive(self.endpoint, self.call)?;
             }
         }
         Ok(())

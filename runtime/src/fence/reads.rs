@@ -11,6 +11,7 @@
 use crate::collect::description::{Description, FAR};
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head};
 use crate::collect::pending::Into as Landing;
+use crate::fence::census::take_read;
 use crate::fence::remote::{self, Came};
 use crate::fence::{EXPOSES, Fence, INLINE, Notifications, READS};
 use crate::kernel;
@@ -173,7 +174,7 @@ impl Fence<'_> {
         for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
             if !self.endpoint.shares(origin)
                 && self.endpoint.reaches(origin)
-                && let Ok(Some(notification)) = self.endpoint.read(origin)
+                && let Some(notification) = self.notification(origin)
                 && notification.address == INLINE
             {
                 let count = (notification.count as usize).min(2);
@@ -274,23 +275,21 @@ impl Fence<'_> {
         let mut lost = None;
         if reads.reads {
             self.endpoint.touching(false);
-            lost = self.endpoint.settle().err();
+            lost = if self.counted { self.tell_read() } else { self.endpoint.settle() }.err();
         }
         for other in (0..self.world.size).filter(|&other| reads.read && other != self.world.rank) {
-            let asks = self
-                .endpoint
-                .read(other)
-                .ok()
-                .flatten()
-                .is_some_and(|notification| notification.flags & READS != 0);
+            let asks = self.notification(other).is_some_and(|notification| notification.flags & READS != 0);
             if !asks && !self.exposes_to(other) {
                 continue;
             }
             let awaited = Awaited::One("notes that it has read this rank's memory");
             let watch = || Watch::new(self.world, self.call, self.windows, other, awaited);
-            if let Err(gone) =
-                wait(self.endpoint, watch, |endpoint| Ok(endpoint.settled(other)?.then_some(())))
-            {
+            let (world, counted) = (self.world, self.counted);
+            let settled = wait(self.endpoint, watch, |endpoint| {
+                if counted { take_read(world, endpoint, other) } else { endpoint.settled(other) }
+                    .map(|settled| settled.then_some(()))
+            });
+            if let Err(gone) = settled {
                 if let Loss::Ended(what) = &gone.how {
                     // The lost rank may still exist and go on reading: it has seen that the world was ended, or is seen
                     // to touch.

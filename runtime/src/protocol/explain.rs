@@ -11,6 +11,7 @@ use crate::state::history::History;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{Departure, Rendezvous};
+use fencepost_planner::census::{Census, cost, messages};
 use fencepost_planner::explain::explain_rank;
 use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::pattern::{Kind, Mode};
@@ -154,7 +155,8 @@ fn dynamic(
     };
     let _ = writeln!(
         text,
-        "  rounds: one exchange of notifications{waits}\n  sent: {} messages, {} bytes, {} of them descriptions",
+        "  rounds: one exchange of notifications{waits}\n  {}\n  sent: {} messages, {} bytes, {} of them descriptions",
+        census(world),
         now.messages - before.messages,
         now.bytes - before.bytes,
         now.described - before.described
@@ -214,6 +216,23 @@ fn dynamic(
         }
     }
     text
+}
+
+/// Which census the world takes, and why.
+fn census(world: &WorldCore) -> String {
+    let (ranks, census) = (world.size as u32, world.census);
+    let (rounds, messages) = messages(census, ranks);
+    let cost = |census| cost(census, ranks, world.reaches_all, &world.machine);
+    let why = match world.chosen_census {
+        Some(_) => "the program or FENCEPOST_CENSUS says so".into(),
+        None if world.reaches_all => "all ranks share memory".into(),
+        None => format!(
+            "by the model direct costs {:.0} ns, and sparse {:.0} ns",
+            cost(Census::Direct),
+            cost(Census::Sparse)
+        ),
+    };
+    format!("census: {census}, {rounds} rounds of {messages} messages for each rank: {why}")
 }
 
 fn history(history: &History) -> String {

@@ -24,6 +24,10 @@ pub(crate) mod kind {
     pub(crate) const PAYLOAD: u32 = 9;
     /// Compiled supersteps.
     pub(crate) const DONE: u32 = 10;
+    /// A round of a census; `extra` is the flags that a notification has.
+    pub(crate) const CENSUS: u32 = 11;
+    /// After a census: the sender has read what it reads of the receiver's memory.
+    pub(crate) const SETTLED: u32 = 12;
 }
 
 /// A frame header of this protocol.

@@ -5,6 +5,7 @@ pub(crate) mod bounds;
 pub(crate) mod call;
 pub(crate) mod call_sites;
 pub(crate) mod calls;
+pub(crate) mod census;
 mod collected;
 pub(crate) mod environment;
 pub(crate) mod explained;

@@ -3,6 +3,7 @@
 use crate::collect::operation::WindowKey;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
+use crate::state::census::Items;
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;
 use crate::state::key::Key;
@@ -14,6 +15,7 @@ use crate::state::traffic::EpochKind;
 use crate::state::traffic::Traffic;
 use crate::state::transport_kind::TransportKind;
 use crate::state::window::WindowCore;
+use fencepost_planner::census::{Census, choose};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
@@ -57,6 +59,12 @@ pub(crate) struct WorldCore {
     pub(crate) machine: Machine,
     /// Supersteps so far: the high half of every word.
     pub(crate) number: Cell<u32>,
+    /// How ranks learn who has entered an exchange, and who has something for whom.
+    pub(crate) census: Census,
+    /// The census that the program has chosen, for this world and those split from it.
+    pub(crate) chosen_census: Option<Census>,
+    /// What came in the last census.
+    pub(crate) items: RefCell<Items>,
     /// Which collective call this rank is in.
     pub(crate) calls: Calls,
     /// A digest of the prepared supersteps that were run since the last exchange in which all ranks agreed.
@@ -118,7 +126,7 @@ impl World {
         registry: Arc<Registry>,
         kind: TransportKind,
         machine: Machine,
-        mode: Mode,
+        (mode, chosen_census): (Mode, Option<Census>),
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
@@ -141,6 +149,9 @@ impl World {
             kind,
             machine,
             number: Cell::new(0),
+            census: chosen_census.unwrap_or_else(|| choose(size as u32, reaches_all, &machine)),
+            chosen_census,
+            items: RefCell::default(),
             calls: Calls::default(),
             ran: Cell::new(0),
             made: Cell::new(0),

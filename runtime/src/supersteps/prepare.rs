@@ -219,10 +219,11 @@ fn agree_on(
 ) -> Result<Prepared> {
     let message =
         own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
-    let all = world.meet(call, |_| match &message {
+    let message = match &message {
         Ok(bytes) => [&[1], &bytes[..]].concat(),
         Err(text) => [&[0], text.as_bytes()].concat(),
-    })?;
+    };
+    let all = world.meet(call, &message)?;
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
     // The distinct patterns of each epoch, and which is each rank's.
@@ -316,7 +317,7 @@ fn read(
         Ok(own) => (own.len() as u64).to_le_bytes(),
         Err(_) => u64::MAX.to_le_bytes(),
     };
-    let all = world.meet(call, |_| word.to_vec())?;
+    let all = world.meet(call, &word)?;
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     if let Some(rank) = all.iter().position(|theirs| theirs[..] != word) {
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");

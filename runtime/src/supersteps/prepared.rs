@@ -101,7 +101,7 @@ pub(crate) fn agree(
         Ok(executable) => [&[1], &executable.digest().0[..]].concat(),
         Err(error) => [&[0], error.to_string().as_bytes()].concat(),
     };
-    let all = world.meet(call, |_| word.clone())?;
+    let all = world.meet(call, &word)?;
     let executable = mine.map_err(|error| error.on_rank(world.rank))?;
     for (rank, other) in all.iter().enumerate() {
         match other.split_first() {

@@ -40,7 +40,7 @@ impl Target {
             Arc::new(Registry::default()),
             kind,
             Machine::default(),
-            Mode::Auto,
+            (Mode::Auto, None),
         );
         let (words, bytes, wide) =
             (world.window(LEN).ok()?, world.window(LEN).ok()?, world.window(LEN).ok()?);

@@ -84,8 +84,8 @@ struct Superstep {
 impl Superstep {
     fn new(patterns: Patterns, reach: Reach) -> Self {
         let (placement, mode) = match reach {
-            Reach::Messages => (Placement::Apart, Mode::Aggregated),
-            Reach::Memory => (Placement::Together, Mode::Direct),
+            Reach::Messages | Reach::SparseMessages => (Placement::Apart, Mode::Aggregated),
+            Reach::Memory | Reach::SparseMemory => (Placement::Together, Mode::Direct),
         };
         Self::with(patterns, placement, mode)
     }

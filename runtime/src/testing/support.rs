@@ -1,22 +1,42 @@
 //! What the tests of the waits share: links that a seed decides, ranks that linger, and the search for a seed.
 
 use crate::state::transport_kind::TransportKind;
+use fencepost_planner::census::Census;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::SimConfig;
 
-/// How ranks reach each other over the links of `sim`.
+/// How ranks reach each other over the links of `sim`, and with which census, where it is not direct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// By messages only.
     Messages,
     /// Memory too: payloads, windows and outboxes lie with their owners, while all words travel over the links.
     Memory,
+    /// By messages only, with a sparse census.
+    SparseMessages,
+    /// Memory too, with a sparse census.
+    SparseMemory,
 }
 
 impl Reach {
+    /// All of them.
+    pub(super) const ALL: [Reach; 4] =
+        [Reach::Messages, Reach::Memory, Reach::SparseMessages, Reach::SparseMemory];
+    /// Those by messages only.
+    pub(super) const MESSAGES: [Reach; 2] = [Reach::Messages, Reach::SparseMessages];
+    /// Those that reach memory.
+    pub(super) const MEMORY: [Reach; 2] = [Reach::Memory, Reach::SparseMemory];
+
+    pub(super) fn census(self) -> Census {
+        match self {
+            Reach::Messages | Reach::Memory => Census::Direct,
+            Reach::SparseMessages | Reach::SparseMemory => Census::Sparse,
+        }
+    }
+
     pub(super) fn config(self, seed: u64) -> SimConfig {
         let mut config = SimConfig { seed, ..SimConfig::default() };
-        config.altered.reach = self == Reach::Memory;
+        config.altered.reach = Reach::MEMORY.contains(&self);
         config
     }
 

@@ -3,7 +3,8 @@
 use crate::program::{Epoch, Outcome, Program, first_bytes, slice_of};
 use fencepost::__private::{Known, Prepared, Superstep, adopt, enter};
 use fencepost::{
-    AnyWindow, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window, World,
+    AnyWindow, Census, Datatype, Element, EpochKind, Mode, Order, Ticket, TransportKind, ValueAt, Window,
+    World,
 };
 use fencepost_planner::Verified;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
@@ -160,14 +161,15 @@ macro_rules! issue_any {
     }};
 }
 
-/// Play `program` in one world in each variant, one after another; returns what each left.
+/// Play `program` in one world with this census in each variant, one after another; returns what each left.
 pub fn play(
     program: &Program,
     transport: &TransportKind,
+    census: Census,
     variants: &[Variant],
 ) -> fencepost::Result<Vec<Outcome>> {
     let ranks: Vec<Vec<Left>> =
-        fencepost::ranks(program.ranks).transport(transport.clone()).collect(|world| {
+        fencepost::ranks(program.ranks).transport(transport.clone()).census(census).collect(|world| {
             let mut windows = windows(program, world)?;
             variants.iter().map(|variant| one(program, world, &mut windows, variant)).collect()
         })?;

@@ -2,13 +2,15 @@
 
 use crate::api::collectives::cache::{Bound, BoundStep};
 use crate::api::collectives::fold::fold;
-use crate::fence::{fail, fence};
+use crate::fence::{Give, fail, fence};
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::window::Window;
-use crate::state::world::World;
+use crate::state::world::{World, WorldCore};
 use fencepost_planner::Result;
+use fencepost_planner::census::Census;
 use fencepost_planner::collective::{Algorithm, Collective, Operation};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Between the caller's elements and the window.
@@ -54,9 +56,9 @@ pub(super) fn run<T: Element, R>(
 ) -> Result<R> {
     let core = world.core();
     core.admits(call)?;
-    let machine = &core.machine;
-    let algorithm = what.algorithm(machine, core.reaches_all);
-    if what.rides(algorithm, machine, core.reaches_all) {
+    let (machine, census) = (&core.machine, core.census);
+    let algorithm = what.algorithm(machine, core.reaches_all, census);
+    if what.rides(algorithm, machine, core.reaches_all, census) {
         return ride(world, call, what, carry);
     }
     let plan = agreed(world, call, what, algorithm)?;
@@ -73,7 +75,7 @@ pub(super) fn run_agreed<T: Element, R>(
     carry: impl Carry<T, R>,
 ) -> Result<R> {
     let core = world.core();
-    let algorithm = what.algorithm(&core.machine, core.reaches_all);
+    let algorithm = what.algorithm(&core.machine, core.reaches_all, core.census);
     let plan = if all_have_it {
         world.collectives().plan(core, what, algorithm)?
     } else {
@@ -94,7 +96,8 @@ fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -
     }
 }
 
-/// Everything goes where it is needed as the puts of one dynamic epoch, whose fence is the exchange.
+/// Everything goes where it is needed as the puts of one dynamic epoch, whose fence is the exchange; or as bytes of the
+/// census that the exchange is.
 fn ride<T: Element, R>(
     world: &World,
     call: &Call,
@@ -104,22 +107,53 @@ fn ride<T: Element, R>(
     let (core, me) = (world.core(), world.rank() as u32);
     let window = &mut *world.collectives().window::<T>(world, what.direct_window(), call)?;
     carry.bring(&mut window[what.input(Algorithm::Direct, me)]);
+    let sparse = core.census == Census::Sparse;
     let mut failed = None;
     for (to, from, at) in what.direct(me) {
         if to == me {
             let (own, there) = (from.clone(), at);
             window.copy_within(own, there);
+        } else if sparse {
+            continue;
         } else if let Err(error) = put(window, &window[from], to as usize, at) {
             failed = Some(error);
             break;
         }
     }
-    fence(core, &[&**window.core()], call, failed)?;
+    if sparse {
+        give(core, call, what, window)?;
+    } else {
+        fence(core, &[&**window.core()], call, failed)?;
+    }
     if let Some(slots) = what.direct_slots() {
         fold(window, &slots, what.ranks, me);
     }
     let [first, second] = what.output(Algorithm::Direct, me);
     Ok(carry.take([&window[first], &window[second]]))
+}
+
+/// The moves of the direct algorithm as bytes of a census, in which what is for all is given once.
+fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &mut [T]) -> Result<()> {
+    let (me, all) = (core.rank as u32, what.is_for_all());
+    let others = what.direct(me).filter(|(to, ..)| *to != me);
+    let one = |(to, from, _): (u32, Range<usize>, usize)| -> Give<'_> {
+        ((!all).then_some(to as usize), bytemuck::cast_slice(&window[from]))
+    };
+    let gives: Vec<Give<'_>> = others.take(if all { 1 } else { usize::MAX }).map(one).collect();
+    core.give(call, &gives)?;
+    let gives = |from: u32| what.direct(from).any(|(to, ..)| if all { to != from } else { to == me });
+    let expected = (0..what.ranks).filter(|&from| from != me && gives(from)).count();
+    core.given(call, expected, |from, to_all, bytes| {
+        let Some((_, elements, at)) = what.direct(from as u32).find(|(to, ..)| *to == me) else {
+            return to_all == all; // this rank does not need it
+        };
+        let to = bytemuck::cast_slice_mut(&mut window[at..at + elements.len()]);
+        let fits = to_all == all && to.len() == bytes.len();
+        if fits {
+            to.copy_from_slice(bytes);
+        }
+        fits
+    })
 }
 
 /// Elements that are put one by one where that is the fast path.

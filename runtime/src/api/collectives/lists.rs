@@ -7,10 +7,11 @@
 
 use crate::api::collectives::bug;
 use crate::api::collectives::fixed::{put, run_agreed};
-use crate::fence::{fail, fence};
+use crate::fence::{Give, fail, fence};
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
 use crate::state::world::World;
+use fencepost_planner::census::Census;
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{ErrorClass, Result};
@@ -131,21 +132,46 @@ fn announce<'a>(
     let own_plan = own_lists_equal && has_plan(own_longest);
     let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_lists_equal);
     let scratch = &mut *kept.scratch.borrow_mut();
-    let mut failed = None;
-    for to in (0..ranks).filter(|&to| to != me) {
+    // Writes what this rank has for `to`, with its short list.
+    let slot_for = |to: usize, scratch: &mut Vec<u64>| {
         let list = if gets(to) { mine(to) } else { &[] };
-        scratch.clear();
         scratch.extend([(list.len() / size) as u64, own_word]);
         if list.len() <= SHORT {
-            scratch.resize(HEAD + list.len().div_ceil(8), 0);
-            bytemuck::cast_slice_mut(&mut scratch[HEAD..])[..list.len()].copy_from_slice(list);
+            let first = scratch.len();
+            scratch.resize(first + list.len().div_ceil(8), 0);
+            bytemuck::cast_slice_mut(&mut scratch[first..])[..list.len()].copy_from_slice(list);
         }
-        if let Err(error) = put(window, scratch, to, me * SLOT) {
-            failed = Some(error);
-            break;
+    };
+    scratch.clear();
+    if core.census == Census::Sparse {
+        let mut ends = vec![0];
+        for to in 0..ranks {
+            slot_for(to, scratch);
+            ends.push(scratch.len());
         }
+        let slot = |to: usize| bytemuck::cast_slice(&scratch[ends[to]..ends[to + 1]]);
+        let gives: Vec<Give<'_>> = (0..ranks).filter(|&to| to != me).map(|to| (Some(to), slot(to))).collect();
+        core.give(call, &gives)?;
+        core.given(call, ranks - 1, |from, to_all, bytes| {
+            let to = bytemuck::cast_slice_mut::<u64, u8>(&mut window[from * SLOT..][..SLOT]);
+            let fits = !to_all && (HEAD * 8..=to.len()).contains(&bytes.len());
+            if fits {
+                to[..bytes.len()].copy_from_slice(bytes);
+            }
+            fits
+        })?;
+    } else {
+        let mut failed = None;
+        for to in (0..ranks).filter(|&to| to != me) {
+            scratch.clear();
+            slot_for(to, scratch);
+            if let Err(error) = put(window, scratch, to, me * SLOT) {
+                failed = Some(error);
+                break;
+            }
+        }
+        fence(core, &[&**window.core()], call, failed)?;
     }
-    fence(core, &[&**window.core()], call, failed)?;
     let (mut longest, mut all_equal, mut all_have_plan) = (own_longest, own_lists_equal, own_plan);
     let mut lens = Vec::with_capacity(ranks);
     for from in 0..ranks {

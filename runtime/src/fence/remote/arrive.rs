@@ -14,42 +14,64 @@ use crate::state::staged;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
+use fencepost_planner::census::Census;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::{Channels, Endpoint, Frame, Lost, Record, Topology};
 
-/// Take in one frame of operations from `from`, which says whether it exposes sections to this rank.
-pub(crate) fn receive(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    windows: &[&WindowCore],
-    from: usize,
-    word: u64,
-    exposes: bool,
-    call: &Call,
-) -> Result<()> {
-    // It was posted before the notification, which has been read, so it is here.
-    let frame = world.poll(endpoint, from).map_err(|lost| world.lost(&lost, call))?;
-    let Some(frame) = frame else { return Err(world.corrupt(endpoint, from, call)) };
-    // SAFETY: a frame is readable until it is released, below.
-    let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
-    let window = windows.iter().find(|window| window.key.window == frame.header.extra);
-    let same = frame.header.word == word || without(Wait::Word);
-    let taken = match window {
-        Some(window) if frame.header.kind == kind::DATA && same => {
-            let reached = if exposes { windows } else { &[] };
-            take(window, reached, from, payload).and_then(|()| take_early(world, window, from, word, payload))
+/// Frames of operations that a rank sent for an epoch.
+pub(crate) struct Frames<'a> {
+    pub(crate) world: &'a WorldCore,
+    pub(crate) windows: &'a [&'a WindowCore],
+    pub(crate) from: usize,
+    pub(crate) word: u64,
+    /// Whether the sender exposes sections to this rank.
+    pub(crate) exposes: bool,
+}
+
+impl Frames<'_> {
+    /// Take in the next one.
+    pub(crate) fn receive(&self, endpoint: &mut Endpoint, call: &Call) -> Result<()> {
+        let Self { world, windows, from, .. } = *self;
+        let frame = if world.census == Census::Direct {
+            // It was posted before the notification, which has been read, so it is here.
+            world.poll(endpoint, from)
+        } else {
+            // A census comes by other ranks, and may be here sooner.
+            let watch = || Watch::new(world, call, windows, from, Awaited::One("frames of this epoch"));
+            wait(endpoint, watch, |endpoint| world.poll(endpoint, from)).map(Some)
+        };
+        let frame = frame.map_err(|lost| world.lost(&lost, call))?;
+        let taken = frame.map(|frame| {
+            let taken = self.take_in(endpoint, &frame);
+            endpoint.release(from);
+            taken
+        });
+        taken.flatten().ok_or_else(|| world.corrupt(endpoint, from, call))
+    }
+
+    /// Take in this one, whose payload can be read. `None` for one that cannot be.
+    pub(crate) fn take_in(&self, endpoint: &Endpoint, frame: &Frame) -> Option<()> {
+        let Self { world, windows, from, word, exposes } = *self;
+        // SAFETY: the caller has not released the frame, or its payload is a copy, or stays as it is.
+        let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+        let window = windows.iter().find(|window| window.key.window == frame.header.extra);
+        let same = frame.header.word == word || without(Wait::Word);
+        match window {
+            Some(window) if frame.header.kind == kind::DATA && same => {
+                let reached = if exposes { windows } else { &[] };
+                take(window, reached, from, payload)
+                    .and_then(|()| take_early(world, window, from, word, payload))
+            }
+            Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
+                take_log(window, from, frame)
+            }
+            Some(window) if frame.header.kind == kind::ELEMENTS && same && endpoint.reaches(from) => {
+                let lent = &mut window.remembered.borrow_mut().lent[from];
+                lent.replace((frame.payload, frame.len)).is_none().then_some(())
+            }
+            _ => None,
         }
-        Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
-            take_log(window, from, &frame)
-        }
-        Some(window) if frame.header.kind == kind::ELEMENTS && same && endpoint.reaches(from) => {
-            let lent = &mut window.remembered.borrow_mut().lent[from];
-            lent.replace((frame.payload, frame.len)).is_none().then_some(())
-        }
-        _ => None,
-    };
-    endpoint.release(from);
-    taken.ok_or_else(|| world.corrupt(endpoint, from, call))
+    }
 }
 
 /// Check a frame and keep it until it is applied. `None` for one that cannot be. Sections that it exposes are of `reached`.

@@ -1,11 +1,13 @@
 //! [`Watch`]: one wait, watched from when it may sleep.
 
+use crate::protocol::frames::kind;
 use crate::protocol::unwind::contained;
 use crate::state::call::Call;
 use crate::state::stalls::{Stall, Stalls};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
+use fencepost_planner::census::Census;
 use fencepost_transport::deadlock::Waiting;
 use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify};
 use std::cell::Cell;
@@ -83,6 +85,9 @@ impl<'a> Watch<'a> {
             // A report names the ranks whose notifications have come, and over a stream they come only when this rank
             // reads.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
+            if self.world.census == Census::Direct {
+                compare_census(self.world, endpoint);
+            }
         }
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
@@ -214,6 +219,21 @@ impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if let Some(Lasting { shown: Some(_), stalls, .. }) = &self.lasting {
             stalls.waits.end(self.world.rank);
+        }
+    }
+}
+
+/// Ends the world if some rank takes a sparse census in it: it never sends the notification that this rank waits for.
+fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
+    for from in (0..world.size).filter(|&from| from != world.rank) {
+        if matches!(endpoint.poll(from), Ok(Some(frame)) if frame.header.kind == kind::CENSUS) {
+            let what = format!(
+                "the census of rank {from} is sparse, and that of rank {} is direct: give all ranks one FENCEPOST_CENSUS and one machine model",
+                world.rank
+            );
+            world.call_sites.end(ErrorClass::RmaSync);
+            endpoint.end(Cause { rank: from, what });
+            return;
         }
     }
 }

@@ -1,0 +1,221 @@
+//! The census of an exchange: what notifications say, in log2 p rounds of one message for each rank.
+//!
+//! In each round a message has the sender's word and flags in its header, where the flags that [concern all](super::OF_ALL)
+//! are those of every rank that the sender has heard of. A rank that receives another word than its own, or another number
+//! of calls, tells so from then on. The way from any rank to any other goes through ranks each of which compares what it
+//! receives with its own; so if two ranks of the world are in different calls, all ranks learn that some are, and then
+//! exchange notifications, by which each learns which. A rank that has completed the census has heard of every rank, by
+//! messages that were each sent after the one before had come: every rank was in the exchange.
+//!
+//! Frames of operations go to their targets directly, and are posted before the first message. So they may come sooner than
+//! the census that says how many there are, and then be set aside; or later, and be waited for.
+
+use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, Fence, Notifications, OF_ALL, READS, RUNS};
+use crate::fence::{INLINE, LISTED};
+use crate::kernel::waits::{Wait, without};
+use crate::protocol::exchange::wait;
+use crate::protocol::frames::{header, kind};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::census::digest;
+use crate::state::world::WorldCore;
+use fencepost_planner::Result;
+use fencepost_planner::census::{partners, rounds};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notify, Topology};
+
+/// Bytes of a digest, with which each message begins.
+const DIGEST: usize = 8;
+
+impl Fence<'_> {
+    /// Takes the census; `word` is what notifications of this exchange have, and `mine` are this rank's flags. `None` where
+    /// some rank has failed or is in something else: every rank has learnt that then.
+    pub(super) fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
+        let (world, me, size) = (self.world, self.world.rank, self.world.size);
+        let mut items = self.items.take().unwrap_or_else(|| world.items.take());
+        items.clear();
+        for to in (0..size).filter(|&to| to != me) {
+            let draft = self.endpoint.draft(to);
+            if draft.count > 0 || draft.flags & (READS | EXPOSES) != 0 {
+                items.notify(me, to, draft, draft.address == INLINE);
+            }
+        }
+        self.gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
+        let (mut flags, mut stray, mut message) = (mine, None, Vec::new());
+        for round in 0..rounds(size as u32) {
+            let (to, from) = partners(me as u32, size as u32, round);
+            let (to, from) = (to as usize, from as usize);
+            message.clear();
+            message.resize(DIGEST, 0);
+            items.pass(me, size, round, &mut message);
+            let digest = digest(word, flags, &message[DIGEST..]);
+            message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
+            post(world, self.endpoint, to, header(word, kind::CENSUS, flags), &mut message)
+                .map_err(|lost| self.quit(&lost))?;
+
+            let watch =
+                || Watch::new(world, self.call, self.windows, from, Awaited::One("messages of a census"));
+            let came = wait(self.endpoint, watch, |endpoint| {
+                while let Some(frame) = world.poll(endpoint, from)? {
+                    let of_epoch = matches!(frame.header.kind, kind::DATA | kind::LOG | kind::ELEMENTS);
+                    if frame.header.kind == kind::CENSUS {
+                        return Ok(Some(Some(frame)));
+                    } else if of_epoch {
+                        // Where it is reached it stays as it is until the fence after the next, released or not.
+                        let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
+                        items.set_aside(from, frame, payload(&frame), in_place);
+                    } else {
+                        stray = Some(from);
+                    }
+                    // One that another kind was written on: what is awaited does not come any more.
+                    let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
+                    let lost = odd && is_whole(&frame);
+                    endpoint.release(from);
+                    if lost {
+                        return Err(world.refuse(endpoint, from, ALTERED));
+                    }
+                }
+                Ok(without(Wait::Skew).then_some(None))
+            });
+            let Some(frame) = came.map_err(|lost| self.quit(&lost))? else { continue };
+            let Header { word: theirs, extra, .. } = frame.header;
+            let good = is_whole(&frame) && items.take(me, size, round, &payload(&frame)[DIGEST..]).is_some();
+            self.endpoint.release(from);
+            if !good {
+                return Err(self.forged(from));
+            }
+            flags |= extra & OF_ALL;
+            if (theirs != word || (extra ^ mine) >> RUNS != 0) && !without(Wait::Word) {
+                flags |= DIFFERS;
+            }
+        }
+        if flags & (FAILED | DIFFERS) != 0 {
+            self.items = Some(items);
+            return Ok(None);
+        }
+        // It was not of this exchange, and all are in it.
+        if let Some(from) = stray {
+            return Err(self.forged(from));
+        }
+        let mut all =
+            Notifications { flags: mine | flags & CHANGED, quiet: true, ..Notifications::default() };
+        if !self.windows.is_empty() {
+            if let Err(from) = items.read_notifications(me) {
+                return Err(self.forged(from));
+            }
+            for notification in items.notifications() {
+                all.flags |= notification.flags;
+                all.quiet &= notification.count == 0;
+                all.unlisted |= notification.flags & (READS | LISTED) == READS;
+            }
+        }
+        self.items = Some(items);
+        self.counted = true;
+        Ok(Some(all))
+    }
+
+    /// What `from` sent is not what a rank sends: the world ends.
+    #[cold]
+    fn forged(&mut self, from: usize) -> fencepost_planner::Error {
+        let lost = self.world.refuse(self.endpoint, from, ALTERED);
+        self.quit(&lost)
+    }
+
+    /// After a census: tells those whose memory this rank has read that it has done with it.
+    pub(super) fn tell_read(&mut self) -> Result<(), Lost> {
+        for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
+            let asked = self.endpoint.draft(to).flags & READS != 0;
+            let exposed = self.notification(to).is_some_and(|theirs| theirs.flags & EXPOSES != 0);
+            if self.endpoint.reaches(to) && (asked || exposed) {
+                post(self.world, self.endpoint, to, self.world.stamped(kind::SETTLED), &mut Vec::new())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// After a census: whether `from` has told that it has read what it reads of this rank's memory.
+pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
+    let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
+    let good = frame.header == world.stamped(kind::SETTLED);
+    endpoint.release(from);
+    if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
+}
+
+/// Posts a message; where it is not copied, it is taken out of `bytes`, and kept.
+fn post(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    to: usize,
+    header: Header,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Lost> {
+    if endpoint.shares(to) && !bytes.is_empty() {
+        return world.post_kept(endpoint, to, header, std::mem::take(bytes));
+    }
+    // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an empty payload.
+    unsafe { endpoint.post(to, header, bytes.as_ptr(), bytes.len()) }?;
+    world.posted(to);
+    Ok(())
+}
+
+/// Whether this is a message of a census as its sender wrote it.
+fn is_whole(frame: &Frame) -> bool {
+    let Header { word, extra, .. } = frame.header;
+    payload(frame)
+        .split_first_chunk::<DIGEST>()
+        .is_some_and(|(said, items)| u64::from_le_bytes(*said) == digest(word, extra, items))
+}
+
+/// What is wrong with a rank whose message is not what ranks send.
+const ALTERED: &str =
+    "it sent a message of a census that was altered, or a frame that belongs to no exchange";
+
+/// The bytes of a frame that was polled and not released.
+fn payload(frame: &Frame) -> &[u8] {
+    // SAFETY: readable until it is released, and callers drop the slice before that.
+    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::run::ranks;
+    use crate::state::transport_kind::TransportKind;
+    use fencepost_planner::census::Census;
+    use fencepost_planner::{Error, ErrorClass};
+    use fencepost_transport::{Liveness, Pause, SimConfig};
+    use std::sync::Mutex;
+
+    #[test]
+    fn ranks_that_take_other_censuses_are_told() {
+        let all = [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads];
+        for transport in all.into_iter().chain([TransportKind::Sim(SimConfig::default())]) {
+            let told = Mutex::new(Vec::new());
+            let world = ranks(3).transport(transport).census(Census::Direct);
+            let ended = world.run(|world| {
+                let error = if world.rank() == 1 {
+                    // As one does whose census is sparse.
+                    let core = world.core();
+                    let endpoint = &mut *core.endpoint.borrow_mut();
+                    let head = header(5 << 32, kind::CENSUS, 0);
+                    post(core, endpoint, 2, head, &mut Vec::new()).expect("the world goes on");
+                    let mut pause = Pause::new();
+                    loop {
+                        if let Err(lost) = endpoint.poll(0) {
+                            break Error::new(ErrorClass::RmaSync, lost.to_string());
+                        }
+                        endpoint.idle(&mut pause);
+                    }
+                } else {
+                    world.barrier().expect_err("rank 1 does not notify")
+                };
+                told.lock().expect("no panic").push((error.class(), error.message().to_owned()));
+                Err(error)
+            });
+            assert!(ended.is_err());
+            for (class, text) in told.into_inner().expect("no panic") {
+                assert_eq!(class, ErrorClass::RmaSync, "{text}");
+                assert!(text.contains("FENCEPOST_CENSUS") && text.contains("rank 1"), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! [`Items`]: what travels in a [census](fencepost_planner::census) besides the call that each rank is in.
+//!
+//! An item is what one rank has for one other, or for all others: a notification, where windows are fenced, or bytes of a call
+//! that fences none. In a message each is its origin and its target (four bytes each), its length (eight), and its bytes.
+//! What comes is believed as far as it can be checked: an item has to be on the way that it should be on.
+
+use fencepost_planner::census::{leaves, spreads};
+use fencepost_transport::{Frame, Header, Notification, Record};
+use std::ops::Range;
+
+/// The target of an item for all.
+const ALL: u32 = u32::MAX;
+
+/// The bytes before each item's own.
+const HEAD: usize = 16;
+
+/// What a rank holds of a census, and what came for it.
+#[derive(Default)]
+pub(crate) struct Items {
+    items: Vec<Item>,
+    bytes: Vec<u8>,
+    /// What came for this rank where windows are fenced, by origin.
+    notifications: Vec<(u32, Notification)>,
+    /// Frames that came before the census had ended, in order, and the rank that sent each.
+    aside: Vec<(usize, Aside)>,
+}
+
+struct Item {
+    origin: u32,
+    target: u32,
+    bytes: Range<usize>,
+}
+
+/// A frame that came before the census had ended.
+enum Aside {
+    /// What this rank takes in when all agree.
+    Copied(Header, Vec<u8>),
+    /// The same, where the payload stays where it is.
+    InPlace(Frame),
+}
+
+impl Items {
+    /// Begins a census.
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.bytes.clear();
+        self.notifications.clear();
+        self.aside.clear();
+    }
+
+    /// This rank, `me`, has these bytes for rank `to`, or for all others.
+    pub(crate) fn give(&mut self, me: usize, to: Option<usize>, bytes: &[u8]) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let target = to.map_or(ALL, |to| to as u32);
+        self.items.push(Item { origin: me as u32, target, bytes: from..self.bytes.len() });
+    }
+
+    /// This rank has this notification for `to`; its records count only if they are `inline`.
+    pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification, inline: bool) {
+        let Notification { flags, count, address, inline: records, .. } = notification;
+        let mut bytes = [0; 48];
+        bytes[..4].copy_from_slice(&flags.to_le_bytes());
+        bytes[4..8].copy_from_slice(&count.to_le_bytes());
+        bytes[8..16].copy_from_slice(&(*address as u64).to_le_bytes());
+        bytes[16..].copy_from_slice(bytemuck::bytes_of(records));
+        self.give(me, Some(to), &bytes[..if inline { 48 } else { 16 }]);
+    }
+
+    /// Writes what leaves rank `me` of `ranks` in this round after what is in `out`.
+    pub(crate) fn pass(&mut self, me: usize, ranks: usize, round: u32, out: &mut Vec<u8>) {
+        let Self { items, bytes, .. } = self;
+        items.retain(|item| {
+            let goes = if item.target == ALL {
+                spreads(distance(item.origin, me, ranks), ranks as u32, round)
+            } else {
+                leaves(distance(me as u32, item.target as usize, ranks), round)
+            };
+            if goes {
+                out.extend_from_slice(&item.origin.to_le_bytes());
+                out.extend_from_slice(&item.target.to_le_bytes());
+                out.extend_from_slice(&(item.bytes.len() as u64).to_le_bytes());
+                out.extend_from_slice(&bytes[item.bytes.clone()]);
+            }
+            item.target == ALL || !goes
+        });
+    }
+
+    /// Takes in what came to rank `me` of `ranks` in this round. `None` where it is not what can come there.
+    pub(crate) fn take(&mut self, me: usize, ranks: usize, round: u32, mut came: &[u8]) -> Option<()> {
+        let step = 1u64 << round;
+        while let Some((head, rest)) = came.split_first_chunk::<HEAD>() {
+            let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes);
+            let (origin, target) = (word(0).ok()?, word(4).ok()?);
+            let len = head.last_chunk::<8>().map(|len| u64::from_le_bytes(*len))?;
+            let (own, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+            let right = if origin as usize >= ranks {
+                false
+            } else if target == ALL {
+                (step..2 * step).contains(&u64::from(distance(origin, me, ranks)))
+            } else {
+                // The rest of its way has none of the steps that were taken.
+                (target as usize) < ranks
+                    && u64::from(distance(me as u32, target as usize, ranks)) % (2 * step) == 0
+            };
+            if !right {
+                return None;
+            }
+            let from = self.bytes.len();
+            self.bytes.extend_from_slice(own);
+            self.items.push(Item { origin, target, bytes: from..self.bytes.len() });
+            came = rest;
+        }
+        came.is_empty().then_some(())
+    }
+
+    /// All rounds are over, and windows are fenced: the items for rank `me` are notifications.
+    ///
+    /// # Errors
+    /// What this rank sent is not one notification.
+    pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
+        for item in &self.items {
+            let bytes = &self.bytes[item.bytes.clone()];
+            let notification = (item.target as usize == me).then(|| notification(bytes)).flatten();
+            self.notifications.push((item.origin, notification.ok_or(item.origin as usize)?));
+        }
+        self.notifications.sort_unstable_by_key(|(origin, _)| *origin);
+        let twice = self.notifications.windows(2).find(|two| two[0].0 == two[1].0);
+        twice.map_or(Ok(()), |two| Err(two[0].0 as usize))
+    }
+
+    /// The notification that came from `origin`, if it had anything for this rank.
+    #[inline]
+    pub(crate) fn notification(&self, origin: usize) -> Option<&Notification> {
+        let at = self.notifications.binary_search_by_key(&(origin as u32), |(origin, _)| *origin).ok()?;
+        Some(&self.notifications[at].1)
+    }
+
+    /// All notifications that came.
+    pub(crate) fn notifications(&self) -> impl Iterator<Item = &Notification> {
+        self.notifications.iter().map(|(_, notification)| notification)
+    }
+
+    /// What ranks other than `me` gave to this one alone, or to all; in no order.
+    pub(crate) fn given(&self, me: usize, to_all: bool) -> impl Iterator<Item = (usize, &[u8])> {
+        let others = self.items.iter().filter(move |item| item.origin as usize != me);
+        others
+            .filter(move |item| (item.target == ALL) == to_all)
+            .map(|item| (item.origin as usize, &self.bytes[item.bytes.clone()]))
+    }
+
+    /// Sets a frame of `from` aside until the census has ended. Its payload stays where it is if it is `in_place`, else it is
+    /// these bytes.
+    pub(crate) fn set_aside(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
+        let aside =
+            if in_place { Aside::InPlace(frame) } else { Aside::Copied(frame.header, bytes.to_vec()) };
+        self.aside.push((from, aside));
+    }
+
+    /// How many frames of `from` are set aside.
+    pub(crate) fn set_aside_of(&self, from: usize) -> usize {
+        self.aside.iter().filter(|(sender, _)| *sender == from).count()
+    }
+
+    /// What `act` makes of the oldest frame of `from` that was set aside, if there is one.
+    pub(crate) fn take_aside<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
+        let at = self.aside.iter().position(|(sender, _)| *sender == from)?;
+        Some(match self.aside.remove(at).1 {
+            Aside::InPlace(frame) => act(&frame),
+            Aside::Copied(header, bytes) => act(&Frame { header, payload: bytes.as_ptr(), len: bytes.len() }),
+        })
+    }
+}
+
+/// The notification that these bytes of an item are.
+fn notification(bytes: &[u8]) -> Option<Notification> {
+    let (head, inline) = bytes.split_first_chunk::<16>()?;
+    let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
+    let address = head.last_chunk::<8>().map(|address| u64::from_le_bytes(*address))?;
+    let mut records = [Record::default(); 2];
+    let room = bytemuck::bytes_of_mut(&mut records);
+    if inline.len() == room.len() {
+        room.copy_from_slice(inline);
+    } else if !inline.is_empty() {
+        return None;
+    }
+    Some(Notification {
+        word: 0,
+        flags: word(0)?,
+        count: word(4)?,
+        address: address as usize,
+        inline: records,
+    })
+}
+
+/// How many ranks further `to` is than `from`, counted upward and round.
+fn distance(from: u32, to: usize, ranks: usize) -> u32 {
+    ((to + ranks - from as usize) % ranks) as u32
+}
+
+/// A digest of a message of a census: of its word, its flags, and the bytes of its items. It tells accidents apart, not
+/// ranks that mean harm.
+pub(crate) fn digest(word: u64, flags: u32, bytes: &[u8]) -> u64 {
+    let mix = |digest: u64, part: u64| {
+        let mixed = (digest ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 29
+    };
+    let begin = mix(mix(word, u64::from(flags)), bytes.len() as u64);
+    bytes.chunks(8).fold(begin, |digest, chunk| {
+        let mut part = [0; 8];
+        part[..chunk.len()].copy_from_slice(chunk);
+        mix(digest, u64::from_le_bytes(part))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::census::{partners, rounds};
+
+    /// What each rank holds after a census in which rank `r` gives one byte to those whose distance `gives`, and one to all.
+    fn run(ranks: usize, gives: impl Fn(usize) -> bool) -> Vec<Items> {
+        let mut all: Vec<Items> = (0..ranks).map(|_| Items::default()).collect();
+        for (me, items) in all.iter_mut().enumerate() {
+            items.give(me, None, &[me as u8]);
+            for to in (0..ranks).filter(|&to| to != me && gives((to + ranks - me) % ranks)) {
+                items.give(me, Some(to), &[me as u8, to as u8]);
+            }
+        }
+        for round in 0..rounds(ranks as u32) {
+            let sent: Vec<Vec<u8>> = all
+                .iter_mut()
+                .enumerate()
+                .map(|(me, items)| {
+                    let mut out = Vec::new();
+                    items.pass(me, ranks, round, &mut out);
+                    out
+                })
+                .collect();
+            for (me, items) in all.iter_mut().enumerate() {
+                let (_, from) = partners(me as u32, ranks as u32, round);
+                items.take(me, ranks, round, &sent[from as usize]).expect("what was passed on is taken");
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_given_comes() {
+        for ranks in 1..20 {
+            for gives in [|_: usize| true, |distance: usize| distance == 1, |distance| distance % 3 == 2] {
+                for (me, items) in run(ranks, gives).iter().enumerate() {
+                    let others = (0..ranks).filter(|&from| from != me);
+                    let mut one: Vec<_> = items.given(me, false).collect();
+                    one.sort_unstable();
+                    let expected: Vec<_> =
+                        others.clone().filter(|from| gives((me + ranks - from) % ranks)).collect();
+                    assert_eq!(one.iter().map(|(from, _)| *from).collect::<Vec<_>>(), expected);
+                    assert!(one.iter().all(|(from, bytes)| *bytes == [*from as u8, me as u8]));
+                    let mut all: Vec<_> =
+                        items.given(me, true).map(|(from, bytes)| (from, bytes[0])).collect();
+                    all.sort_unstable();
+                    assert_eq!(all, others.map(|from| (from, from as u8)).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn notifications_come_as_they_were_sent() {
+        let sent = Notification {
+            word: 0,
+            flags: 10,
+            count: 2,
+            address: usize::MAX,
+            inline: [Record { head: 1, value: 2 }, Record { head: 3, value: 4 }],
+        };
+        let mut from = Items::default();
+        from.notify(0, 1, &sent, true);
+        let mut out = Vec::new();
+        from.pass(0, 2, 0, &mut out);
+        let mut to = Items::default();
+        to.take(1, 2, 0, &out).expect("it is for rank 1");
+        to.read_notifications(1).expect("it is a notification");
+        assert_eq!((to.notification(0), to.notification(1)), (Some(&sent), None));
+    }
+
+    #[test]
+    fn what_cannot_come_is_not_taken() {
+        let mut from = Items::default();
+        from.give(0, Some(1), b"abc");
+        let mut out = Vec::new();
+        from.pass(0, 4, 0, &mut out);
+        let take = |me, round, bytes: &[u8]| Items::default().take(me, 4, round, bytes);
+        assert!(take(1, 0, &out).is_some());
+        assert!(take(2, 0, &out).is_none(), "it is elsewhere");
+        assert!(take(1, 1, &out).is_some(), "at its target");
+        (0..out.len()).filter(|&cut| cut > 0).for_each(|cut| assert!(take(1, 0, &out[..cut]).is_none()));
+        for (at, value) in [(0, 9), (4, 9), (4, 2), (8, 2), (8, 9), (15, 0xff)] {
+            let mut other = out.clone();
+            other[at] = value;
+            assert!(take(1, 0, &other).is_none(), "byte {at} is {value}");
+        }
+        let twice = [&out[..], &out[..]].concat();
+        let mut to = Items::default();
+        to.take(1, 4, 0, &twice).expect("each of them could come");
+        assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
+    }
+
+    #[test]
+    fn a_digest_shows_each_byte_and_the_flags() {
+        let bytes: Vec<u8> = (0..29).collect();
+        let whole = digest(7, 3, &bytes);
+        assert_ne!(whole, digest(7, 2, &bytes));
+        assert_ne!(whole, digest(6, 3, &bytes));
+        (0..bytes.len()).for_each(|len| assert_ne!(whole, digest(7, 3, &bytes[..len])));
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 4;
+            assert_ne!(whole, digest(7, 3, &other), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! How ranks learn who is in a fence: the messages that it takes, and that nothing else depends on it.
+
+use fencepost::prelude::*;
+use fencepost::{Census, Op, Ranks, TransportKind, ranks};
+use fencepost_tests_support::transports::{sim, transports};
+use std::sync::Mutex;
+
+/// A message of each rank in each round, for any number of ranks.
+fn rounds(size: usize) -> u64 {
+    u64::from(size.next_power_of_two().trailing_zeros())
+}
+
+/// What each rank sends in `call`: frames, and whether it notified all others.
+fn sent(world: &World, call: impl FnOnce() -> Result<()>) -> Result<(u64, u64)> {
+    let before = world.meter();
+    call()?;
+    let after = world.meter();
+    Ok((after.total().frames - before.total().frames, after.exchanges - before.exchanges))
+}
+
+fn sparse(size: usize, transport: TransportKind) -> Ranks {
+    ranks(size).transport(transport).census(Census::Sparse)
+}
+
+#[test]
+fn an_empty_fence_takes_a_message_of_each_rank_in_each_round() -> Result<()> {
+    let many = [(16, TransportKind::Local), (64, TransportKind::Local), (256, TransportKind::Local)];
+    for (size, transport) in many.into_iter().chain([(16, sim(1)), (37, sim(2)), (64, sim(3))]) {
+        let counts = sparse(size, transport).collect(|world| {
+            let mut u = world.window::<u64>(1)?;
+            Ok([sent(world, || u.fence())?, sent(world, || world.barrier())?])
+        })?;
+        for (rank, counts) in counts.iter().enumerate() {
+            assert_eq!(counts, &[(rounds(size), 0); 2], "rank {rank} of {size}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_ring_takes_one_message_more() -> Result<()> {
+    for size in [16, 64] {
+        let counts = sparse(size, sim(4)).collect(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % size);
+            let mut u = world.window::<u64>(1)?;
+            let counts = sent(world, || {
+                u.put([me as u64]).to(next, 0)?;
+                u.fence()
+            })?;
+            assert_eq!(u[0] as usize, (me + size - 1) % size);
+            Ok(counts)
+        })?;
+        assert_eq!(counts, vec![(rounds(size) + 1, 0); size]);
+    }
+    Ok(())
+}
+
+#[test]
+fn short_collectives_take_no_message_more() -> Result<()> {
+    for size in [8, 64] {
+        let counts = sparse(size, sim(5)).collect(|world| {
+            let me = world.rank();
+            let sum = |op: Op| -> Result<(f64, u64)> {
+                let mut values = [0.1 * (me as f64 + 1.0)];
+                world.allreduce(&mut values, op)?; // makes the window that it keeps
+                values = [0.1 * (me as f64 + 1.0)];
+                let (frames, notified) = sent(world, || world.allreduce(&mut values, op))?;
+                assert_eq!(notified, 0);
+                Ok((values[0], frames))
+            };
+            let mut from = [me as u32];
+            world.broadcast(3, &mut from)?;
+            let broadcast = sent(world, || world.broadcast(3, &mut from))?;
+            assert_eq!((from, broadcast), ([3], (rounds(size), 0)));
+            sum(Op::Sum)
+        })?;
+        let direct = ranks(size).collect(|world| {
+            let mut values = [0.1 * (world.rank() as f64 + 1.0)];
+            world.allreduce(&mut values, Op::Sum)?;
+            Ok(values[0])
+        })?;
+        for ((value, frames), direct) in counts.into_iter().zip(direct) {
+            assert_eq!((value.to_bits(), frames), (direct.to_bits(), rounds(size)), "{value} and {direct}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_census_is_chosen_by_ranks_and_links_and_explained() -> Result<()> {
+    for (size, transport, chosen, says) in [
+        (2, sim(6), None, "census: direct, 1 rounds of 1 messages for each rank: by the model"),
+        (16, sim(6), None, "census: sparse, 4 rounds of 1 messages for each rank: by the model"),
+        (
+            16,
+            sim(6),
+            Some(Census::Direct),
+            "census: direct, 1 rounds of 15 messages for each rank: the program",
+        ),
+        (
+            16,
+            TransportKind::Local,
+            None,
+            "census: direct, 1 rounds of 15 messages for each rank: all ranks share",
+        ),
+    ] {
+        let world = ranks(size).transport(transport).explain(true);
+        let world = chosen.map_or(world.clone(), |census| world.census(census));
+        let texts = world.collect(|world| {
+            let mut u = world.window::<u8>(1)?;
+            u.fence()?;
+            Ok(world.explain_last())
+        })?;
+        assert!(texts.iter().all(|text| text.contains(says)), "{}", texts[0]);
+    }
+    Ok(())
+}
+
+/// Rank 0 hands two elements to rank 3.
+#[superstep]
+fn hand_over(u: &mut Window<u64>, to: usize) -> Result<()> {
+    if u.rank() == 0 {
+        u.put(0..2).to(to, 2)?;
+    }
+    Ok(())
+}
+
+/// Rank 3 waits in a prepared superstep for rank 0, which is in a barrier of which it sends rank 3 nothing.
+#[test]
+fn a_rank_that_waits_elsewhere_for_one_that_does_not_send_it_anything_is_told() {
+    for transport in transports([5]) {
+        let transport = match transport {
+            TransportKind::MixedThreads(_) => TransportKind::MixedThreads(vec![0, 0, 1, 1, 2, 2, 3, 3]),
+            other => other,
+        };
+        let told = Mutex::new(Vec::new());
+        let ended = sparse(8, transport.clone()).run(|world| {
+            let mut u = world.window::<u64>(4)?;
+            let mut prepared = hand_over::prepare(world, 3)?;
+            let ended = if world.rank() == 3 { prepared.replay(&mut u) } else { world.barrier() };
+            let error = ended.as_ref().expect_err("ranks are in different calls");
+            told.lock().expect("no panic").push((error.class(), error.to_string()));
+            ended
+        });
+        assert!(ended.is_err());
+        for (class, text) in told.into_inner().expect("no panic") {
+            assert_eq!(class, ErrorClass::RmaSync, "{transport:?}: {text}");
+            assert!(text.contains("hand_over") && text.contains("rank 0 is in"), "{transport:?}: {text}");
+        }
+    }
+}
+
+/// One of eight ranks is in another call: all are told, and the world goes on.
+#[test]
+fn one_rank_of_many_in_another_call_is_named_by_all() -> Result<()> {
+    for transport in transports([6]) {
+        let transport = match transport {
+            TransportKind::MixedThreads(_) => TransportKind::MixedThreads(vec![0, 0, 1, 1, 2, 2, 3, 3]),
+            other => other,
+        };
+        sparse(8, transport)
+            .run(|world| {
+                let mut u = world.window::<u64>(1)?;
+                u.put([1]).to((world.rank() + 3) % 8, 0)?;
+                let odd = world.rank() == 5;
+                let told = if odd { world.barrier() } else { u.fence() }.expect_err("one is elsewhere");
+                assert_eq!(told.class(), ErrorClass::RmaSync);
+                let text = told.message();
+                assert!(text.contains("World::barrier") && text.contains("a fence at"), "{text}");
+                if !odd {
+                    assert!(text.contains("rank 5"), "{text}");
+                }
+                assert_eq!(u[0], 0, "nothing was applied");
+                if odd {
+                    u.fence()?; // drops what it had collected
+                } else {
+                    world.barrier()?;
+                }
+                Ok(())
+            })
+            .expect_err("they differ again");
+    }
+    Ok(())
+}
