@@ -116,6 +116,7 @@ fn what_no_call_writes_is_lent_and_what_one_touches_is_refused_with_its_line() -
                     assert_eq!(running.kept(8..10)?, &before[8..10]);
                     assert_eq!(running.kept(12..16)?, &before[12..16]);
                     assert_eq!(running.kept(6..6)?, []);
+                    assert_eq!(running.kept(usize::MAX..usize::MAX)?, []);
                     running.kept_mut(12..16)?.iter_mut().for_each(|element| *element += step);
                     assert_eq!(running.kept(12..13)?, [before[12] + step]);
                     u = running.finish()?;

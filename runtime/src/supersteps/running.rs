@@ -19,6 +19,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::panic::Location;
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 /// A prepared superstep that this rank has begun and not finished: other ranks may be reading and writing its windows.
@@ -75,6 +76,25 @@ impl Run {
     fn finish(&mut self) -> Result<()> {
         self.over = true;
         with(&self.windows, |windows| self.ready.finish(windows, &self.call))
+    }
+
+    /// The first of these elements of a window, if this rank keeps them; of none, any address.
+    ///
+    /// # Errors
+    /// As [`keeps`](Self::keeps).
+    fn first<T: Element>(
+        &self,
+        (window, at): (&Window<T>, usize),
+        elements: &Range<usize>,
+        writes: bool,
+        site: &'static Location<'static>,
+    ) -> Result<*mut T> {
+        if elements.is_empty() {
+            return Ok(NonNull::dangling().as_ptr());
+        }
+        let base = self.keeps((window, at), &Datatype::run(elements.clone()), writes, site)?;
+        // SAFETY: `keeps` has checked that the window has these elements.
+        Ok(unsafe { base.add(elements.start) })
     }
 
     /// The first element of the window, if this rank keeps these elements of it.
@@ -247,11 +267,11 @@ impl<T: Element> Running<Window<T>> {
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         let site = Location::caller();
-        let base = self.run.keeps((&self.windows, 0), &Datatype::run(elements.clone()), false, site)?;
-        // SAFETY: `keeps` has checked that the elements are in the window, and that no call writes them; the verifier, that
+        let first = self.run.first((&self.windows, 0), &elements, false, site)?;
+        // SAFETY: `first` has checked that the elements are in the window, and that no call writes them; the verifier, that
         // no instruction of any rank does (`keep`), while the superstep runs, and it does as long as this is borrowed.
         // What writes elements of the window on this rank takes `&mut self`.
-        Ok(unsafe { std::slice::from_raw_parts(base.add(elements.start), elements.len()) })
+        Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
     }
 
     /// Lends these elements of this rank's part for writing: those that no call of the superstep, on any rank, touches.
@@ -264,9 +284,9 @@ impl<T: Element> Running<Window<T>> {
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
         let site = Location::caller();
-        let base = self.run.keeps((&self.windows, 0), &Datatype::run(elements.clone()), true, site)?;
+        let first = self.run.first((&self.windows, 0), &elements, true, site)?;
         // SAFETY: as in `kept`; no instruction reads them either, and nothing else is lent while this is borrowed.
-        Ok(unsafe { std::slice::from_raw_parts_mut(base.add(elements.start), elements.len()) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
     }
 
     /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before the halo is there:
@@ -308,9 +328,9 @@ impl<T: Element> Lent<'_, T> {
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         let site = Location::caller();
-        let base = self.run.keeps((&*self.window, self.at), &Datatype::run(elements.clone()), false, site)?;
+        let first = self.run.first((&*self.window, self.at), &elements, false, site)?;
         // SAFETY: as in `Running::kept`; two windows never overlap.
-        Ok(unsafe { std::slice::from_raw_parts(base.add(elements.start), elements.len()) })
+        Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
     }
 
     /// As [`Running::kept_mut`].
@@ -320,9 +340,9 @@ impl<T: Element> Lent<'_, T> {
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
         let site = Location::caller();
-        let base = self.run.keeps((&*self.window, self.at), &Datatype::run(elements.clone()), true, site)?;
+        let first = self.run.first((&*self.window, self.at), &elements, true, site)?;
         // SAFETY: as in `Running::kept_mut`; two windows never overlap.
-        Ok(unsafe { std::slice::from_raw_parts_mut(base.add(elements.start), elements.len()) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
     }
 
     /// As [`Running::inside`].
