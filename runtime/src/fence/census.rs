@@ -101,7 +101,14 @@ impl Fence<'_> {
             if let Err(from) = items.read_notifications(me) {
                 return Err(self.forged(from));
             }
-            for notification in items.notifications() {
+            // Records that ride are applied as they are, so they must have come through shared memory all the way.
+            let riding = items.notifications().find(|(_, notification)| notification.address == INLINE);
+            if let Some((from, _)) = riding
+                && !world.reaches_all
+            {
+                return Err(self.forged(from));
+            }
+            for (_, notification) in items.notifications() {
                 all.flags |= notification.flags;
                 all.quiet &= notification.count == 0;
                 all.unlisted |= notification.flags & (READS | LISTED) == READS;

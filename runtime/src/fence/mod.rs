@@ -488,7 +488,8 @@ impl Fence<'_> {
     }
 
     /// Whether what there is from `from` rides in its notification. Only ranks that reach each other's memory do that, and only
-    /// what such a rank says is applied as it is: a notification that came as a message may say anything.
+    /// what such a rank says is applied as it is: a notification that came as a message may say anything, and one that came in
+    /// a census by way of other ranks, too, where they do not all reach each other's memory; that is refused there.
     fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
             && self.notification(from).is_some_and(|notification| notification.address == INLINE)

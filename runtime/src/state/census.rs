@@ -136,9 +136,9 @@ impl Items {
         Some(&self.notifications[at].1)
     }
 
-    /// All notifications that came.
-    pub(crate) fn notifications(&self) -> impl Iterator<Item = &Notification> {
-        self.notifications.iter().map(|(_, notification)| notification)
+    /// All notifications that came, and the rank that each is from.
+    pub(crate) fn notifications(&self) -> impl Iterator<Item = (usize, &Notification)> {
+        self.notifications.iter().map(|(origin, notification)| (*origin as usize, notification))
     }
 
     /// What ranks other than `me` gave to this one alone, or to all; in no order.
