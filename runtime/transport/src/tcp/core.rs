@@ -98,7 +98,7 @@ pub(super) enum RankState {
 struct ItemSink<'a> {
     core: &'a mut Core,
     from: usize,
-    /// Why nothing more is taken from it.
+    /// The reason to take nothing more from that rank.
     wrong: Option<&'static str>,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Peer {
     /// How often this rank has tried to connect, and when it may retry.
     pub(super) tries: u32,
     pub(super) retry: Option<Instant>,
-    /// What goes to it, from `sent` on.
+    /// Bytes for that rank; those before `sent` are with the socket.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
     /// Memory for a frame that has to wait.
