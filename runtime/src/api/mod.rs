@@ -1,6 +1,7 @@
 //! What a program calls: how ranks are run, worlds, windows and collectives.
 
 mod allocate;
+mod collect;
 pub(crate) mod collectives;
 pub(crate) mod launch;
 pub(crate) mod run;

@@ -1,0 +1,477 @@
+//! How a call on a [`Window`] is collected: as a record where that says all of it, else described by datatypes.
+
+use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, code_of};
+use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
+use crate::collect::ticket::Slot;
+use crate::kernel::element::{Element, element_type};
+use crate::kernel::pack;
+use crate::state::bounds::in_slice;
+use crate::state::supersteps::Asked;
+use crate::state::window::{Window, WindowCore};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::{Kind, Local, Mode};
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::Record;
+use std::ops::Range;
+use std::panic::Location;
+
+impl WindowCore {
+    /// Collect a get of one element into an element of the window itself, which was checked, or to a borrowed address; if
+    /// the fast path is open to it, else nothing has happened.
+    #[inline(always)]
+    pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
+        let fits = self.short.get()
+            && self.peers.get(target).is_some_and(|peer| at < peer.len)
+            && !self.world.explains.get();
+        if fits {
+            let sequence = self.world.next_sequence();
+            if !self.getting.write(One::new(target, at, into, borrowed, sequence)) {
+                self.get_where_no_room(target, at, into, borrowed, sequence);
+            }
+        }
+        fits
+    }
+
+    /// A get of one element where there is no room for it yet; by parts, so that none has to be in memory before.
+    #[cold]
+    #[inline(never)]
+    fn get_where_no_room(&self, target: usize, at: usize, into: usize, borrowed: bool, sequence: u64) {
+        self.pending(|pending| pending.gets.push(One::new(target, at, into, borrowed, sequence)));
+    }
+
+    /// A call while a prepared superstep runs: it must be the planned one.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn matched(
+        &self,
+        kind: Kind,
+        target: Option<usize>,
+        remote: Datatype,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        slice: &[u8],
+        landing: Option<Slot>,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.world.alive()?;
+        if self.closed.get() {
+            let message =
+                "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
+            return Err(self.error(ErrorClass::Assert, message.into(), site));
+        }
+        let Some((ready, id)) = self.matching.borrow().clone() else {
+            return Err(self.error(
+                ErrorClass::RmaSync,
+                "this window does not take part in a superstep that is running".into(),
+                site,
+            ));
+        };
+        let local = match section {
+            None => Local::Buffer,
+            Some((key, datatype)) => {
+                let key = key.unwrap_or(self.key);
+                let window = self.world.matching_window(key).ok_or_else(|| {
+                    self.error(
+                        ErrorClass::Win,
+                        "a section of a window that is not one of this superstep's".into(),
+                        site,
+                    )
+                })?;
+                Local::Section { window, datatype }
+            }
+        };
+        ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
+    }
+
+    /// A get into a ticket: where it lands, and how many elements.
+    pub(super) fn fetched(
+        &self,
+        target: Option<usize>,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<(Slot, usize)> {
+        let remote = region.clone().datatype(1);
+        let (slot, len) = (Slot::default(), remote.size());
+        if !self.short.get() {
+            self.matched(Kind::Get, target, remote, None, &[], Some(slot.clone()), site)?;
+            return Ok((slot, len));
+        }
+        let Some(target) = target else {
+            let bytes = len.checked_mul(self.element.size as usize);
+            let Some(bytes) = bytes.filter(|&bytes| slot.reserve(bytes)) else {
+                let message = format!("there is no memory for {len} elements");
+                return Err(self.error(ErrorClass::NoMem, message, site));
+            };
+            slot.fill_with(bytes, |_| ());
+            return Ok((slot, len));
+        };
+        let remote = self.region(target, region, len, site)?;
+        self.ask(target, remote, Landing::Ticket(slot.clone()), Mode::Auto, site);
+        Ok((slot, len))
+    }
+
+    /// Collect a get, all of it checked.
+    pub(crate) fn ask(
+        &self,
+        target: usize,
+        remote: Datatype,
+        landing: Landing,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) {
+        let reads = matches!(landing, Landing::Section(..));
+        self.note(Kind::Get, target, remote.size(), reads, mode, site);
+        let sequence = self.world.next_sequence();
+        let get = DatatypeGet { remote, landing, site, mode: self.asked(mode) };
+        self.pending(|pending| pending.push(target, get, sequence));
+    }
+
+    /// Collect a put or an accumulate of small elements, given as their bytes, as a record each; all of it checked.
+    fn send_values(
+        &self,
+        kind: Kind,
+        values: &[u8],
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) {
+        let size = self.element.size as usize;
+        self.outbox(target, |outbox| {
+            for (at, value) in (at as u64..).zip(values.chunks_exact(size)) {
+                let mut bits = [0u8; 8];
+                bits[..size].copy_from_slice(value);
+                outbox.push(Head::new(at, code_of(kind), site), u64::from_ne_bytes(bits));
+            }
+        });
+    }
+
+    /// The same of elements of the window itself, which are read as the fence is entered.
+    fn send_elements(
+        &self,
+        kind: Kind,
+        from: Range<i64>,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) {
+        self.elements.set(true);
+        self.outbox(target, |outbox| {
+            for (at, from) in (at as u64..).zip(from) {
+                outbox.push(Head::new(at, code_of(kind) | ELEMENT, site), from as u64);
+            }
+        });
+    }
+
+    /// Collect a put or an accumulate that is more than one small element.
+    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    fn send_datatype(
+        &self,
+        kind: Kind,
+        bytes: Option<&[u8]>,
+        section: Option<(Option<WindowKey>, Datatype)>,
+        count: usize,
+        target: usize,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if let Kind::Accumulate(op) = kind
+            && !op.takes(self.element)
+        {
+            return Err(self.error(
+                ErrorClass::Op,
+                format!("{op} is not defined for {}", self.element),
+                site,
+            ));
+        }
+        let remote = self.region(target, region, count, site)?;
+        if let Some((window, section)) = &section {
+            self.check_own(*window, section, site)?;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        self.outbox(target, |outbox| {
+            let source = match (bytes, section) {
+                (Some(bytes), _) => DatatypeSource::Bytes(outbox.keep(bytes)),
+                (None, Some((window, section))) => {
+                    DatatypeSource::Section(window.unwrap_or(self.key), section, site)
+                }
+                (None, None) => return,
+            };
+            outbox.push_datatype(
+                DatatypeOperation { code: code_of(kind), remote, source, mode: self.asked(mode) },
+                site,
+            );
+        });
+        Ok(())
+    }
+
+    /// Where the first of `count` elements goes, if a record for each says all of the operation.
+    fn small(&self, kind: Kind, target: usize, region: &TargetRegion, count: usize) -> Option<usize> {
+        let at = match region {
+            TargetRegion::At(at) => *at,
+            TargetRegion::Run(run) if run.len() == count => run.start,
+            _ => return None,
+        };
+        let end = at.checked_add(count)?;
+        let fits = self.element.size <= 8 && end <= self.peers.get(target)?.len.min(DISPLACEMENTS as usize);
+        let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(self.element));
+        (fits && takes).then_some(at)
+    }
+
+    /// Whether an operation on `count` elements may be a record for each: where the target reads records in place, and the
+    /// mode leaves the choice.
+    fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
+        let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
+        // A call that will be compared with a plan has to be found as one.
+        (1..=self.few).contains(&count)
+            && reached
+            && self.asked(mode) == Mode::Auto
+            && !self.world.supersteps.comparing()
+    }
+
+    /// The elements of a slice, given as its bytes, that a datatype names, one after another, in memory that is kept
+    /// for the next call.
+    fn packed(&self, slice: &[u8], elements: &Datatype, site: &'static Location<'static>) -> Result<Vec<u8>> {
+        let size = self.element.size as usize;
+        in_slice(elements, slice.len() / size)
+            .map_err(|(class, message)| self.error(class, message, site))?;
+        let mut packed = self.packed.take();
+        packed.clear();
+        let len = elements.size().checked_mul(size);
+        let Some(len) = len.filter(|&len| packed.try_reserve_exact(len).is_ok()) else {
+            let message = format!("there is no memory to pack {} elements of a slice", elements.size());
+            return Err(self.error(ErrorClass::NoMem, message, site));
+        };
+        packed.resize(len, 0);
+        // SAFETY: all elements are in the slice, and there is room for as many.
+        unsafe { pack(slice.as_ptr(), elements, size, packed.as_mut_ptr()) };
+        Ok(packed)
+    }
+
+    /// A put or an accumulate.
+    #[inline]
+    fn sent(
+        &self,
+        kind: Kind,
+        source: SourceData<'_, u8>,
+        target: Option<usize>,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let (bytes, section) = match source {
+            SourceData::Slice(bytes) => (bytes, None),
+            SourceData::Part(bytes, elements) => {
+                let packed = self.packed(bytes, &elements, site)?;
+                let sent = self.sent(kind, SourceData::Slice(&packed), target, region, mode, site);
+                self.packed.set(packed);
+                return sent;
+            }
+            SourceData::Section(window, section) => (&[][..], Some((window, section))),
+        };
+        let reads = section.is_some();
+        let count = match &section {
+            Some((_, section)) => section.size(),
+            None => bytes.len() / self.element.size as usize,
+        };
+        if !self.short.get() {
+            let remote = region.datatype(count);
+            self.sizes(count, remote.size(), site)?;
+            return self.matched(kind, target, remote, section, bytes, None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        let few = self.is_few(count, target, mode);
+        let small = || self.small(kind, target, &region, count);
+        let own = self.peers[self.world.rank].len as i64;
+        let run =
+            section.as_ref().and_then(|(window, section)| section.as_run().filter(|_| window.is_none()));
+        let run = run.filter(|run| few && run.start >= 0 && run.end <= own);
+        match (run, (few || count == 1 && !reads).then(small).flatten()) {
+            (Some(run), Some(at)) => self.send_elements(kind, run, target, at, site),
+            (None, Some(at)) if !reads => self.send_values(kind, bytes, target, at, site),
+            _ => {
+                let bytes = (!reads).then_some(bytes);
+                self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
+            }
+        }
+        self.note(kind, target, count, reads, mode, site);
+        self.send_eagerly(target, mode);
+        Ok(())
+    }
+
+    /// A get into a section.
+    #[inline]
+    fn got(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        let (window, section) = into;
+        if !self.short.get() {
+            let remote = region.datatype(section.size());
+            self.sizes(section.size(), remote.size(), site)?;
+            return self.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
+        }
+        let Some(target) = target else { return Ok(()) };
+        let remote = self.region(target, region, section.size(), site)?;
+        self.check_own(window, &section, site)?;
+        if !remote.is_empty() {
+            self.ask(target, remote, Landing::Section(window.unwrap_or(self.key), section), mode, site);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a put or an accumulate of one element is a record.
+#[inline(always)]
+fn is_small<T: Element>(kind: Kind) -> bool {
+    let takes = match kind {
+        Kind::Put => true,
+        Kind::Accumulate(op) => op.takes(element_type::<T>()),
+        Kind::Get => false,
+    };
+    size_of::<T>() <= 8 && takes
+}
+
+impl<T: Element> Collect<T> for Window<T> {
+    #[inline(always)]
+    fn send_one(
+        &self,
+        kind: Kind,
+        value: T,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        if !is_small::<T>(kind) {
+            return false;
+        }
+        let Some(fast_path) = self.fast_paths.get(target) else { return false };
+        let mut bits = [0u8; 8];
+        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        let head = Head::new(at as u64, code_of(kind), site);
+        fast_path.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+    }
+
+    #[inline(always)]
+    fn send_element(
+        &self,
+        kind: Kind,
+        from: usize,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        if !is_small::<T>(kind) || from >= self.len {
+            return false;
+        }
+        let Some(fast_path) = self.fast_paths.get(target) else { return false };
+        let head = Head::new(at as u64, code_of(kind) | ELEMENT, site);
+        let sent = fast_path.push(at, Record { head: head.0, value: from as u64 });
+        if sent {
+            self.core.elements.set(true);
+        }
+        sent
+    }
+
+    fn send(
+        &self,
+        kind: Kind,
+        source: SourceData<'_, T>,
+        target: Option<usize>,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.core.handler.report(self.core.sent(kind, source.bytes(), target, region, mode, site))
+    }
+
+    #[inline(always)]
+    fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
+        into < self.len && self.core.get_one(target, at, into, false)
+    }
+
+    fn get(
+        &self,
+        into: (Option<WindowKey>, Datatype),
+        target: Option<usize>,
+        region: TargetRegion,
+        mode: Mode,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.core.handler.report(self.core.got(into, target, region, mode, site))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::run::ranks;
+    use crate::state::transport_kind::TransportKind;
+    use fencepost_planner::element::Op;
+
+    /// The number of records and of datatype operations that wait for a rank.
+    fn collected(u: &Window<u64>, target: usize) -> (usize, usize) {
+        u.core().outbox(target, |outbox| (outbox.records.len(), outbox.wide.len()))
+    }
+
+    #[test]
+    fn a_few_elements_are_a_record_each_where_the_target_reads_records_in_place() {
+        use TransportKind::{Local, ShmThreads, TcpThreads};
+        for (transport, reached) in [(Local, true), (ShmThreads, true), (TcpThreads, false)] {
+            let run = |world: &crate::World| {
+                let mut u = world.window::<u64>(400)?;
+                let (few, other) = (u.core().few, 1 - world.rank());
+                assert!((3..50).contains(&few));
+                for (i, element) in u[..100].iter_mut().enumerate() {
+                    *element = (1000 * (1 + world.rank()) + i) as u64;
+                }
+                let collects = |records, wide| {
+                    let expected = if reached { (records, wide) } else { (0, 0) };
+                    let found = if reached { collected(&u, other) } else { (0, 0) };
+                    assert_eq!(found, expected, "{transport:?}");
+                };
+                u.put(1..1 + few).to(other, 100)?;
+                collects(few, 0);
+                u.put(Datatype::run(1..4)).to(other, 150..153)?;
+                u.put(&u[5..8]).to(other, 153)?;
+                u.accumulate(0..2, Op::Sum).to(other, 150)?;
+                collects(few + 8, 0);
+                u.put(0..1 + few).to(other, 200)?;
+                collects(few + 9, 1);
+                u.put(0..3).mode(Mode::Aggregated).to(other, 300)?;
+                collects(few + 10, 2);
+                u.put(Datatype::elements([2, 1, 0])).to(other, 303)?;
+                u.put(0..3).to(other, Datatype::elements([308, 307, 306]))?;
+                collects(few + 12, 4);
+                for wrong in [u.put(399..401).to(other, 0), u.put(0..2).to(other, 399), u.put(0..2).to(2, 0)]
+                {
+                    assert!(wrong.is_err());
+                }
+                assert!(u.put(0..2).to(other, 0..3).is_err());
+                collects(few + 12, 4);
+                if !reached {
+                    let (records, wide) = collected(&u, other);
+                    assert_eq!((records, wide), (8, 8), "the sections and slices are described");
+                }
+                u[1] += 7; // read as the fence is entered
+                u.fence()?;
+                let from = |i: usize| (1000 * (1 + other) + i) as u64 + if i == 1 { 7 } else { 0 };
+                assert!((1..1 + few).all(|i| u[99 + i] == from(i)));
+                assert_eq!(
+                    u[150..156],
+                    [from(1) + from(0), from(2) + from(1), from(3), from(5), from(6), from(7)]
+                );
+                assert!((0..=few).all(|i| u[200 + i] == from(i)));
+                assert_eq!(u[300..306], [0, 1, 2, 2, 1, 0].map(from));
+                assert_eq!(u[306..309], [2, 1, 0].map(from));
+                Ok(())
+            };
+            ranks(2).transport(transport.clone()).run(run).expect("no panic");
+        }
+    }
+}
