@@ -22,7 +22,7 @@ const WORK: Duration = Duration::from_micros(100);
 /// A step may take as long as its work and this many exchanges.
 const BUDGET: f64 = 1.2;
 
-/// What bytes take on the simulated link.
+/// How long bytes travel on the simulated link.
 const LATENCY: Duration = Duration::from_micros(400);
 
 /// A step in two halves may take as long as the longer of work and exchange, times this.

@@ -1,4 +1,4 @@
-//! [`Kept`]: what an epoch leaves of one rank's windows to that rank, from its entry to its end.
+//! [`Kept`]: the elements of one rank's windows that an epoch leaves to that rank, from its entry to its end.
 //!
 //! A rank that has entered an epoch may compute before it waits for the others, on elements that nobody touches meanwhile.
 //! Which elements these are follows from the calls of all ranks alone, whatever mode they travel in: all that no operation
@@ -10,16 +10,16 @@ use crate::ids::{Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Site};
 use crate::ir::schedule::Schedule;
 
-/// What an epoch leaves of one rank's windows to that rank: each element that none of these accesses has.
+/// The elements of one rank's windows that an epoch leaves to that rank: all that none of these accesses has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// The rank.
     pub rank: Rank,
-    /// What operations do to its windows.
+    /// All accesses to its windows.
     pub accesses: Vec<Access>,
 }
 
-/// What one operation does to a window of a rank.
+/// The access of one operation to a window of a rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Access {
     /// The window.

@@ -97,7 +97,8 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
         /// dropped.
         ///
         /// # Cost
-        /// What other ranks wait for: this rank's packs and sends. The first time also what the rank keeps is found, and shown.
+        /// That of this rank's packs and sends, which is all that other ranks wait for. The first time also the elements that
+        /// the rank keeps are found, and the verifier shows that the schedule leaves them alone.
         #[track_caller]
         pub fn begin <#(#lifetimes),*> (&mut self, #(#taken),*) -> #facade::Result<#facade::Running<#types>> #clause {
             self.core.begin(#all)

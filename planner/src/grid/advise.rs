@@ -1,8 +1,8 @@
 //! [`Advice`]: how many steps should follow one exchange of the halo.
 //!
-//! A deeper halo is exchanged less often, and each step but the last computes cells of the halo as well. What the exchange
-//! costs is predicted for the schedule that the halo would be compiled to, by [`cost`], as for every other superstep; what the
-//! further cells cost is counted.
+//! A deeper halo is exchanged less often, and each step but the last computes cells of the halo as well. The time of the
+//! exchange is predicted by [`cost`], for the schedule that the halo would be compiled to, as for every other superstep; the
+//! further cells are counted.
 //!
 //! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve PDEs. Different here: the time of an
 //! exchange is that of a compiled schedule, not a line through sizes of messages.
@@ -23,17 +23,17 @@ use std::fmt;
 /// The largest number of steps that is considered.
 const STEPS_MAX: usize = 8;
 
-/// What a step costs with each number of steps between two exchanges: see [`Block::advise`]. It displays as a table.
+/// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. It displays as a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Advice {
     /// By number of steps, from 1.
     costs: Vec<Costs>,
     cell: Nanos,
-    /// Why no more steps are considered.
+    /// The reason why no more steps are considered.
     end: String,
 }
 
-/// What an exchange and the steps up to the next one cost, on the slowest rank.
+/// The costs of one exchange and of the steps up to the next one, on the slowest rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Costs {
     exchange: Nanos,

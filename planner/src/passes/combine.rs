@@ -59,7 +59,7 @@ type Elements = (usize, i64, i64, usize);
 struct Slot {
     /// The first visits: to elements of the target.
     first: Vec<Elements>,
-    /// What is combined: to places among the elements of `first`.
+    /// The elements that are combined, and their places among the elements of `first`.
     later: Vec<Elements>,
     size: usize,
 }

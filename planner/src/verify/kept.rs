@@ -1,6 +1,6 @@
-//! What a rank keeps of its windows while an epoch runs: no instruction of any rank touches it.
+//! Shows that no instruction of any rank touches the elements that a rank keeps of its windows while an epoch runs.
 //!
-//! What is kept is found from the calls; here it is compared with what the programs do, and the calls are not looked at.
+//! Those elements are found from the calls; here they are compared with the programs, and the calls are not looked at.
 //! All instructions of all ranks count, whenever they run: those that pack what is sent, copies of this rank and of
 //! others, and what lands.
 

@@ -1,4 +1,4 @@
-//! What a rank keeps of its windows while an epoch runs: shown for good schedules, and refused where one element is too many.
+//! Elements that a rank keeps while an epoch runs: shown for good schedules, and refused where one element is too many.
 
 use super::good::good;
 use crate::support::{by_rank, random};
@@ -24,7 +24,7 @@ impl Elements {
     }
 }
 
-/// What the calls of all ranks name, by rank.
+/// Returns the elements that the calls of all ranks name, by rank.
 fn named(patterns: &Patterns) -> Vec<Elements> {
     let mut all: Vec<Elements> = patterns.class_of.iter().map(|_| Elements::default()).collect();
     for (rank, pattern) in by_rank(patterns).iter().enumerate() {
@@ -40,7 +40,7 @@ fn named(patterns: &Patterns) -> Vec<Elements> {
     all
 }
 
-/// What the instructions of all ranks touch, by rank.
+/// Returns the elements that the instructions of all ranks touch, by rank.
 fn touched(schedule: &Schedule) -> Vec<Elements> {
     let mut all: Vec<Elements> = schedule.class_of.iter().map(|_| Elements::default()).collect();
     for (rank, class) in schedule.class_of.iter().enumerate() {
