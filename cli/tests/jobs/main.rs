@@ -24,12 +24,23 @@ use libtest_mimic::{Arguments, Trial};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 
 type Test = (&'static str, fn());
 
-const TESTS: &[Test] = &[
+/// These mostly wait for a limit of time to pass, and run side by side.
+const WAITING: &[Test] = &[
+    ("a_remote_command_that_does_not_answer_or_end_is_killed", remote::deaf),
+    ("ranks_in_different_calls_get_errors_that_name_both", ends::apart),
+    ("a_deadlock_ends_the_job_if_requested", ends::deadlocks),
+    ("a_rank_that_does_not_join_is_named", ends::late),
+    ("a_launcher_with_unread_output_still_ends", ends::unread),
+    ("a_job_over_its_time_limit_ends_with_124", ends::timeout),
+];
+
+/// These run one at a time: some look for processes that a job has left, and some measure.
+const ALONE: &[Test] = &[
     ("invalid_input_is_reported_in_one_line_with_its_exit_code", input::refusals),
     ("invalid_settings_are_refused_by_name", input::settings),
     ("output_without_a_reader_is_not_an_error", input::broken_pipes),
@@ -40,24 +51,18 @@ const TESTS: &[Test] = &[
     ("a_run_is_refused_while_another_thread_is_in_one", ends::overlapping),
     ("ranks_with_different_machine_models_get_errors_that_name_both", ends::machines),
     ("a_job_may_have_any_number_of_consecutive_worlds", ends::many_runs),
-    ("ranks_in_different_calls_get_errors_that_name_both", ends::apart),
     ("of_aborting_ranks_the_one_at_fault_is_named", ends::aborts),
     ("a_rank_that_panics_exits_with_101", ends::panics),
     ("a_death_before_all_ranks_have_joined_determines_the_exit_code", ends::unborn),
     ("a_wrong_number_of_ranks_is_refused_naming_both", ends::sizes),
     ("signals_are_forwarded", ends::signals),
-    ("a_job_over_its_time_limit_ends_with_124", ends::timeout),
-    ("a_deadlock_ends_the_job_if_requested", ends::deadlocks),
-    ("a_rank_that_does_not_join_is_named", ends::late),
     ("a_stopped_rank_that_is_continued_changes_nothing", ends::continued),
-    ("a_launcher_with_unread_output_still_ends", ends::unread),
     ("ranks_die_with_their_launcher", ends::orphans),
     ("64_descriptors_are_enough_for_8_ranks", ends::descriptors),
     ("starting_8_ranks_is_fast", ends::start_up),
     ("hosts_are_reached_by_the_remote_command", remote::hosts),
     ("a_lost_host_is_named_by_all_ranks", remote::lost),
     ("output_of_ranks_on_hosts_is_complete", remote::floods),
-    ("a_remote_command_that_does_not_answer_or_end_is_killed", remote::deaf),
     ("silent_hosts_are_lost", remote::silent),
     ("a_rank_that_others_wait_for_is_named_with_its_host", remote::late),
     ("hosts_in_network_namespaces", remote::namespaces),
@@ -94,13 +99,19 @@ fn main() -> ExitCode {
         flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).expect("a handler");
     }
     let mut arguments = Arguments::from_args();
-    // One at a time: some look for processes that a job has left, and some measure.
-    arguments.test_threads = Some(1);
-    let trials = TESTS.iter().map(|&(name, test)| {
+    arguments.test_threads = Some(WAITING.len());
+    static LOCK: RwLock<()> = RwLock::new(());
+    let trial = |&(name, test): &Test, alone: bool| {
         Trial::test(name, move || {
+            // A test that panics fails; it does not keep others from running.
+            let waits = (!alone).then(|| LOCK.read().unwrap_or_else(PoisonError::into_inner));
+            let alone = alone.then(|| LOCK.write().unwrap_or_else(PoisonError::into_inner));
             test();
+            drop((waits, alone));
             Ok(())
         })
-    });
+    };
+    let waiting = WAITING.iter().map(|test| trial(test, false));
+    let trials = waiting.chain(ALONE.iter().map(|test| trial(test, true)));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
