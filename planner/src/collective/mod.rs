@@ -50,12 +50,12 @@ pub enum Operation {
     Reduce {
         /// The rank that receives the result.
         root: u32,
-        /// How.
+        /// The operator that combines the elements.
         op: Op,
     },
     /// All get all elements combined.
     Allreduce {
-        /// How.
+        /// The operator that combines the elements.
         op: Op,
     },
     /// Each rank receives the combination of the elements of ranks 0 to itself.
@@ -132,7 +132,7 @@ pub struct Slots {
 /// How many elements a slot has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotLen {
-    /// These.
+    /// The given number.
     Of(usize),
     /// As many as the rank's own block of these.
     BlockOf(usize),
