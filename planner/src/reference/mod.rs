@@ -1,0 +1,19 @@
+//! The meaning of an epoch as the plainest interpreter: everything else is tested against it.
+//!
+//! It follows the numbered paragraphs of `planner/README.md`, one element at a time, and shares nothing with the
+//! passes but the shapes of a [`Pattern`](crate::ir::pattern::Pattern). There is nothing here to make it fast, and nothing
+//! should be added. One idea a file:
+//!
+//! - `world`: the windows, and what fits them; `values`: one operator on one element;
+//! - `epoch`: what is between two fences.
+//!
+//! ---
+#![doc = include_str!("../../README.md")]
+
+mod epoch;
+mod values;
+mod world;
+
+pub use epoch::{Buffers, Difference, Epoch, allows, run};
+pub use values::apply;
+pub use world::World;
