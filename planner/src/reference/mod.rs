@@ -5,15 +5,19 @@
 //! should be added. One idea a file:
 //!
 //! - `world`: the windows, and what fits them; `values`: one operator on one element;
-//! - `epoch`: what is between two fences.
+//! - `epoch`: what is between two fences; `calls`, `exchange`: programs of posts and starts.
 //!
 //! ---
 #![doc = include_str!("../../README.md")]
 
+mod calls;
 mod epoch;
+mod exchange;
 mod values;
 mod world;
 
+pub use calls::{Call, Lent, Outcome};
 pub use epoch::{Buffers, Difference, Epoch, allows, run};
+pub use exchange::exchange;
 pub use values::apply;
 pub use world::World;

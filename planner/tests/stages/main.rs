@@ -6,6 +6,7 @@ mod advise;
 mod collect;
 mod collective;
 mod compiled;
+mod exchange;
 mod grid;
 mod halo;
 mod passes;

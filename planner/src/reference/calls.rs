@@ -1,0 +1,113 @@
+//! What programs of posts, starts and fences are made of, and what becomes of their calls (12 to 17).
+
+use crate::datatype::Datatype;
+use crate::error::ErrorClass;
+use crate::ids::{Rank, WindowId};
+use crate::ir::pattern::Operation;
+use std::collections::BTreeSet;
+
+/// One call of one rank. Calls name an access by the place of its start in the program of the rank, from 0.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// Stores into elements of the rank's own part of a window.
+    Store {
+        /// The window.
+        window: WindowId,
+        /// The elements.
+        elements: Datatype,
+        /// Their new contents.
+        bytes: Vec<u8>,
+    },
+    /// Loads elements of the rank's own part of a window.
+    Load {
+        /// The window.
+        window: WindowId,
+        /// The elements.
+        elements: Datatype,
+    },
+    /// Exposes a window to accesses of some ranks.
+    Post {
+        /// The window.
+        window: WindowId,
+        /// The origins.
+        sources: BTreeSet<Rank>,
+        /// Which elements, and to what.
+        lent: Lent,
+    },
+    /// Waits until the sources of a posted window have completed, and applies what they put and accumulated.
+    Wait {
+        /// The window.
+        window: WindowId,
+    },
+    /// Starts an access to windows of some ranks.
+    Start {
+        /// The window.
+        window: WindowId,
+        /// The targets.
+        targets: BTreeSet<Rank>,
+    },
+    /// Adds an operation to an access.
+    Access {
+        /// The start of the access.
+        access: usize,
+        /// The operation. A section of the origin is packed at the call; a get has a ticket.
+        operation: Operation,
+        /// The bytes of the slice that a put or an accumulate has, if it has one.
+        source: Vec<u8>,
+    },
+    /// Completes an access.
+    Complete {
+        /// The start of the access.
+        access: usize,
+    },
+    /// Drops an access that was not completed.
+    Drop {
+        /// The start of the access.
+        access: usize,
+    },
+    /// Collects an operation for the next fence of its window.
+    Collect {
+        /// The operation.
+        operation: Operation,
+        /// The bytes of the slice that a put or an accumulate has, if it has one.
+        source: Vec<u8>,
+    },
+    /// Fences some windows, together with all other ranks.
+    Fence {
+        /// The windows.
+        windows: BTreeSet<WindowId>,
+    },
+}
+
+/// What a post exposes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Lent {
+    /// The whole window.
+    Whole,
+    /// These elements.
+    Part(Datatype),
+    /// The whole window, to gets only.
+    Read,
+}
+
+/// What became of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The call returned.
+    Done,
+    /// The call returned, and these are the elements of a load or of the ticket of a get.
+    Got(Vec<u8>),
+    /// The call returned an error; of a get, its ticket holds one.
+    Failed {
+        /// The class of the error.
+        class: ErrorClass,
+        /// The rank that the error names.
+        rank: Rank,
+        /// The call of that rank that the error names.
+        call: usize,
+    },
+    /// The call cannot return, since it waits for calls of these ranks that they do not make.
+    Stalled(BTreeSet<Rank>),
+    /// A call before it did not return.
+    NotReached,
+}
