@@ -2,10 +2,11 @@
 //!
 //! It follows the numbered paragraphs of `planner/README.md`, one element at a time, and shares nothing with the
 //! passes but the shapes of a [`Pattern`](crate::ir::pattern::Pattern). There is nothing here to make it fast, and nothing
-//! should be added. One idea a file:
+//! should be added, but to [`explains`], which is a search. One idea a file:
 //!
 //! - `world`: the windows, and what fits them; `values`: one operator on one element;
-//! - `epoch`: what is between two fences; `calls`, `exchange`: programs of posts and starts.
+//! - `epoch`: what is between two fences; `calls`, `exchange`: programs of posts and starts;
+//! - `locks`: programs of locks; `steps`: what is ordered in them; `explains`: whether some order gives their results.
 //!
 //! ---
 #![doc = include_str!("../../README.md")]
@@ -13,11 +14,16 @@
 mod calls;
 mod epoch;
 mod exchange;
+mod explains;
+mod locks;
+mod steps;
 mod values;
 mod world;
 
 pub use calls::{Call, Lent, Outcome};
 pub use epoch::{Buffers, Difference, Epoch, allows, run};
 pub use exchange::exchange;
+pub use explains::{Unexplained, explains};
+pub use locks::{Action, LockCall, LockType};
 pub use values::apply;
 pub use world::World;

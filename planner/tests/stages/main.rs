@@ -9,6 +9,7 @@ mod compiled;
 mod exchange;
 mod grid;
 mod halo;
+mod locks;
 mod passes;
 mod reference;
 mod rows;

@@ -1,0 +1,266 @@
+//! Whether some order of the epochs of locks gives their results (20, 21): a complete search.
+//!
+//! A state is the steps that are done and what they left; a state is looked at once. Of the steps that could come next only
+//! those of a *stubborn set* are tried: a set that has, with each step that could happen now, all that do not commute with
+//! it, and with each other one something that must happen before it. What is outside can be put off without losing a
+//! result. So epochs on different elements are not interleaved with each other.
+//!
+//! # Source
+//! A. Valmari: *Stubborn sets for reduced state space generation*, 1991.
+
+use super::locks::{Action, LockCall, Visit};
+use super::steps::{Step, Steps, steps};
+use super::world::{World, check_world};
+use crate::error::{Error, ErrorClass, Result};
+use crate::ids::{Id, Rank, WindowId};
+use std::collections::BTreeSet;
+
+/// A result that no order of the epochs gives together with those before it: results of calls first, by rank and program
+/// order, then elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unexplained {
+    /// What a get or another operation found.
+    Found {
+        /// The rank that called it.
+        rank: Rank,
+        /// The call of that rank.
+        call: usize,
+    },
+    /// What the windows hold at the end.
+    Element {
+        /// The rank that owns the window.
+        rank: Rank,
+        /// The window.
+        window: WindowId,
+        /// The element.
+        element: usize,
+    },
+}
+
+/// Whether some order of the steps of `programs`, by rank, finds what they found and makes `after` of `before`: `None` if
+/// so, else the first result that shows that there is none.
+///
+/// # Errors
+/// The first call that is wrong, named by its rank and its place; `ErrorClass::Size` where a world does not fit;
+/// `ErrorClass::Arg` where there are too many orders to be tried.
+///
+/// # Cost
+/// A search over the sets of steps that can be done at some time, times the values that they can leave.
+pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Result<Option<Unexplained>> {
+    check_world(before)?;
+    check_world(after)?;
+    let lens = |world: &World| -> Vec<Vec<usize>> {
+        world.memory.iter().map(|windows| windows.values().map(Vec::len).collect()).collect()
+    };
+    if before.memory.len() != programs.len() || lens(before) != lens(after) || before.element != after.element
+    {
+        let why = format!("{} programs, and windows that do not fit them or each other", programs.len());
+        return Err(Error::new(ErrorClass::Size, why));
+    }
+    let search = Search { before, after, steps: steps(before, programs)? };
+    let found = search.steps.results.len();
+    let elements = search.elements();
+    // The first `known` results are explained, and the first `wrong` are not.
+    let (mut known, mut wrong) = (0, found + elements.len());
+    if search.finds(wrong)? {
+        return Ok(None);
+    }
+    while wrong - known > 1 {
+        let middle = known.midpoint(wrong);
+        if search.finds(middle)? {
+            known = middle;
+        } else {
+            wrong = middle;
+        }
+    }
+    Ok(Some(match search.steps.results.get(wrong - 1) {
+        Some(&(rank, call)) => Unexplained::Found { rank: Rank::new(rank), call },
+        None => {
+            let (rank, window, element) = elements[wrong - 1 - found];
+            Unexplained::Element { rank: Rank::new(rank), window, element }
+        }
+    }))
+}
+
+struct Search<'a> {
+    before: &'a World,
+    after: &'a World,
+    steps: Steps,
+}
+
+/// What is done, and what it has left.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    done: Vec<bool>,
+    cells: Vec<Vec<u8>>,
+}
+
+impl Search<'_> {
+    /// All elements of all windows, in order.
+    fn elements(&self) -> Vec<(usize, WindowId, usize)> {
+        let mut all = Vec::new();
+        for (rank, windows) in self.before.memory.iter().enumerate() {
+            for (window, bytes) in windows.iter() {
+                let len = bytes.len() / self.before.element[window].size as usize;
+                all.extend((0..len).map(|element| (rank, window, element)));
+            }
+        }
+        all
+    }
+
+    fn element<'a>(&self, world: &'a World, (rank, window, element): (usize, WindowId, usize)) -> &'a [u8] {
+        let size = self.before.element[window].size as usize;
+        &world.memory[rank][window][element * size..][..size]
+    }
+
+    /// Whether some order gives the first `known` results.
+    fn finds(&self, known: usize) -> Result<bool> {
+        const STATES: usize = 1 << 17;
+        let found = self.steps.results.len();
+        let mut last: Vec<Option<&[u8]>> = vec![None; self.steps.cells.len()];
+        for place in self.elements().into_iter().take(known.saturating_sub(found)) {
+            let bytes = self.element(self.after, place);
+            match self.steps.cells.iter().position(|cell| *cell == place) {
+                Some(cell) => last[cell] = Some(bytes),
+                None if self.element(self.before, place) != bytes => return Ok(false),
+                None => {}
+            }
+        }
+        let cells = self.steps.cells.iter().map(|place| self.element(self.before, *place).to_vec());
+        let mut first = State { done: vec![false; self.steps.steps.len()], cells: cells.collect() };
+        self.settle(&mut first);
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![first];
+        while let Some(state) = stack.pop() {
+            if seen.contains(&state) || !self.may_end(&state, known, &last) {
+                continue;
+            }
+            if state.done.iter().all(|done| *done) {
+                return Ok(true);
+            }
+            for step in self.stubborn(&state, known).into_iter().rev() {
+                let mut next = state.clone();
+                next.done[step] = true;
+                for visit in &self.steps.steps[step].visits {
+                    visit.apply(&mut next.cells[visit.cell]);
+                }
+                self.settle(&mut next);
+                stack.push(next);
+            }
+            seen.insert(state);
+            if seen.len() > STATES {
+                let why = format!("more than {STATES} states: these programs have too many orders to try");
+                return Err(Error::new(ErrorClass::Arg, why));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Does the steps that only stand for others.
+    fn settle(&self, state: &mut State) {
+        // A step comes after steps with smaller numbers only.
+        for (at, step) in self.steps.steps.iter().enumerate() {
+            if step.visits.is_empty() && ready(step, state) {
+                state.done[at] = true;
+            }
+        }
+    }
+
+    /// Whether each element that nobody changes any more is what is still to be found there.
+    fn may_end(&self, state: &State, known: usize, last: &[Option<&[u8]>]) -> bool {
+        let mut settled = vec![true; state.cells.len()];
+        let pending = || self.pending(state).flat_map(|(_, step)| &step.visits);
+        for visit in pending().filter(|visit| visit.action != Action::Get) {
+            settled[visit.cell] = false;
+        }
+        let fits = |visit: &Visit| {
+            let found = visit.found.as_ref().filter(|(result, _)| *result < known);
+            !settled[visit.cell] || found.is_none_or(|(_, found)| *found == state.cells[visit.cell])
+        };
+        let ends = |cell: usize| !settled[cell] || last[cell].is_none_or(|last| last == state.cells[cell]);
+        pending().all(fits) && (0..state.cells.len()).all(ends)
+    }
+
+    fn pending<'s>(&'s self, state: &'s State) -> impl Iterator<Item = (usize, &'s Step)> {
+        self.steps.steps.iter().enumerate().filter(|(at, _)| !state.done[*at])
+    }
+
+    /// Whether a step that is ready finds what it found.
+    fn found(&self, step: &Step, state: &State, known: usize) -> bool {
+        let mut own: Vec<(usize, Vec<u8>)> = Vec::new();
+        step.visits.iter().all(|visit| {
+            let at = own.iter().position(|(cell, _)| *cell == visit.cell).unwrap_or_else(|| {
+                own.push((visit.cell, state.cells[visit.cell].clone()));
+                own.len() - 1
+            });
+            let value = &mut own[at].1;
+            let wanted = visit.found.as_ref().filter(|(result, _)| *result < known);
+            let fits = wanted.is_none_or(|(_, wanted)| wanted == value);
+            visit.apply(value);
+            fits
+        })
+    }
+
+    /// The steps of the smallest stubborn set that can happen now.
+    fn stubborn(&self, state: &State, known: usize) -> Vec<usize> {
+        let can = |at: usize| {
+            let step = &self.steps.steps[at];
+            ready(step, state) && half_done(step, state).is_none() && self.found(step, state, known)
+        };
+        let enabled: BTreeSet<usize> = self.pending(state).map(|(at, _)| at).filter(|at| can(*at)).collect();
+        let mut best: Option<Vec<usize>> = None;
+        for &seed in &enabled {
+            let set = self.closure(seed, state, &enabled);
+            let now: Vec<usize> = set.intersection(&enabled).copied().collect();
+            if best.as_ref().is_none_or(|best| now.len() < best.len()) {
+                best = Some(now);
+            }
+            if best.as_ref().is_some_and(|best| best.len() == 1) {
+                break;
+            }
+        }
+        best.unwrap_or_default()
+    }
+
+    fn closure(&self, seed: usize, state: &State, enabled: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let (mut set, mut next) = (BTreeSet::from([seed]), vec![seed]);
+        while let Some(at) = next.pop() {
+            let step = &self.steps.steps[at];
+            let more: Vec<usize> = if let Some(&before) = step.after.iter().find(|at| !state.done[**at]) {
+                vec![before]
+            } else if let Some(other) = half_done(step, state) {
+                vec![other]
+            } else {
+                // What does not commute with it; if it does not find what it found, what could change that is among it.
+                let others = self.pending(state).filter(|(other, _)| *other != at);
+                let enabled = enabled.contains(&at);
+                others
+                    .filter(|(_, other)| touch(step, other, |a, b| !enabled || !a.commutes(b)))
+                    .map(|(other, _)| other)
+                    .collect()
+            };
+            next.extend(more.into_iter().filter(|at| set.insert(*at)));
+        }
+        set
+    }
+}
+
+/// Whether what comes before a step is done.
+fn ready(step: &Step, state: &State) -> bool {
+    step.after.iter().all(|before| state.done[*before])
+}
+
+/// A step that an exclusive epoch has to wait for, since others of its shared epoch are done.
+fn half_done(step: &Step, state: &State) -> Option<usize> {
+    let half = |side: &&Vec<usize>| side.iter().any(|at| state.done[*at]);
+    let waits = |side: &Vec<usize>| side.iter().copied().find(|at| !state.done[*at]);
+    step.sides.iter().filter(half).find_map(waits)
+}
+
+/// Whether two steps have visits of one element that are `apart`, or one of them is an exclusive epoch on the elements of a
+/// shared one.
+fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
+    let sided = a.sides.is_empty() != b.sides.is_empty();
+    let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));
+    pairs.filter(|(a, b)| a.cell == b.cell).any(|(a, b)| sided || apart(a, b))
+}

@@ -1,0 +1,152 @@
+//! The examples of the texts that Fencepost grew from, as far as they are of locks. There is one copy of a window, so what MPI
+//! says of private and public copies comes down to what is over before what. Element 0 is X, element 1 is Y.
+
+use super::*;
+
+/// What a rank does to its own part, by `local_mut`.
+fn store(rank: &mut Program, own: usize, at: usize, value: i32) {
+    let lock = rank.lock(own, Exclusive);
+    rank.put(lock, at, &[value]);
+    rank.unlock(lock);
+}
+
+fn meet(ranks: &mut [Program]) {
+    for rank in ranks {
+        rank.meet();
+    }
+}
+
+/// B stores X within an exclusive epoch; after a barrier A gets it.
+#[test]
+fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
+    for (seen, ok) in [(7, true), (0, false)] {
+        let mut ranks = programs::<2>();
+        store(&mut ranks[1], 1, 0, 7);
+        meet(&mut ranks);
+        let lock = ranks[0].lock(1, Exclusive);
+        let get = ranks[0].get(lock, 0, &[seen]);
+        ranks[0].unlock(lock);
+        let verdict = verdict(&world(&[&[], &[0]]), &ranks, &world(&[&[], &[7]]));
+        assert_eq!(verdict, if ok { None } else { found(0, get) });
+    }
+}
+
+/// A puts X, and after a barrier B loads it: here in any epoch of its own, since a `LockWindow` is not a slice.
+#[test]
+fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
+    for (seen, kind) in [(7, Exclusive), (7, Shared), (0, Shared)] {
+        let mut ranks = programs::<2>();
+        let lock = ranks[0].lock(1, Exclusive);
+        ranks[0].put(lock, 0, &[7]);
+        ranks[0].unlock(lock);
+        meet(&mut ranks);
+        let lock = ranks[1].lock(1, kind);
+        let load = ranks[1].get(lock, 0, &[seen]);
+        ranks[1].unlock(lock);
+        let verdict = verdict(&world(&[&[], &[0]]), &ranks, &world(&[&[], &[7]]));
+        assert_eq!(verdict, if seen == 7 { None } else { found(1, load) });
+    }
+}
+
+/// B stores X before its shared epoch. In MPI A need not see it; here the store is an epoch too, which is over at the
+/// barrier. What B puts within the shared epoch may be missed, unless it is flushed.
+#[test]
+fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_it_may_not_be() {
+    for (within, flushed, seen, ok) in [
+        (false, false, 7, true),
+        (false, false, 0, false),
+        (true, false, 7, true),
+        (true, false, 0, true),
+        (true, true, 7, true),
+        (true, true, 0, false),
+    ] {
+        let mut ranks = programs::<2>();
+        if !within {
+            store(&mut ranks[1], 1, 0, 7);
+        }
+        let held = ranks[1].lock(1, Shared);
+        if within {
+            ranks[1].put(held, 0, &[7]);
+        }
+        if flushed {
+            ranks[1].flush(held);
+        }
+        meet(&mut ranks);
+        let lock = ranks[0].lock(1, Shared);
+        let get = ranks[0].get(lock, 0, &[seen]);
+        ranks[0].unlock(lock);
+        ranks[1].unlock(held);
+        let verdict = verdict(&world(&[&[], &[0]]), &ranks, &world(&[&[], &[7]]));
+        assert_eq!(verdict, if ok { None } else { found(0, get) }, "{within} {flushed} {seen}");
+    }
+}
+
+/// After the exposure of 11.14 (`exchange::puzzles`) left X and Y, and all ranks changed over to locks: B sees both.
+#[test]
+fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
+    for (seen, ok) in [([7, 8], true), ([0, 8], false), ([7, 0], false)] {
+        let mut ranks = programs::<2>();
+        meet(&mut ranks);
+        let lock = ranks[1].lock(0, Exclusive);
+        let x = ranks[1].get(lock, 0, &seen[..1]);
+        let y = ranks[1].get(lock, 1, &seen[1..]);
+        ranks[1].unlock(lock);
+        let before = world(&[&[7, 8], &[]]);
+        let expected = if ok { None } else { found(1, if seen[0] == 7 { y } else { x }) };
+        assert_eq!(verdict(&before, &ranks, &before), expected);
+    }
+}
+
+/// A puts X under a lock; B changes over and posts, which `exchange::puzzles` has from there on: all that it can find is 7.
+#[test]
+fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over() {
+    for (left, ok) in [(7, true), (0, false)] {
+        let mut ranks = programs::<2>();
+        let lock = ranks[0].lock(1, Exclusive);
+        ranks[0].put(lock, 0, &[7]);
+        ranks[0].unlock(lock);
+        meet(&mut ranks);
+        let verdict = verdict(&world(&[&[], &[0]]), &ranks, &world(&[&[], &[left]]));
+        assert_eq!(verdict, if ok { None } else { element(1, 0) });
+    }
+}
+
+/// The notes, "passive target accumulate, exclusive lock": a get of A and an accumulate to B are one step, in spite of
+/// others who do the same.
+#[test]
+fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
+    let both = |seen: [i32; 2], kind: LockType| {
+        let mut ranks = programs::<3>();
+        for (rank, seen) in ranks[..2].iter_mut().zip(seen) {
+            // Each moves what it found of A on by one, and counts in B.
+            let lock = rank.lock(2, kind);
+            rank.get(lock, 0, &[seen]);
+            rank.put(lock, 0, &[seen + 1]);
+            rank.add(lock, 1, &[1]);
+            rank.unlock(lock);
+        }
+        let last = seen[0].max(seen[1]) + 1;
+        verdict(&world(&[&[], &[], &[0, 0]]), &ranks, &world(&[&[], &[], &[last, 2]]))
+    };
+    assert_eq!((both([0, 1], Exclusive), both([1, 0], Exclusive)), (None, None));
+    assert_eq!(both([0, 0], Exclusive), found(1, 1), "an update is lost");
+    assert_eq!(both([0, 0], Shared), None, "which shared locks allow");
+}
+
+/// The notes, "passive target accumulate, shared lock": accumulates of many, over and over, to one element lose nothing.
+#[test]
+fn the_notes_accumulates_under_shared_locks_are_atomic_by_element() {
+    let sum = |left: [i32; 2]| {
+        let mut ranks = programs::<4>();
+        for (number, rank) in ranks.iter_mut().enumerate() {
+            let lock = rank.lock(0, Shared);
+            for _ in 0..3 {
+                rank.add(lock, 0, &[1, 10 * number as i32]);
+            }
+            rank.unlock(lock);
+        }
+        verdict(&world(&[&[0, 0], &[], &[], &[]]), &ranks, &world(&[&left, &[], &[], &[]]))
+    };
+    assert_eq!(sum([12, 180]), None);
+    assert_eq!((sum([11, 180]), sum([12, 170])), (element(0, 0), element(0, 1)));
+}
