@@ -223,7 +223,8 @@ fn refuse_offset<const D: usize>(offset: [isize; D], reach: [usize; D], star: bo
 #[track_caller]
 fn refuse_margin<const D: usize>(margin: usize, width: [usize; D]) -> ! {
     panic!(
-        "a margin of {margin} cells around what a halo of {width:?} leaves: at most as wide as the halo, since the core of          the block has the cells beyond it"
+        "a margin of {margin} cells around what a halo of {width:?} leaves: at most as wide as the halo, since the core of \
+         the block has the cells beyond it"
     );
 }
 

@@ -128,3 +128,17 @@ fn advice_is_refused_where_it_makes_no_sense() {
     refused(&block, 1.0, 1 << 32, Apart, "1 to 4294967295");
     refused(&block, 1.0, 8, Hosts { ranks_each: 0 }, "hosts have 0 ranks each");
 }
+
+#[test]
+fn blocks_of_more_than_any_memory_are_an_error_or_advice() {
+    let machine = Machine::default();
+    for (cells, width) in [(1 << 40, 1), (1 << 58, 1 << 50), (1 << 59, 1 << 56), (1 << 59, 1 << 59)] {
+        for bytes in [1, u32::MAX as usize] {
+            let Ok(block) = Block::at(1, 2, [cells]).and_then(|block| block.halo(width)) else { continue };
+            let advice = block.advise(Nanos(1e-9), bytes, Apart, &machine);
+            assert!(advice.as_ref().map_or(true, |advice| advice.steps() >= 1), "{advice:?}");
+        }
+    }
+    let space = Block::at(5, 8, [1 << 20; 3]).and_then(|block| block.halo(1 << 16)).unwrap();
+    assert!(space.advise(Nanos(1.0), 8, Apart, &machine).map_or(true, |advice| advice.steps() >= 1));
+}
