@@ -308,3 +308,54 @@ fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
         }
     }
 }
+
+/// A window that another superstep's body begins a superstep of.
+struct Nested {
+    window: Option<Window<u64>>,
+    shift: shift_prepared,
+    running: Option<Running>,
+}
+
+impl Nested {
+    fn begin(&mut self) -> Result<()> {
+        let Some(window) = self.window.take() else { return Ok(()) };
+        self.running = Some(self.shift.begin(window)?);
+        Ok(())
+    }
+}
+
+#[superstep]
+fn around(v: &mut Window<u64>, nested: &mut Nested) -> Result<()> {
+    let next = (v.rank() + 1) % v.size();
+    v.put(0..1).to(next, 1)?;
+    nested.begin()
+}
+
+/// The end of a body is a fence, which is another call.
+#[test]
+fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
+    for world in worlds(2) {
+        for prepared in [false, true] {
+            let ends = ends(&world, &[], |world| {
+                let mut v = world.window::<u64>(2)?;
+                let (window, shift) = (Some(filled(world)?), shift::prepare(world)?);
+                let mut nested = Nested { window: None, shift, running: None };
+                let mut plan = around::prepare(world, &mut nested)?;
+                nested.window = window;
+                let ended =
+                    if prepared { plan.run(&mut v, &mut nested) } else { around(&mut v, &mut nested) };
+                let error = ended.expect_err("a superstep is begun");
+                assert!(error.message().contains("is not finished"), "{prepared}: {error}");
+                // One that is prepared ends the world, and another rank may learn that first.
+                assert!(prepared || error.class() == ErrorClass::RmaSync, "{error}");
+                if !prepared {
+                    let u = nested.running.take().expect("it was begun").finish()?;
+                    assert!(arrived(world, &u));
+                    v.fence()?;
+                }
+                Ok(())
+            });
+            assert!(ends.iter().all(Option::is_none), "{prepared}: {ends:?}");
+        }
+    }
+}

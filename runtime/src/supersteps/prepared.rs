@@ -301,8 +301,9 @@ impl Ready {
     /// The fence of the calls: all of them were made, and the plan is run.
     ///
     /// # Errors
-    /// `PLAN` where one is missing; else as a run.
+    /// `PLAN` where one is missing; `RMA_SYNC` where a superstep is begun; else as a run.
     pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         executable.check(windows, call, &self.world)?;
