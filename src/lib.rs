@@ -105,6 +105,9 @@
 //! }
 //! ```
 //!
+//! Where the superstep puts values, or has tickets or a result, `begin` takes what the function takes, and `finish` returns what it
+//! returns as well: `let (u, ticket) = ask.begin(u, from)?.finish()?`.
+//!
 //! What a rank keeps to itself meanwhile is a property of the schedule: whatever else a program asks for by [`Running::kept`] is
 //! refused at the call, with the line of the operation that touches it.
 //!
@@ -155,8 +158,8 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, KeptRow, Lent, Process, Put,
-    Ranks, Running, Section, Source, Stall, Taken, TargetRegion, Ticket, Traffic, TransportKind, ValueAt,
-    Window, WindowSection, Windows, World, collect, launch, process, ranks, run,
+    Ranks, Returns, Running, Section, Source, Stall, Taken, TargetRegion, Ticket, Traffic, TransportKind,
+    ValueAt, Window, WindowSection, Windows, World, collect, launch, process, ranks, run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`].

@@ -26,8 +26,8 @@ pub struct Superstep {
     pub params: Vec<Param>,
     /// The whole return type.
     pub returns: Type,
-    /// The return type of the pattern: the same with `()` for what `Ok` holds.
-    pub pattern_returns: Type,
+    /// What `Ok` holds in it.
+    pub value: Type,
     /// Whether it returns nothing but success.
     pub returns_unit: bool,
 }
@@ -65,6 +65,15 @@ impl Superstep {
         })
     }
 
+    /// The return type, with something else for what `Ok` holds.
+    pub fn returns_with(&self, value: Type) -> Type {
+        let mut returns = strip_type(&self.returns).clone();
+        if let Some(held) = held_by_ok(&mut returns) {
+            *held = value;
+        }
+        returns
+    }
+
     /// The parameters that are neither windows nor a world.
     pub fn arguments(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| matches!(param.kind, ParamKind::Argument))
@@ -92,7 +101,8 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
             }
         }
     }
-    let (returns, pattern_returns, returns_unit) = result_type(&sig)?;
+    let (returns, value) = result_type(&sig)?;
+    let returns_unit = matches!(strip_type(&value), Type::Tuple(tuple) if tuple.elems.is_empty());
     if !params.iter().any(|param| matches!(param.kind, ParamKind::Window { .. })) {
         return Err(Error::new_spanned(&sig.ident, NO_WINDOW));
     }
@@ -110,7 +120,7 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
         body: *block,
         params,
         returns,
-        pattern_returns,
+        value,
         returns_unit,
     })
 }
@@ -248,33 +258,30 @@ pub fn strip_type(ty: &Type) -> &Type {
     }
 }
 
-/// The return type, the pattern's, and whether `Ok` holds `()`.
-fn result_type(sig: &Signature) -> Result<(Type, Type, bool)> {
+/// The return type, and what `Ok` holds in it.
+fn result_type(sig: &Signature) -> Result<(Type, Type)> {
     let ReturnType::Type(_, ty) = &sig.output else {
         return Err(Error::new_spanned(&sig.ident, NO_RESULT));
     };
-    let Type::Path(path) = strip_type(ty) else {
+    let mut stripped = strip_type(ty).clone();
+    let Some(value) = held_by_ok(&mut stripped) else {
         return Err(Error::new_spanned(ty, NO_RESULT));
     };
-    let mut pattern = path.clone();
-    let Some(last) = pattern.path.segments.last_mut() else {
-        return Err(Error::new_spanned(ty, NO_RESULT));
-    };
-    let PathArguments::AngleBracketed(list) = &mut last.arguments else {
-        return Err(Error::new_spanned(ty, NO_RESULT));
-    };
-    if last.ident != "Result" {
-        return Err(Error::new_spanned(ty, NO_RESULT));
-    }
     if let Some(span) = find_ident(quote_type(ty), "impl") {
         return Err(Error::new(span, IMPL_RESULT));
     }
-    let Some(GenericArgument::Type(ok)) = list.args.first_mut() else {
-        return Err(Error::new_spanned(ty, NO_RESULT));
-    };
-    let unit = matches!(strip_type(ok), Type::Tuple(tuple) if tuple.elems.is_empty());
-    *ok = syn::parse_quote!(());
-    Ok(((**ty).clone(), Type::Path(pattern), unit))
+    Ok(((**ty).clone(), value.clone()))
+}
+
+/// What `Ok` holds, in a type that is written as a `Result`.
+fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last_mut().filter(|last| last.ident == "Result")?;
+    let PathArguments::AngleBracketed(list) = &mut last.arguments else { return None };
+    match list.args.first_mut()? {
+        GenericArgument::Type(held) => Some(held),
+        _ => None,
+    }
 }
 
 /// Where an identifier or keyword occurs in tokens.

@@ -32,7 +32,7 @@ pub use state::window::Window;
 pub use state::windows::{AnyWindow, Windows};
 pub use state::world::World;
 pub use supersteps::compiled::Compiled;
-pub use supersteps::running::{KeptRow, Lent, Running, Taken};
+pub use supersteps::running::{KeptRow, Lent, Returns, Running, Taken};
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use testing::fuzzing;

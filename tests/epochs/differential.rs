@@ -3,7 +3,7 @@
 //!
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
 //! a failure prints the smallest one that still fails. Each of its epochs is run twice in a row with other values: the
-//! second is a replay of the first.
+//! second is a replay of the first. Of a prepared epoch some ranks run each half by itself, and try what they keep in between.
 //!
 //! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP and on several hosts, whose ranks the
 //! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TRANSPORTS=all` runs every program on all
@@ -69,7 +69,8 @@ fn variants(
             let schedule = Arc::new(schedule);
             prepared.extend([Some(schedule.clone()), Some(schedule)]);
         }
-        variants.push(Variant { name, prepared, ..Variant::default() });
+        let halves = seed.rotate_right(11 * number as u32);
+        variants.push(Variant { name, prepared, halves, ..Variant::default() });
     }
     Ok(variants)
 }
@@ -282,7 +283,8 @@ fn programs_of_long_runs_do_over_sockets_what_the_reference_does() {
                         .map_err(|error| TestCaseError::fail(format!("{error}\n{small}")))
                 };
                 let prepared = program.epochs.iter().map(compiled).collect::<Result<_, _>>()?;
-                Ok::<_, TestCaseError>(Variant { name: name.into(), prepared, ..Variant::default() })
+                let halves = seed | seed << 7 | seed << 19;
+                Ok::<_, TestCaseError>(Variant { name: name.into(), prepared, halves, ..Variant::default() })
             };
             let variants = [
                 Variant { name: "dynamic".into(), ..Variant::default() },

@@ -359,3 +359,68 @@ fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
         }
     }
 }
+
+/// Elements that the caller gives go to the next rank, and element 0 of that comes into a ticket.
+#[superstep]
+fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>> {
+    let next = (u.rank() + 1) % u.size();
+    let ticket = u.fetch(next, 0)?;
+    if fails {
+        return Err(Error::new(ErrorClass::Other, "of its own"));
+    }
+    u.put(values).to(next, 1)?;
+    Ok(ticket)
+}
+
+/// The body of a superstep that is begun fails as it does in `run`: at the call, on the others as soon as they wait.
+#[test]
+fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others() {
+    for world in worlds(3) {
+        for (values, fails, class) in [(2, true, ErrorClass::Other), (3, false, ErrorClass::Plan)] {
+            let ends = ends(&world, &[], |world| {
+                let u = filled(world)?;
+                let mut tell = tell::prepare(world, &[0; 2], false)?;
+                if world.rank() == 1 {
+                    let error = tell.begin(u, &[0; 3][..values], fails).expect_err("its body fails");
+                    assert_eq!(error.class(), class, "{error}");
+                    return Err(error);
+                }
+                let begun = tell.begin(u, &[5; 2], false);
+                begun?.finish().map(drop)?;
+                world.barrier()
+            });
+            for (rank, end) in ends.iter().enumerate() {
+                let (found, text) = end.as_ref().expect("the world has ended");
+                assert!(rank == 1 && *found == class || text.contains("rank 1"), "{text}");
+            }
+        }
+    }
+}
+
+/// A plan is not used again before its run is finished, for it has the values of that run; and it may be leaked.
+#[test]
+fn a_superstep_with_values_is_begun_once_before_it_is_finished() {
+    for world in worlds(2) {
+        let ends = ends(&world, &[], |world| {
+            let (u, mut v, w) = (filled(world)?, filled(world)?, filled(world)?);
+            let mut plan = tell::prepare(world, &[0; 2], false)?;
+            let running = plan.begin(u, &[7; 2], false)?;
+            let begun = format!("{}:{}", file!(), line!() - 1);
+            for error in [
+                plan.run(&mut v, &[8; 2], false).map(drop).expect_err("one is running"),
+                plan.begin(w, &[9; 2], false).map(drop).expect_err("one is running"),
+            ] {
+                assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+                assert!(!error.world_ended() && error.message().contains(&begun), "{error}");
+            }
+            let (u, ticket) = running.finish()?;
+            assert_eq!((&u[1..3], ticket.take()?[0]), (&[7; 2][..], 2 - world.rank() as u64));
+            let Ok(running) = plan.begin(u, &[1; 2], false) else { return Ok(()) }; // the other one has left already
+            std::mem::forget(running);
+            let error = v.fence().expect_err("it is not finished");
+            assert!(error.class() == ErrorClass::RmaSync && !error.world_ended(), "{error}");
+            Ok(())
+        });
+        assert!(ends.iter().all(Option::is_none), "{ends:?}");
+    }
+}

@@ -1,7 +1,8 @@
-//! A superstep in two halves: the same bits as in one, on every transport and in every mode.
+//! A superstep in two halves: the same bits as in one, on every transport and in every mode. Random ones are among those of
+//! `tests/epochs/differential.rs`.
 
 use fencepost::prelude::*;
-use fencepost::{Ranks, World, ranks};
+use fencepost::{Op, Ranks, World, ranks};
 use fencepost_tests_support::transports::transports;
 
 fn worlds(size: usize) -> Vec<Ranks> {
@@ -110,8 +111,12 @@ fn what_no_call_writes_is_lent_and_what_one_touches_is_refused_with_its_line() -
                         let reads = !(10..12).contains(&elements.start);
                         assert_eq!(error.message().contains("is read"), reads, "{error}");
                     }
-                    let beyond = running.kept(12..17).expect_err("past the end");
-                    assert_eq!(beyond.class(), ErrorClass::Disp, "{beyond}");
+                    for beyond in [12..17, 16..17, 12..usize::MAX, usize::MAX - 1..usize::MAX] {
+                        let error = running.kept(beyond.clone()).expect_err("past the end");
+                        assert_eq!(error.class(), ErrorClass::Disp, "{error}");
+                        let error = running.kept_mut(beyond).expect_err("past the end");
+                        assert_eq!(error.class(), ErrorClass::Disp, "{error}");
+                    }
                     assert_eq!(running.kept(0..4)?, &before[0..4]);
                     assert_eq!(running.kept(8..10)?, &before[8..10]);
                     assert_eq!(running.kept(12..16)?, &before[12..16]);
@@ -197,6 +202,170 @@ fn of_several_epochs_the_last_is_begun() -> Result<()> {
             assert_eq!(running.kept(0..2)?, [own, previous]);
             let u = running.finish()?;
             assert_eq!(u[..], [own, previous, (world.rank() as u8 + 1) % 3 + 1, 0]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// All that a plan has not: values, parts of slices, results of its own, and tickets.
+#[superstep]
+fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, f64)> {
+    let to = (u.rank() + by) % u.size();
+    u[0] += 0.5;
+    u.put(values).to(to, 4)?;
+    u.accumulate([0.25, u[0]], Op::Sum).to(to, 1)?;
+    u.put((values, Datatype::elements([2, 0]))).to(to, 10)?;
+    let ticket = u.fetch(to, 7..10)?;
+    Ok((ticket, u[0]))
+}
+
+/// The same in a body with fences: the last is its end.
+#[superstep]
+fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
+    let to = (u.rank() + 1) % u.size();
+    u.put(values).to(to, 4)?;
+    u.fence()?;
+    let doubled = [2.0 * u[4], 2.0 * u[5], 2.0 * u[6]];
+    u.put(&doubled).to(to, 7)?;
+    let ticket = u.fetch(to, 4..5)?;
+    u.fence()?;
+    Ok(ticket)
+}
+
+/// One that goes on after its fence.
+#[superstep]
+fn ask(u: &mut Window<f64>, from: usize) -> Result<f64> {
+    let ticket = u.fetch(from, 0)?;
+    u.fence()?;
+    u[11] = ticket.take()?[0];
+    Ok(u[11] + u[0])
+}
+
+/// Each rank's tickets, results and window after some steps, in one piece or in two halves.
+fn told(world: &World, halves: bool, leaves: bool) -> Result<Vec<Vec<u64>>> {
+    let rank = world.rank();
+    let mut u = world.window::<f64>(12)?;
+    u.iter_mut().enumerate().for_each(|(i, element)| *element = (100 * rank + i) as f64);
+    let by = world.size() - 1;
+    let mut values = [0.5 + rank as f64, 2.5, -1.0];
+    let mut tell = tell::prepare(world, &values, by)?;
+    let mut twice = tell_twice::prepare(world, &values)?;
+    let mut ask = ask::prepare(world, by)?;
+    let mut all = Vec::new();
+    for step in 0..3 {
+        // Ranks need not do the same.
+        let halves = halves && (!leaves || (rank + step).is_multiple_of(2));
+        let results = if halves {
+            let running = tell.begin(u, &values, by)?;
+            // What was put may be used again; what no call touches is lent.
+            values.fill(f64::NAN);
+            let own = running.kept(0..1)?[0];
+            let (v, (ticket, result)) = running.finish()?;
+            assert_eq!(own, result);
+            values = [v[4] + 1.0, v[5], v[6]];
+            let running = twice.begin(v, &values)?;
+            let error = running.kept(6..8).expect_err("it is put there in the second epoch");
+            assert!(error.class() == ErrorClass::RmaConflict && error.message().contains("7..10"), "{error}");
+            let epochs_before: Vec<f64> = running.kept(4..7)?.to_vec();
+            let (v, second) = running.finish()?;
+            assert_eq!(v[4..7], epochs_before);
+            let running = ask.begin(v, by)?;
+            let (v, asked) = running.finish()?;
+            u = v;
+            [ticket.take()?, second.take()?, vec![result, asked]]
+        } else {
+            let (ticket, result) = tell.run(&mut u, &values, by)?;
+            values = [u[4] + 1.0, u[5], u[6]];
+            let second = twice.run(&mut u, &values)?;
+            let asked = ask.run(&mut u, by)?;
+            [ticket.take()?, second.take()?, vec![result, asked]]
+        };
+        all.extend(results.into_iter().chain([u.to_vec(), values.to_vec()]));
+    }
+    Ok(all.into_iter().map(|values| values.into_iter().map(f64::to_bits).collect()).collect())
+}
+
+#[test]
+fn values_and_tickets_and_results_are_those_of_one_piece() -> Result<()> {
+    for size in [1, 2, 3, 4] {
+        for mode in Mode::ALL {
+            let whole = ranks(size).mode(mode).collect(|world| told(world, false, false))?;
+            for world in worlds(size) {
+                for leaves in [false, true] {
+                    let halves = world.clone().mode(mode).collect(|world| told(world, true, leaves))?;
+                    assert!(halves == whole, "{size} ranks, {mode}, leaves {leaves}: {halves:?}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tickets are filled by the second half, and hold what was there at the first.
+#[test]
+fn a_ticket_has_its_elements_when_the_superstep_is_finished() -> Result<()> {
+    #[superstep]
+    fn fetch(u: &mut Window<u16>, slot: &std::cell::RefCell<Option<Ticket<u16>>>) -> Result<()> {
+        let next = (u.rank() + 1) % u.size();
+        let ticket = u.fetch(next, 0..2)?;
+        slot.replace(Some(ticket));
+        Ok(())
+    }
+    for world in worlds(3) {
+        world.run(|world| {
+            let mut u = world.window::<u16>(2)?;
+            u.fill(world.rank() as u16 + 1);
+            let slot = std::cell::RefCell::default();
+            let running = fetch::prepare(world, &slot)?.begin(u, &slot)?;
+            let ticket = slot.take().expect("the body has run");
+            let early = ticket.take().expect_err("it has not arrived");
+            assert_eq!(early.class(), ErrorClass::RmaSync, "{early}");
+            running.finish()?;
+            assert_eq!(ticket.take()?, [(world.rank() as u16 + 1) % 3 + 1; 2]);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Values go into `v`, whose type is another one, with an error of the program's own.
+#[superstep]
+fn generic<T: Element, const N: usize>(
+    u: &mut Window<T>,
+    mut given: Vec<T>,
+    v: &mut Window<u8>,
+    #[uniform] twice: bool,
+) -> std::result::Result<Vec<T>, Box<dyn std::error::Error>> {
+    given.extend_from_within(..);
+    if given.len() > 4 {
+        return Err("too many".into());
+    }
+    let next = (u.rank() + 1) % u.size();
+    u.put(&[T::zeroed(); N]).to(next, 0)?;
+    v.put(vec![9u8; 2]).to(next, usize::from(twice))?;
+    Ok(given)
+}
+
+#[test]
+fn generic_supersteps_of_several_windows_are_split_too() -> Result<()> {
+    for world in worlds(3) {
+        world.run(|world| {
+            let (mut u, mut v) = (world.window::<i32>(3)?, world.window::<u8>(3)?);
+            u.fill(5);
+            let mut prepared = generic::prepare::<i32, 2>(world, vec![1], true)?;
+            for _ in 0..2 {
+                let begun = prepared.begin(u, vec![1, 2], v, true);
+                let mut running = begun.map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?;
+                let (mut first, second) = running.each();
+                first.kept_mut(2..3)?[0] += 1;
+                assert_eq!(second.kept(0..1)?, [0]);
+                let given;
+                ((u, v), given) = running.finish()?;
+                assert_eq!(given, [1, 2, 1, 2]);
+                assert_eq!((&u[..2], &v[..]), (&[0, 0][..], &[0, 9, 9][..]));
+            }
+            assert_eq!(u[2], 7);
             Ok(())
         })?;
     }

@@ -1,4 +1,5 @@
-//! A prepared superstep has three methods, each with one signature: `run` takes what the function takes, `replay` the windows, `begin` the windows by value.
+//! A prepared superstep has three methods, each with one signature: `run` takes what the function takes, `replay` the windows, and
+//! `begin` what `replay` takes or, where the body has to run, what `run` takes, with the windows by value.
 
 use fencepost::prelude::*;
 
@@ -30,6 +31,7 @@ fn main() -> Result<()> {
         prepared.run(&mut u, &[1.0], 0)?;
         prepared.replay(&mut u)?;
         let u = sections::prepare(world, 0)?.begin(u)?.finish()?;
-        values::prepare(world, &[0.0], 0)?.begin(u)
+        let u = values::prepare(world, &[0.0], 0)?.begin(u, &[1.0], 0)?.finish()?;
+        sections::prepare(world, 0)?.begin(u)?.finish().map(drop)
     })
 }

@@ -1,7 +1,8 @@
 //! The items that are emitted with a superstep whose pattern can be had.
 
 use super::arguments::{bundle, call_pattern, hidden, input, is_plain, plain_input, type_names};
-use super::prepared::{prepared_name, prepared_type};
+use super::prepared::{Halves, prepared_name, prepared_type};
+use crate::collect::Body;
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::slice::Slice;
 use proc_macro2::TokenStream;
@@ -9,8 +10,14 @@ use quote::{ToTokens, quote};
 use syn::{Attribute, Type};
 
 /// `pattern`, `compile`, `prepare`, `load` and the prepared superstep of one whose pattern can be had.
-pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute]) -> TokenStream {
-    let Superstep { facade, sig, pattern_returns, .. } = superstep;
+pub(super) fn described(
+    superstep: &Superstep,
+    body: &Body,
+    slice: &Slice,
+    cfgs: &[&Attribute],
+) -> TokenStream {
+    let Superstep { facade, sig, .. } = superstep;
+    let pattern_returns = superstep.returns_with(syn::parse_quote!(()));
     let name = &sig.ident;
     let generics = &sig.generics;
     let clause = &generics.where_clause;
@@ -56,7 +63,7 @@ pub(super) fn described(superstep: &Superstep, slice: &Slice, cfgs: &[&Attribute
         (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
-    let prepared_type = prepared_type(superstep, slice.replays, cfgs);
+    let prepared_type = prepared_type(superstep, Halves::of(superstep, body, slice), cfgs);
     quote! {
         #prepared_type
 

@@ -1,7 +1,7 @@
 //! The items that are emitted with a superstep whose pattern cannot be had.
 
 use super::arguments::{bundle, type_names};
-use super::prepared::{prepared_name, prepared_type};
+use super::prepared::{Halves, prepared_name, prepared_type};
 use crate::collect::Reason;
 use crate::parse::{ParamKind, Superstep};
 use proc_macro2::TokenStream;
@@ -53,7 +53,7 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
     };
     let prepared = prepared_name(superstep);
     let prepared_generics = type_names(superstep);
-    let prepared_type = prepared_type(superstep, false, cfgs);
+    let prepared_type = prepared_type(superstep, Halves::Whole, cfgs);
     quote! {
         #prepared_type
 

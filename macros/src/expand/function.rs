@@ -2,8 +2,9 @@
 
 use super::arguments::{call_pattern, hidden, is_plain};
 use crate::chain::Scope;
-use crate::check::idle_fences;
+use crate::check::{fenced, idle_fences};
 use crate::collect::Body;
+use crate::exprs::{is_ok, name_of, strip};
 use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::slice::Outcome;
 use crate::source::place_of;
@@ -90,6 +91,41 @@ fn last_fence(block: &Block, body: &Body) -> Option<usize> {
         fences.visit_stmt(stmt);
         fences.1
     })
+}
+
+/// Whether the body ends in its last fence, or in that of all its windows which follows it: what comes after is at most an
+/// `Ok` of names and literals, so it does not matter whether that is evaluated before the fence or after it.
+pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
+    let Some(last) = last_fence(&superstep.body, body) else { return !fenced(&body.flow) };
+    let statements = &superstep.body.stmts;
+    let is_fence = match &statements[last] {
+        Stmt::Expr(expr, _) => {
+            let fence = match strip(expr) {
+                Expr::Try(inner) => body.scope.fence(&inner.expr),
+                inner => body.scope.fence(inner),
+            };
+            // What it asserts of the time after it holds from here on.
+            fence.is_some_and(|fence| !fence.asserting)
+        }
+        _ => false,
+    };
+    let is_over = |stmt: &Stmt| match stmt {
+        Stmt::Expr(expr, None) => match strip(expr) {
+            Expr::Call(call) => is_ok(&call.func) && call.args.iter().all(|value| is_there(value, body)),
+            _ => false,
+        },
+        _ => false,
+    };
+    is_fence && statements[last + 1..].iter().all(is_over)
+}
+
+/// Whether a value is there without evaluating anything: names, but for those of windows, and literals.
+fn is_there(value: &Expr, body: &Body) -> bool {
+    match strip(value) {
+        Expr::Tuple(tuple) => tuple.elems.iter().all(|value| is_there(value, body)),
+        Expr::Lit(_) => true,
+        other => name_of(other).is_some_and(|name| !body.scope.is_any_window(&name.to_string())),
+    }
 }
 
 struct LeaveOut<'s> {

@@ -29,7 +29,7 @@ pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStr
     let doc = format!("What can be done with the superstep [`{name}`](fn@{name}) without calling it.");
     let about = about(superstep, body, outcome);
     let ahead = match outcome {
-        Outcome::Described(slice) => described(superstep, slice, &cfgs),
+        Outcome::Described(slice) => described(superstep, body, slice, &cfgs),
         Outcome::Dynamic(reason) => dynamic(superstep, reason, &cfgs),
     };
     quote! {

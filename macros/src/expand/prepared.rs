@@ -1,18 +1,45 @@
-//! The type of the prepared superstep, with `run` and `replay`.
+//! The type of the prepared superstep, with `run`, `replay` and `begin`.
 
 use super::arguments::{hidden, plain_input, turbofish, type_names};
+use super::function::ends_in_fence;
+use crate::collect::Body;
 use crate::parse::{Param, ParamKind, Superstep};
+use crate::slice::Slice;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use syn::{Attribute, GenericParam};
+use syn::{Attribute, GenericParam, Type};
 
 /// The prepared superstep's name.
 pub(super) fn prepared_name(superstep: &Superstep) -> Ident {
     superstep.prepared.clone().unwrap_or_else(|| format_ident!("{}_prepared", superstep.sig.ident))
 }
 
+/// What the two halves of a prepared superstep are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Halves {
+    /// Those of a replay: its body is not run.
+    Replayed,
+    /// The body, up to its last fence; and that fence.
+    Body,
+    /// All of it, since the body goes on after its last fence; and nothing.
+    Whole,
+}
+
+impl Halves {
+    /// Those of a superstep that can be described.
+    pub(super) fn of(superstep: &Superstep, body: &Body, slice: &Slice) -> Self {
+        if slice.replays {
+            Self::Replayed
+        } else if ends_in_fence(superstep, body) {
+            Self::Body
+        } else {
+            Self::Whole
+        }
+    }
+}
+
 /// The type that `prepare` and `load` give.
-pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attribute]) -> TokenStream {
+pub(super) fn prepared_type(superstep: &Superstep, halves: Halves, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, vis, sig, returns, .. } = superstep;
     let (name, prepared) = (&sig.ident, prepared_name(superstep));
     let (types, lifetimes): (Vec<&GenericParam>, Vec<&GenericParam>) =
@@ -29,7 +56,11 @@ pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attri
     let windows = superstep.params.iter().enumerate().filter(is_window);
     let windows = windows.map(|(index, _)| hidden(&format!("argument{index}")));
     let bound = hidden("bound");
-    let replay = if replays { replay(superstep, &lifetimes) } else { no_replay(superstep, &lifetimes) };
+    let replay = if halves == Halves::Replayed {
+        [replay(superstep, &lifetimes), begin_replay(superstep, &lifetimes)]
+    } else {
+        [no_replay(superstep, &lifetimes), begin_body(superstep, &lifetimes, halves)]
+    };
     quote! {
         #(#cfgs)*
         #[doc = #doc]
@@ -53,7 +84,7 @@ pub(super) fn prepared_type(superstep: &Superstep, replays: bool, cfgs: &[&Attri
                 #name #turbofish (#(#passed),*)
             }
 
-            #replay
+            #(#replay)*
 
             /// Operations of all ranks that touch the same elements in ways whose order matters.
             pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
@@ -80,30 +111,7 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
     let windows = superstep.windows().map(|(name, _)| name);
-    let taken = superstep.windows().map(|(name, element)| quote!(#name: #facade::Window<#element>));
-    let elements: Vec<_> = superstep.windows().map(|(_, element)| element).collect();
-    let names: Vec<_> = superstep.windows().map(|(name, _)| name).collect();
-    let (all, types) = match (&names[..], &elements[..]) {
-        ([name], [element]) => (quote!(#name), quote!(#facade::Window<#element>)),
-        _ => (quote!((#(#names,)*)), quote!((#(#facade::Window<#elements>,)*))),
-    };
     quote! {
-        /// Begins a `replay`, and returns without having waited for another rank: takes the windows themselves, whose
-        /// elements are as they are now for all that the superstep reads. `finish` of what it returns ends the superstep and
-        /// returns the windows; until then this rank may compute.
-        ///
-        /// # Errors
-        /// `RMA_SYNC` where a superstep of the world was begun and is not finished; otherwise as `replay`. The windows are
-        /// dropped.
-        ///
-        /// # Cost
-        /// That of this rank's packs and sends, which is all that other ranks wait for. The first time also the elements that
-        /// the rank keeps are found, and the verifier shows that the schedule leaves them alone.
-        #[track_caller]
-        pub fn begin <#(#lifetimes),*> (&mut self, #(#taken),*) -> #facade::Result<#facade::Running<#types>> #clause {
-            self.core.begin(#all)
-        }
-
         /// Runs the plan once, without the body: takes the windows alone. Operations go where the arguments of `prepare` or
         /// `load` said. Nothing is counted, described or planned.
         ///
@@ -121,17 +129,7 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = superstep.windows().skip(1).map(|(_, element)| quote!(, _: &mut #facade::Window<#element>));
-    let taken = superstep.windows().skip(1).map(|(_, element)| quote!(, _: #facade::Window<#element>));
     quote! {
-        /// Not to be had: the body of this superstep has to run.
-        pub fn begin <#(#lifetimes),*> (
-            &mut self,
-            window: impl #facade::__private::Replays
-            #(#taken)*
-        ) -> #facade::Result<()> #clause {
-            match window.never() {}
-        }
-
         /// Not to be had: the body of this superstep has to run.
         pub fn replay <#(#lifetimes),*> (
             &mut self,
@@ -139,6 +137,107 @@ fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream 
             #(#inputs)*
         ) -> #facade::Result<()> #clause {
             match window.never() {}
+        }
+    }
+}
+
+/// The windows that are begun, and their type: one as it is, several as a tuple.
+fn taken(superstep: &Superstep, names: &[Ident]) -> (TokenStream, TokenStream) {
+    let facade = &superstep.facade;
+    let elements: Vec<_> = superstep.windows().map(|(_, element)| element).collect();
+    match (names, &elements[..]) {
+        ([name], [element]) => (quote!(#name), quote!(#facade::Window<#element>)),
+        _ => (quote!((#(#names,)*)), quote!((#(#facade::Window<#elements>,)*))),
+    }
+}
+
+/// `begin`, of a superstep that is replayed.
+fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
+    let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
+    let inputs = superstep.windows().map(|(name, element)| quote!(#name: #facade::Window<#element>));
+    let names: Vec<Ident> = superstep.windows().map(|(name, _)| name.clone()).collect();
+    let (windows, types) = taken(superstep, &names);
+    quote! {
+        /// Begins a `replay`: takes the windows themselves, whose elements are as they are now for all that the superstep
+        /// reads, and returns without having waited for another rank; only epochs before the last one are run whole.
+        /// `finish` of what it returns ends the superstep and returns the windows; until then this rank may compute.
+        ///
+        /// # Errors
+        /// `RMA_SYNC` where a superstep of the world was begun and is not finished; otherwise as `replay`. The windows are
+        /// dropped.
+        ///
+        /// # Cost
+        /// That of this rank's packs and sends, which is all that other ranks wait for. The first time also the elements that
+        /// the rank keeps are found, and the verifier shows that the schedule leaves them alone.
+        #[track_caller]
+        pub fn begin <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<#facade::Running<#types>> #clause {
+            self.core.begin(#windows)
+        }
+    }
+}
+
+/// `begin`, of a superstep whose body has to run.
+fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves) -> TokenStream {
+    let Superstep { facade, sig, value, returns_unit, .. } = superstep;
+    let (name, turbofish, clause) = (&sig.ident, turbofish(superstep), &sig.generics.where_clause);
+    let numbered =
+        || superstep.params.iter().enumerate().map(|(i, param)| (hidden(&format!("argument{i}")), param));
+    let inputs = numbered().map(|(name, param)| match &param.kind {
+        ParamKind::Window { element } => quote!(mut #name: #facade::Window<#element>),
+        _ => {
+            let ty = &param.ty;
+            quote!(#name: #ty)
+        }
+    });
+    let passed = numbered().map(|(name, param)| match &param.kind {
+        ParamKind::Window { .. } => quote!(&mut #name),
+        _ => quote!(#name),
+    });
+    let is_window = |(_, param): &(Ident, &Param)| matches!(param.kind, ParamKind::Window { .. });
+    let names: Vec<Ident> = numbered().filter(is_window).map(|(name, _)| name).collect();
+    let (windows, types) = taken(superstep, &names);
+    let (bound, returned) = (hidden("bound"), hidden("returned"));
+    let (running, given) = if *returns_unit {
+        (quote!(#facade::Running<#types>), quote!(#returned))
+    } else {
+        (quote!(#facade::Running<#types, #facade::Returns<#value>>), quote!(#facade::Returns(#returned)))
+    };
+    let returns = superstep.returns_with(Type::Verbatim(running));
+    let (bind, does, cost) = match halves {
+        Halves::Whole => (
+            quote!(bind),
+            "Runs the whole superstep, for its body goes on after its last fence: takes what the function takes, the windows \
+             themselves. `finish` of what it returns has nothing left to wait for.",
+            "That of `run`. The first time also the elements that the rank keeps are found, and the verifier shows that \
+             the schedule leaves them alone.",
+        ),
+        Halves::Body | Halves::Replayed => (
+            quote!(bind_half),
+            "Begins a `run`: takes what the function takes, the windows themselves, runs the body up to its last fence, \
+             and returns without having waited for another rank there. Slices that are put may be used again, and windows \
+             are as they are there for all that the last epoch reads. `finish` of what it returns ends the superstep, and \
+             returns the windows and what the body has returned: tickets have their elements then. Until then this rank \
+             may compute.",
+            "That of the body, of a copy of the slices that are put, and of this rank's packs and sends, which is all \
+             that other ranks wait for. The first time also the elements that the rank keeps are found, and the verifier \
+             shows that the schedule leaves them alone.",
+        ),
+    };
+    quote! {
+        #[doc = #does]
+        ///
+        /// # Errors
+        /// `RMA_SYNC` where a superstep of the world was begun and is not finished; otherwise as `run`. The windows are
+        /// dropped.
+        ///
+        /// # Cost
+        #[doc = #cost]
+        #[track_caller]
+        pub fn begin <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
+            let #bound = self.core.#bind((#(&mut #names,)*))?;
+            let #returned = #name #turbofish (#(#passed),*)?;
+            ::core::mem::drop(#bound);
+            ::core::result::Result::Ok(self.core.begun(#windows, #given)?)
         }
     }
 }

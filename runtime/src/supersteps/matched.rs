@@ -20,11 +20,15 @@ pub(crate) struct Matched {
     epochs: Vec<(Rc<Ready>, Vec<WindowId>)>,
     /// The epoch that the next fence ends.
     next: Cell<usize>,
+    /// Whether the last fence only checks that the calls of its epoch were made, and leaves the epoch to be begun.
+    leaves_last: Cell<bool>,
+    /// The call of the fence that has left the last epoch.
+    left: Cell<Option<Call>>,
 }
 
 impl Matched {
     pub(crate) fn of(epochs: Vec<(Rc<Ready>, Vec<WindowId>)>) -> Self {
-        Self { epochs, next: Cell::new(0) }
+        Self { epochs, next: Cell::new(0), leaves_last: Cell::new(false), left: Cell::new(None) }
     }
 
     /// The plans.
@@ -32,9 +36,16 @@ impl Matched {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// Begin again with the first epoch.
-    pub(crate) fn rewind(&self) {
+    /// Begin again with the first epoch; the last one is run by its fence, or left by it.
+    pub(crate) fn rewind(&self, leaves_last: bool) {
         self.next.set(0);
+        self.leaves_last.set(leaves_last);
+        self.left.set(None);
+    }
+
+    /// The call of the fence that has left the last epoch, once.
+    pub(crate) fn left(&self) -> Option<Call> {
+        self.left.take()
     }
 
     /// Calls on `window` are matched with the next epoch of it from here on.
@@ -65,7 +76,7 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// The fence of an epoch: its plan is run, if all its calls were made.
+    /// The fence of an epoch: its plan is run, if all its calls were made, or left to be begun.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =
@@ -82,7 +93,13 @@ impl Plans for Matched {
             let message = format!("this fence is of windows {given:?}, and in the plan of {planned:?}");
             return Err(call.error(world, ErrorClass::Plan, message));
         }
-        with(entered, |windows| ready.end(windows, call))?;
+        let is_last = self.next.get() + 1 == self.epochs.len();
+        if is_last && self.leaves_last.get() {
+            with(entered, |windows| ready.made(windows, call))?;
+            self.left.set(Some(*call));
+        } else {
+            with(entered, |windows| ready.end(windows, call))?;
+        }
         self.next.set(self.next.get() + 1);
         for window in fenced {
             window.closed.set(false);

@@ -4,14 +4,15 @@ use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;
 use crate::state::supersteps::Superstep;
+use crate::state::window::WindowCore;
 use crate::state::windows::Windows;
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::claim::evaluate;
 use crate::supersteps::compiled::{explained, prefer, schedule};
-use crate::supersteps::matched::Matched;
+use crate::supersteps::matched::{self, Matched};
 use crate::supersteps::prepared::{self, Ready};
 use crate::supersteps::recorder::Recording;
-use crate::supersteps::running::{Running, Taken};
+use crate::supersteps::running::{Begun, Running, Taken};
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{ClassId, WindowId};
@@ -104,16 +105,47 @@ impl Prepared {
         let call = call(self.superstep);
         self.world.calls.begin();
         self.planned()?;
-        let handlers = windows.held();
-        let all = self.epochs.epochs().count();
-        let begun = match self.epochs.epochs().last() {
-            None => Err(call.error(&self.world, ErrorClass::Intern, "a superstep without epochs")),
-            Some(last) => {
-                let first = self.epochs.epochs().take(all - 1);
-                Running::begin(&self.world, first, last, windows, self.superstep.opens, &call)
+        let first = self.epochs.epochs().count().saturating_sub(1);
+        self.running(windows, (), |windows, last| {
+            if self.superstep.opens {
+                windows.iter().for_each(|window| window.open());
             }
+            self.epochs.epochs().take(first).try_for_each(|ready| ready.replay(windows, &call))?;
+            last.start(windows, &call).map(|()| Begun { call, over: false })
+        })
+    }
+
+    /// Begin what the body has left, which was [bound](Self::bind_half) and has returned `value`.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    #[track_caller]
+    pub fn begun<W: Taken, R>(&mut self, windows: W, value: R) -> Result<Running<W, R>> {
+        let (call, left) = (call(self.superstep), self.epochs.left());
+        self.running(windows, value, |windows, last| match left {
+            Some(left) => {
+                let call = Call { site: call.site, ..left };
+                last.start(windows, &call).map(|()| Begun { call, over: false })
+            }
+            None => last.start_over(&call).map(|()| Begun { call, over: true }),
+        })
+    }
+
+    /// `windows` while the last epoch runs, which `start` begins.
+    fn running<W: Taken, R>(
+        &self,
+        windows: W,
+        value: R,
+        start: impl FnOnce(&[&WindowCore], &Ready) -> Result<Begun>,
+    ) -> Result<Running<W, R>> {
+        let held = windows.held();
+        let begun = match self.epochs.epochs().last() {
+            Some(last) => matched::with(&held, |windows| start(windows, last)).map(|begun| (last, begun)),
+            None => Err(Error::new(ErrorClass::Intern, "a superstep without epochs")),
         };
-        match &handlers {
+        let begun =
+            begun.map(|(last, begun)| Running::new(&self.world, last, begun, (windows, held.clone()), value));
+        match &held {
             [Some(window), None, ..] => window.handler.report(begun),
             _ => self.world.handler.report(begun),
         }
@@ -132,8 +164,21 @@ impl Prepared {
     /// Let the superstep that is entered next be this one.
     ///
     /// # Errors
-    /// `PLAN` for a window of another world.
+    /// `WIN` for a window of another world.
     pub fn bind<'w>(&mut self, windows: impl Windows<'w>) -> Result<Bound> {
+        self.binds(windows, false)
+    }
+
+    /// As [`bind`](Self::bind), and its last fence leaves its epoch to [`begun`](Self::begun): nothing but that call may
+    /// come after the body.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn bind_half<'w>(&mut self, windows: impl Windows<'w>) -> Result<Bound> {
+        self.binds(windows, true)
+    }
+
+    fn binds<'w>(&mut self, windows: impl Windows<'w>, leaves_last: bool) -> Result<Bound> {
         let world = self.world.clone();
         let here = windows.with(|windows| windows.iter().all(|window| window.key.world == world.id));
         if !here {
@@ -142,7 +187,7 @@ impl Prepared {
                 "the superstep was prepared in another world than these windows are of",
             )));
         }
-        self.epochs.rewind();
+        self.epochs.rewind(leaves_last);
         *world.supersteps.bound.borrow_mut() = Some(self.epochs.clone());
         Ok(Bound(world))
     }

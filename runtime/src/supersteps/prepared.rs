@@ -205,8 +205,9 @@ impl Ready {
         Ok(())
     }
 
-    /// The first half of a replay: all that waits for no other rank. Nobody else may then be called in this world before
-    /// the second half, and nothing of the windows may be touched but what is [kept](Self::kept).
+    /// The first half of a run: all that waits for no other rank. What the calls of a body bring was given by them, and
+    /// was copied. Nobody else may then be called in this world before the second half, and nothing of the windows may be
+    /// touched but what is [kept](Self::kept).
     pub(crate) fn start(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.world.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
@@ -219,14 +220,30 @@ impl Ready {
         Ok(())
     }
 
-    /// The second half.
+    /// The second half: tickets have their elements then.
     pub(crate) fn finish(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.world.begun.set(None);
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         executable.finish(&self.world, windows, call)?;
+        self.land(executable);
         windows.iter().for_each(|window| window.open());
         Ok(())
+    }
+
+    /// A run that is over as it is begun: what this rank keeps is found all the same, and no other call is admitted before
+    /// [`over`](Self::over).
+    pub(crate) fn start_over(&self, call: &Call) -> Result<()> {
+        self.world.admits(call)?;
+        let executable = self.executable.borrow();
+        self.keep(executable.as_ref().ok_or_else(|| running(&self.world, call))?.schedule())?;
+        self.world.begun.set(Some(call.site));
+        Ok(())
+    }
+
+    /// The second half of a run that was over.
+    pub(crate) fn over(&self) {
+        self.world.begun.set(None);
     }
 
     /// There will be no second half: the world ends, unless it has. Returns whether the windows may be dropped.
@@ -301,11 +318,25 @@ impl Ready {
     /// The fence of the calls: all of them were made, and the plan is run.
     ///
     /// # Errors
-    /// `PLAN` where one is missing; `RMA_SYNC` where a superstep is begun; else as a run.
+    /// As [`made`](Self::made); else as a run.
     pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.admits(call)?;
+        self.made(windows, call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        executable.run(&self.world, windows, call)?;
+        self.land(executable);
+        Ok(())
+    }
+
+    /// All calls of the plan were made, and it may be run.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where a superstep of the world is begun; `PLAN` where a call is missing; an error for windows that do not
+    /// suit.
+    pub(crate) fn made(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.world.admits(call)?;
+        let executable = self.executable.borrow();
+        let executable = executable.as_ref().ok_or_else(|| running(&self.world, call))?;
         executable.check(windows, call, &self.world)?;
         let asked = executable.pattern().operations.len();
         if self.calls.get() != asked {
@@ -321,11 +352,14 @@ impl Ready {
                 ),
             ));
         }
-        executable.run(&self.world, windows, call)?;
+        Ok(())
+    }
+
+    /// The run is over: tickets take what it brought.
+    fn land(&self, executable: &mut Executable) {
         for (operation, slot, bytes) in self.landings.borrow_mut().drain(..) {
             slot.fill(executable.local_mut(operation, bytes));
         }
-        Ok(())
     }
 }
 

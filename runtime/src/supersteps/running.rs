@@ -25,7 +25,10 @@ use std::rc::Rc;
 /// A prepared superstep that this rank has begun and not finished: other ranks may be reading and writing its windows.
 ///
 /// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish) waits for the other ranks,
-/// and returns the windows. Between the two this rank computes, on whatever it has, and on what it keeps of the windows
+/// and returns the windows. Where a plan has all that the superstep needs, `begin` takes nothing else. Where the body has to
+/// run, as for values that are put and for tickets, `begin` takes all that the superstep's function takes, and runs the body up
+/// to its last fence: so slices may be used again when it returns. What the body has returned is handed out by
+/// [`finish`](Running::finish), with the windows: it is a `Running<W, Returns<R>>` then. Between the two this rank computes, on whatever it has, and on what it keeps of the windows
 /// themselves: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside). What a rank keeps follows
 /// from the calls of all ranks (`planner/README.md`), and is the same in every mode and on every transport.
 ///
@@ -40,7 +43,8 @@ use std::rc::Rc;
 /// # }
 /// ```
 ///
-/// With several windows [`each`](Self::each) lends each of them.
+/// With several windows [`each`](Self::each) lends each of them. A body that goes on after its last fence, other than with an
+/// `Ok` of names and literals, is run as a whole by `begin`, which waits for the other ranks then; what is lent is the same.
 ///
 /// # Errors
 /// Until it is finished, every other call of all ranks of its world (a fence, a superstep, a collective, a window, a split,
@@ -51,15 +55,20 @@ use std::rc::Rc;
 /// this rank and the line. Dropping waits for nobody. One that is leaked is never finished: ranks that wait for this rank are
 /// told so when it leaves, and the memory of the windows is not freed.
 #[must_use = "other ranks wait until it is finished; dropping it ends the world"]
-pub struct Running<W> {
+pub struct Running<W, R = ()> {
     // Dropped first: it takes back what was offered of the windows.
     run: Run,
     windows: W,
+    value: R,
 }
 
-impl<W> std::fmt::Debug for Running<W> {
+/// The value that a superstep returns, which is handed out when the superstep is [finished](Running::finish).
+#[derive(Debug)]
+pub struct Returns<R>(#[doc(hidden)] pub R);
+
+impl<W, R> std::fmt::Debug for Running<W, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("superstep", &self.run.call.name).finish_non_exhaustive()
+        f.debug_struct("Running").field("superstep", &self.run.begun.call.name).finish_non_exhaustive()
     }
 }
 
@@ -67,15 +76,63 @@ impl<W> std::fmt::Debug for Running<W> {
 struct Run {
     world: Rc<WorldCore>,
     ready: Rc<Ready>,
-    call: Call,
+    begun: Begun,
     windows: Held,
-    over: bool,
+    finished: bool,
+}
+
+/// How a run was begun.
+pub(super) struct Begun {
+    pub(super) call: Call,
+    /// Whether nothing is left of it.
+    pub(super) over: bool,
 }
 
 impl Run {
     fn finish(&mut self) -> Result<()> {
-        self.over = true;
-        with(&self.windows, |windows| self.ready.finish(windows, &self.call))
+        self.finished = true;
+        if self.begun.over {
+            self.ready.over();
+            return Ok(());
+        }
+        let finished = with(&self.windows, |windows| self.ready.finish(windows, &self.begun.call));
+        match &self.windows {
+            [Some(window), None, ..] => window.handler.report(finished),
+            _ => self.world.handler.report(finished),
+        }
+    }
+
+    /// Lends elements of a window for reading, if this rank keeps them.
+    ///
+    /// # Errors
+    /// As [`keeps`](Self::keeps).
+    fn read<'r, T: Element>(
+        &'r self,
+        (window, at): (&'r Window<T>, usize),
+        elements: Range<usize>,
+        site: &'static Location<'static>,
+    ) -> Result<&'r [T]> {
+        let first = self.first((window, at), &elements, false, site)?;
+        // SAFETY: `first` has checked that the elements are in the window, and that no call writes them; the verifier, that
+        // no instruction of any rank does (`keep`), while the superstep runs, which it does as long as `self` is borrowed.
+        // What writes elements of the window on this rank takes it by `&mut`; two windows never overlap.
+        Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
+    }
+
+    /// Lends elements of a window for writing, if this rank keeps them.
+    ///
+    /// # Errors
+    /// As [`keeps`](Self::keeps).
+    fn write<'r, T: Element>(
+        &'r self,
+        (window, at): (&'r mut Window<T>, usize),
+        elements: Range<usize>,
+        site: &'static Location<'static>,
+    ) -> Result<&'r mut [T]> {
+        let first = self.first((window, at), &elements, true, site)?;
+        // SAFETY: as in `read`; no instruction reads them either, and nothing else of the window is lent while it is
+        // borrowed by `&mut`.
+        Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
     }
 
     /// The first of these elements of a window, if this rank keeps them; of none, any address.
@@ -145,7 +202,7 @@ fn refused(
 
 impl Drop for Run {
     fn drop(&mut self) {
-        if !self.over && !self.ready.give_up(&self.call) {
+        if !self.finished && !self.ready.give_up(&self.begun.call) {
             // Payloads may still come to the windows: they stay.
             std::mem::forget(std::mem::take(&mut self.windows));
         }
@@ -207,47 +264,17 @@ taken!(A 0 B 1 C 2 D 3);
 taken!(A 0 B 1 C 2 D 3 E 4);
 taken!(A 0 B 1 C 2 D 3 E 4 F 5);
 
-impl<W: Taken> Running<W> {
-    /// Begin `ready`, the plan of the last epoch; `first` are those before it, which are run.
-    pub(super) fn begin<'p>(
+impl<W: Taken, R> Running<W, R> {
+    /// The plan of the last epoch was begun with these windows.
+    pub(super) fn new(
         world: &Rc<WorldCore>,
-        first: impl Iterator<Item = &'p Rc<Ready>>,
         ready: &Rc<Ready>,
-        windows: W,
-        opens: bool,
-        call: &Call,
-    ) -> Result<Self> {
-        let held = windows.held();
-        with(&held, |windows| {
-            if opens {
-                windows.iter().for_each(|window| window.open());
-            }
-            for ready in first {
-                ready.replay(windows, call)?;
-            }
-            ready.start(windows, call)
-        })?;
+        begun: Begun,
+        (windows, held): (W, Held),
+        value: R,
+    ) -> Self {
         let (world, ready) = (world.clone(), ready.clone());
-        Ok(Self { run: Run { world, ready, call: *call, windows: held, over: false }, windows })
-    }
-
-    /// Waits until the superstep is over, and returns its windows: they hold what they would after a
-    /// [fence](Window::fence).
-    ///
-    /// # Errors
-    /// As the prepared superstep's `replay`; the windows are dropped then.
-    ///
-    /// # Cost
-    /// What is left of the superstep: waiting for the other ranks, and what lands here. This rank's packs and sends are done,
-    /// and so are its direct copies to ranks that had begun, in the order of the schedule, when this rank did.
-    pub fn finish(self) -> Result<W> {
-        let Self { mut run, windows } = self;
-        let finished = run.finish();
-        let finished = match &run.windows {
-            [Some(window), None, ..] => window.handler.report(finished),
-            _ => run.world.handler.report(finished),
-        };
-        finished.map(|()| windows)
+        Self { run: Run { world, ready, begun, windows: held, finished: false }, windows, value }
     }
 
     /// Lends each window: `let (u, mut v) = running.each();`.
@@ -256,22 +283,48 @@ impl<W: Taken> Running<W> {
     }
 }
 
-impl<T: Element> Running<Window<T>> {
+impl<W: Taken> Running<W> {
+    /// Waits until the superstep is over, and returns its windows: they hold what they would after a
+    /// [fence](Window::fence).
+    ///
+    /// # Errors
+    /// As the prepared superstep's `replay`; the windows are dropped then.
+    ///
+    /// # Cost
+    /// What is left of the superstep: waiting for the other ranks, and what lands here. This rank's packs and sends are done,
+    /// and so are its direct copies to ranks that had begun, in the order of the schedule, when this rank did; but for what
+    /// comes, in that order, after a buffer that a receiver two supersteps behind still reads.
+    pub fn finish(mut self) -> Result<W> {
+        self.run.finish().map(|()| self.windows)
+    }
+}
+
+impl<W: Taken, R> Running<W, Returns<R>> {
+    /// As [`Running::finish`], and returns what the superstep has returned as well. Tickets have their elements then.
+    ///
+    /// # Errors
+    /// As [`Running::finish`].
+    ///
+    /// # Cost
+    /// As [`Running::finish`]; and a copy of the elements that tickets bring.
+    pub fn finish(mut self) -> Result<(W, R)> {
+        let Returns(value) = self.value;
+        self.run.finish().map(|()| (self.windows, value))
+    }
+}
+
+impl<T: Element, R> Running<Window<T>, R> {
     /// Lends these elements of this rank's part for reading: those that no call of the superstep, on any rank, writes.
     ///
     /// # Errors
     /// `RMA_CONFLICT` where one does, with its rank and line; `DISP` past the end of the window.
     ///
     /// # Cost
-    /// Follows the calls that touch this rank's part: some tens of nanoseconds for a halo's.
+    /// Follows the calls that touch this rank's part: some tens of nanoseconds for a halo's. The elements of a list, such as
+    /// [`Datatype::elements`], are sorted each time where they come near.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
-        let site = Location::caller();
-        let first = self.run.first((&self.windows, 0), &elements, false, site)?;
-        // SAFETY: `first` has checked that the elements are in the window, and that no call writes them; the verifier, that
-        // no instruction of any rank does (`keep`), while the superstep runs, and it does as long as this is borrowed.
-        // What writes elements of the window on this rank takes `&mut self`.
-        Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
+        self.run.read((&self.windows, 0), elements, Location::caller())
     }
 
     /// Lends these elements of this rank's part for writing: those that no call of the superstep, on any rank, touches.
@@ -283,10 +336,7 @@ impl<T: Element> Running<Window<T>> {
     /// As [`kept`](Self::kept).
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
-        let site = Location::caller();
-        let first = self.run.first((&self.windows, 0), &elements, true, site)?;
-        // SAFETY: as in `kept`; no instruction reads them either, and nothing else is lent while this is borrowed.
-        Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
+        self.run.write((&mut self.windows, 0), elements, Location::caller())
     }
 
     /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before the halo is there:
@@ -302,7 +352,7 @@ impl<T: Element> Running<Window<T>> {
     pub fn inside<const D: usize>(
         &self,
         block: &Block<D>,
-    ) -> Result<impl ExactSizeIterator<Item = KeptRow<'_, T, D>> + use<'_, T, D>> {
+    ) -> Result<impl ExactSizeIterator<Item = KeptRow<'_, T, D>> + use<'_, T, R, D>> {
         inside(&self.run, (&self.windows, 0), block, Location::caller())
     }
 }
@@ -327,10 +377,7 @@ impl<T: Element> Lent<'_, T> {
     /// As [`Running::kept`].
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
-        let site = Location::caller();
-        let first = self.run.first((&*self.window, self.at), &elements, false, site)?;
-        // SAFETY: as in `Running::kept`; two windows never overlap.
-        Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
+        self.run.read((self.window, self.at), elements, Location::caller())
     }
 
     /// As [`Running::kept_mut`].
@@ -339,10 +386,7 @@ impl<T: Element> Lent<'_, T> {
     /// As [`Running::kept_mut`].
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
-        let site = Location::caller();
-        let first = self.run.first((&*self.window, self.at), &elements, true, site)?;
-        // SAFETY: as in `Running::kept_mut`; two windows never overlap.
-        Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
+        self.run.write((self.window, self.at), elements, Location::caller())
     }
 
     /// As [`Running::inside`].
@@ -354,7 +398,7 @@ impl<T: Element> Lent<'_, T> {
         &self,
         block: &Block<D>,
     ) -> Result<impl ExactSizeIterator<Item = KeptRow<'_, T, D>> + use<'_, T, D>> {
-        inside(self.run, (&*self.window, self.at), block, Location::caller())
+        inside(self.run, (self.window, self.at), block, Location::caller())
     }
 }
 

@@ -6,6 +6,8 @@ pub mod counting;
 #[cfg(feature = "worlds")]
 pub mod ends;
 #[cfg(feature = "worlds")]
+mod halves;
+#[cfg(feature = "worlds")]
 pub mod play;
 #[cfg(feature = "worlds")]
 pub mod program;

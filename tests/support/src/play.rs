@@ -1,5 +1,6 @@
 //! Plays a program through the public API.
 
+use crate::halves;
 use crate::program::{Epoch, Outcome, Program, first_bytes, slice_of};
 use fencepost::__private::{Known, Prepared, Superstep, adopt, enter};
 use fencepost::{
@@ -31,13 +32,15 @@ pub struct Variant {
     pub order: Order,
     /// Epochs of one window are scoped ones: what is got lands in buffers that they borrow.
     pub scoped: bool,
+    /// Says, bit by bit, which ranks end which prepared epochs of one or two windows in two halves.
+    pub halves: u64,
 }
 
 type Opaque = [u16; 3];
 type Pair = ValueAt<f64, i64>;
 
 /// A window of whichever type.
-enum Any {
+pub(crate) enum Any {
     F64(Window<f64>),
     I32(Window<i32>),
     U8(Window<u8>),
@@ -95,7 +98,30 @@ impl Any {
     fn erased(&mut self) -> &mut dyn AnyWindow {
         each!(self, w => w)
     }
+
+    /// End the epoch of this window, which was left to be begun.
+    pub(crate) fn one(self, prepared: &mut Prepared) -> fencepost::Result<Self> {
+        each!(self, w => halves::one(prepared, w).map(Into::into))
+    }
+
+    /// End the epoch of these two windows, which was left to be begun.
+    pub(crate) fn two(self, other: Self, prepared: &mut Prepared) -> fencepost::Result<(Self, Self)> {
+        each!(self, w => each!(other, v => {
+            halves::two(prepared, (w, v)).map(|(w, v)| (w.into(), v.into()))
+        }))
+    }
 }
+
+macro_rules! any {
+    ($($variant:ident $element:ty),*) => {
+        $(impl From<Window<$element>> for Any {
+            fn from(window: Window<$element>) -> Self {
+                Any::$variant(window)
+            }
+        })*
+    };
+}
+any!(F64 f64, I32 i32, U8 u8, Pair Pair, F32 f32, Opaque Opaque);
 
 fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
     bytemuck_collect(bytes)
@@ -204,7 +230,12 @@ static SUPERSTEP: Superstep = Superstep {
     known: Known::new(),
 };
 
-fn one(program: &Program, world: &World, windows: &mut [Any], variant: &Variant) -> fencepost::Result<Left> {
+fn one(
+    program: &Program,
+    world: &World,
+    windows: &mut Vec<Any>,
+    variant: &Variant,
+) -> fencepost::Result<Left> {
     let me = world.rank();
     for (w, window) in windows.iter_mut().enumerate() {
         let first = first_bytes(me, w, program.windows[w], program.lens[me][w]);
@@ -228,9 +259,15 @@ fn one(program: &Program, world: &World, windows: &mut [Any], variant: &Variant)
             (Some(schedule), _) => prepared.push(Some(adopt(&SUPERSTEP, world, [schedule.clone()])?)),
         }
         let epoch = &program.epochs[e];
+        let bit = (e * program.ranks + me) as u32 % u64::BITS;
+        let halves = variant.halves >> bit & 1 == 1 && matches!(epoch.fenced.len(), 1 | 2);
         let scope = match &mut prepared[e] {
             Some(prepared) => {
-                let bound = prepared.bind(fenced(windows, epoch))?;
+                let bound = if halves {
+                    prepared.bind_half(fenced(windows, epoch))?
+                } else {
+                    prepared.bind(fenced(windows, epoch))?
+                };
                 let scope = enter(&SUPERSTEP, fenced(windows, epoch), 0, None)?;
                 Some((bound, scope))
             }
@@ -247,6 +284,9 @@ fn one(program: &Program, world: &World, windows: &mut [Any], variant: &Variant)
             Some((_bound, scope)) => {
                 let exchanges = world.meter().exchanges;
                 scope.leave(fenced(windows, epoch), Ok::<(), fencepost::Error>(()))?;
+                if let Some(prepared) = prepared[e].as_mut().filter(|_| halves) {
+                    halves::end(prepared, windows, &epoch.fenced)?;
+                }
                 assert_eq!(world.meter().exchanges, exchanges, "a prepared epoch exchanges no notifications");
             }
             None => {
