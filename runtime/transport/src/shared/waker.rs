@@ -3,11 +3,14 @@
 //! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper announces itself, and
 //! polls once more what it waits for; the other rank stores what the sleeper waits for, and then reads the
 //! announcement. A sequentially consistent fence on either side, between its store and its load, lets at least one see
-//! the other. The waking rank pays for that fence and one load of a line that is rarely written; it pays for a lock or
-//! a system call only if a rank sleeps.
+//! the other. Ranks wake others in each exchange and rarely sleep, so the sleeper pays for both fences where the kernel
+//! can execute one in all threads of all processes that asked for it: the waking rank then pays for one load of a line
+//! that is rarely written, and else for its own fence too. It pays for a lock or a system call only if a rank sleeps.
 
 use crate::shared::slice::{Heap, SharedSlice};
-use crate::sync::{AtomicU32, Line, Ordering, Parker, SPINS, YIELDS, fence, spin_loop, yield_now};
+use crate::sync::{
+    AtomicU32, Line, Ordering, Parker, SPINS, WakersFence, YIELDS, fence_everywhere, spin_loop, yield_now,
+};
 
 /// How long one wait has lasted; created for each wait.
 #[derive(Debug, Default)]
@@ -98,6 +101,7 @@ pub(crate) struct Wakers {
     /// The waker of each rank of this world; a rank has one in all its worlds, since it waits in one at a time.
     of: std::sync::Arc<[u32]>,
     backoff: Backoff,
+    fence: WakersFence,
 }
 
 #[repr(C)]
@@ -120,13 +124,13 @@ impl Wakers {
 
     /// Returns the wakers of the ranks of one world, of a job in which `running` ranks run at once.
     pub(crate) fn over(wakers: SharedSlice<Line<Waker>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
-        Self { wakers, of, backoff: Backoff::of(running) }
+        Self { wakers, of, backoff: Backoff::of(running), fence: WakersFence::of_process() }
     }
 
     /// Wakes those of `ranks` that sleep; called after something was stored that they may wait for.
     #[inline]
     pub(crate) fn wake(&self, ranks: impl IntoIterator<Item = usize>) {
-        fence(Ordering::SeqCst); // pairs with the one in `wait_step`
+        self.fence.execute(); // pairs with the one in `sleep_step`
         for rank in ranks {
             let waker = &self.wakers[self.of[rank] as usize].0;
             if waker.state.load(Ordering::Relaxed) == ANNOUNCED {
@@ -186,7 +190,7 @@ impl Waker {
             pause.long = true;
             self.parker.enrol();
             self.state.store(ANNOUNCED, Ordering::Relaxed);
-            fence(Ordering::SeqCst); // pairs with the one in `wake`; the caller now polls once more
+            fence_everywhere(); // pairs with the one in `wake`; the caller now polls once more
         } else {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
                 self.parker.park(&self.state, ANNOUNCED);

@@ -57,6 +57,24 @@ pub(crate) fn fence(order: Ordering) {
     }
 }
 
+/// Loom has no fence of all threads, so each side has its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WakersFence;
+
+impl WakersFence {
+    pub(crate) fn of_process() -> Self {
+        Self
+    }
+
+    pub(crate) fn execute(self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+pub(crate) fn fence_everywhere() {
+    fence(Ordering::SeqCst);
+}
+
 #[cfg(test)]
 pub(crate) fn without_fences<R>(run: impl FnOnce() -> R) -> R {
     WITHOUT_FENCES.set(true);

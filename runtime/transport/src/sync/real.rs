@@ -1,6 +1,8 @@
 //! The standard library's types, and the kernel's futex.
 
 pub(crate) use std::hint::spin_loop;
+use std::sync::OnceLock;
+use std::sync::atomic::compiler_fence;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
@@ -18,6 +20,38 @@ pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 
 /// The longest time that a rank sleeps at once, so that a long wait can be reported.
 const SLEEP: Duration = Duration::from_secs(1);
+
+/// The fence of a rank that wakes others, between what it stored and its look at who sleeps: it keeps the compiler from
+/// reordering the two, and leaves the processor to [`fence_everywhere`] where the kernel has promised that for this
+/// process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WakersFence {
+    promised: bool,
+}
+
+impl WakersFence {
+    /// Asks the kernel, once in each process.
+    pub(crate) fn of_process() -> Self {
+        use rustix::thread::{MembarrierCommand, membarrier};
+        static PROMISED: OnceLock<bool> = OnceLock::new();
+        let ask = || membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok();
+        Self { promised: *PROMISED.get_or_init(ask) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn execute(self) {
+        if self.promised { compiler_fence(Ordering::SeqCst) } else { fence(Ordering::SeqCst) }
+    }
+}
+
+/// A sequentially consistent fence in this thread, and, until this returns, in each thread of each process to which the
+/// kernel has promised it. Where the kernel refuses that to this process only, another one's wake-up may be missed; then
+/// the sleep ends by its time limit.
+pub(crate) fn fence_everywhere() {
+    use rustix::thread::{MembarrierCommand, membarrier};
+    fence(Ordering::SeqCst);
+    let _ = membarrier(MembarrierCommand::GlobalExpedited);
+}
 
 /// Where one thread sleeps and other threads wake it, also threads of other processes: the kernel identifies it by the
 /// address of the word that announces the sleep. Nothing is stored here.
