@@ -227,7 +227,7 @@ impl Executable {
                     // stays as it is until `released` counts this frame: `Reclaim`, or a frame of the peer that it
                     // sent after releasing, comes before it is packed again, as the verifier has shown (W4); when the
                     // executable is dropped the endpoint keeps the memory until then.
-                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
+                    unsafe { endpoint.post_copy(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
                     *bound.last(self.runs) = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }

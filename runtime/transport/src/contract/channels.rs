@@ -30,6 +30,25 @@ pub trait Channels {
     /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
 
+    /// [`post`](Self::post), for a reader that needs the payload only until it releases the frame, also where it could be
+    /// read in place: a transport may copy it, so that the reader fetches less.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    ///
+    /// # Safety
+    /// As [`post`](Self::post).
+    unsafe fn post_copy(
+        &mut self,
+        to: usize,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.post(to, header, payload, len) }
+    }
+
     /// Sends what was posted, and the releases that are to be reported, as far as that is possible without waiting. A
     /// transport may gather frames until the rank polls for something that has not arrived; a rank flushes before it
     /// computes, so that no other rank waits for its work.

@@ -10,7 +10,7 @@ use crate::deadlock::Waits;
 use crate::meter::Meter;
 use crate::shared::members::{FailedRanks, Membership};
 use crate::shared::notify::{NotificationBoard, NotificationMatrix};
-use crate::shared::queue::{Queues, Receiver, Sender, queues};
+use crate::shared::queue::{Queues, Receiver, SHORT, Sender, queues};
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
@@ -164,10 +164,10 @@ impl<G: Backend> SharedEnd<G> {
     #[inline]
     fn may_send(&self, to: usize) -> Result<(), Lost> {
         let membership = &self.membership;
-        match membership.lost(self.rank).or_else(|| membership.lost(to)) {
-            Some(lost) => Err(lost),
-            None => Ok(()),
+        if !membership.ended() && !membership.gone(self.rank) && !membership.gone(to) {
+            return Ok(());
         }
+        membership.lost(self.rank).or_else(|| membership.lost(to)).map_or(Ok(()), Err)
     }
 
     /// Decides what a poll that found nothing from `from` means; `again` polls again.
@@ -265,6 +265,27 @@ impl<G: Backend> Channels for SharedEnd<G> {
         };
         self.senders[to]
             .post(Frame { header, payload, len }, self.backend.placement())
+            .map_err(|error| self.no_room(&error))?;
+        self.meter.count(header, len);
+        self.wakers.wake([to]);
+        Ok(())
+    }
+
+    #[inline]
+    unsafe fn post_copy(
+        &mut self,
+        to: usize,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        if len > SHORT {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { self.post(to, header, payload, len) };
+        }
+        self.may_send(to)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.senders[to].post_copy(Frame { header, payload, len }, self.backend.placement()) }
             .map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
         self.wakers.wake([to]);

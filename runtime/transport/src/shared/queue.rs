@@ -1,6 +1,7 @@
 //! Frames through shared memory: a first in, first out queue of descriptors for each ordered pair of ranks.
 //!
-//! A queue is a ring of slots, a cache line each, numbered by the frame they hold: a frame costs the reader one line. A
+//! A queue is a ring of slots, a cache line each, numbered by the frame they hold: a frame costs the reader one line, and
+//! so does its payload, unless it is short enough to be copied into the slot. A
 //! post that finds the ring full links a larger ring behind it and continues there, so that posting never waits, and
 //! becomes visible without help from any rank. The reader moves to the next ring when it has released all frames of the
 //! old one. The sender owns the rings; it frees the old one when it sees that a frame of the next was released, since
@@ -13,14 +14,19 @@ use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::{AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
 use crate::{Frame, Header};
 
+/// The longest payload in bytes that a slot has room for.
+pub(crate) const SHORT: usize = 24;
+
 #[repr(C, align(64))]
 struct Slot {
+    /// A payload that was copied.
+    short: UnsafeCell<[u64; 3]>,
     /// One more than the number of the frame in it; 0 before the first frame.
     number: AtomicU64,
     frame: UnsafeCell<Frame>,
 }
 
-// SAFETY: a slot's frame is written by the one `Sender` and read by the one `Receiver`. The read follows the Acquire load
+// SAFETY: a slot's frame, and the payload that was copied with it, is written by the one `Sender` and read by the one `Receiver`. The read follows the Acquire load
 // of the number that the sender stored with Release after the frame. The next write to the slot follows the Acquire load
 // of a count that the receiver stored with Release after its last look at the frame.
 unsafe impl Sync for Slot {}
@@ -101,13 +107,46 @@ impl Sender {
         if !self.has_room() {
             self.grow(placement)?;
         }
+        self.put(frame);
+        Ok(())
+    }
+
+    /// The same; the payload is [short](SHORT), and is copied.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    ///
+    /// # Safety
+    /// The payload can be read.
+    #[inline]
+    pub(crate) unsafe fn post_copy(
+        &mut self,
+        mut frame: Frame,
+        placement: &mut impl Placement,
+    ) -> io::Result<()> {
+        assert!(frame.len <= SHORT, "longer than a slot has room for");
+        if !self.has_room() {
+            self.grow(placement)?;
+        }
+        let ring = self.ring.as_ref().expect("`grow` has made one");
+        ring.slot(self.posted).short.with_mut(|short| {
+            // SAFETY: as in `put`; it is as long as the room, and the caller's promise.
+            unsafe { frame.payload.copy_to_nonoverlapping(short.cast(), frame.len) };
+            frame.payload = short.cast_const().cast();
+        });
+        self.put(frame);
+        Ok(())
+    }
+
+    /// Puts a frame into the next slot, which is free.
+    #[inline(always)]
+    fn put(&mut self, frame: Frame) {
         let ring = self.ring.as_ref().expect("`grow` has made one");
         let slot = ring.slot(self.posted);
         // SAFETY: only this sender writes the slot, and it is new, or its last frame was released (see `Slot`).
         slot.frame.with_mut(|slot| unsafe { *slot = frame });
         self.posted += 1;
         slot.number.store(self.posted, Ordering::Release); // the load in `has_come`
-        Ok(())
     }
 
     /// Returns the number of frames that were posted, in total.
@@ -143,8 +182,11 @@ impl Sender {
     fn grow(&mut self, placement: &mut impl Placement) -> io::Result<()> {
         let slots = self.ring.as_ref().map_or(SLOTS.0, |ring| SLOTS.1.min(2 * ring.slots.len()));
         let empty = Frame { header: Header::default(), payload: std::ptr::null(), len: 0 };
-        let slots =
-            placement.place(slots, || Slot { number: AtomicU64::new(0), frame: UnsafeCell::new(empty) })?;
+        let slots = placement.place(slots, || Slot {
+            short: UnsafeCell::new([0; 3]),
+            number: AtomicU64::new(0),
+            frame: UnsafeCell::new(empty),
+        })?;
         let head = placement.place(1, || RingHead {
             first: self.posted,
             address: slots.address(),
