@@ -359,8 +359,18 @@ impl<'c, C, S> Put<'c, C, S> {
         let site = Location::caller();
         let Self { collector, kind, source, mode } = self;
         let (target, region) = (target.into(), region.into());
-        let TargetRegion::At(at) = region else {
-            return slow_path(collector, kind, source, target, region, mode, site);
+        let at = match &region {
+            TargetRegion::At(at) => *at,
+            // One element to a range of one: what is wrong with either is found off the fast path.
+            TargetRegion::Run(run)
+                if run.end.wrapping_sub(run.start) == 1
+                    && let (Some(from), Some(to)) = (source.element(), target)
+                    && mode == Mode::Auto
+                    && collector.send_element(kind, from, to, run.start, site) =>
+            {
+                return Ok(());
+            }
+            _ => return slow_path(collector, kind, source, target, region, mode, site),
         };
         // A displacement has nothing to drop. What is known by value stays in registers then: off the fast path it is
         // put together again.
