@@ -190,6 +190,7 @@ impl WindowCore {
         if count == 0 {
             return Ok(());
         }
+        self.plain.set(false);
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
                 (Some(bytes), _) => DatatypeSource::Bytes(outbox.keep(bytes)),

@@ -35,8 +35,8 @@ impl Fence<'_> {
                         if let Some(notification) = notification
                             && notification.address == INLINE
                         {
-                            let inline = notification.inline;
-                            let items = Items::Records(&inline[..(notification.count as usize).min(2)]);
+                            // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for `rides`.
+                            let items = Items::Records(unsafe { Self::riders(notification) });
                             // SAFETY: this rank's own memory, in its own fence, all reads done.
                             unsafe { (window.apply)(base, len, window.element, items, &Operands::none()) };
                             continue;

@@ -56,6 +56,7 @@ mod meet;
 mod reads;
 pub(crate) mod remote;
 mod sources;
+mod straight;
 
 pub(crate) use apply::apply_to;
 pub(crate) use meet::Give;
@@ -77,9 +78,10 @@ use crate::state::world::WorldCore;
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notification, Notify, Topology};
+use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notification, Notify, Record, Topology};
 use reads::Reads;
 use sources::prepare;
+use std::ptr::with_exposed_provenance;
 
 /// This rank's superstep failed: nothing may be applied.
 const FAILED: u32 = 1;
@@ -103,7 +105,8 @@ const CALL: u32 = 16;
 /// The words of notifications are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// In a notification's address: its records ride in it. Otherwise the address is the number of frames that came before it.
+/// In a notification's address: its records ride in it, or, where there are more than two, the value of the first is the
+/// address that they lie at. Otherwise the address is the number of frames that came before it.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
@@ -114,7 +117,42 @@ pub(crate) fn fence(
     call: &Call,
     failed: Option<Error>,
 ) -> Result<()> {
+    if let [window] = windows
+        && failed.is_none()
+        && straight::is_straight(world, window)
+        && world.admits(call).is_ok()
+        && let Some(result) = straight(world, window, call)
+    {
+        return result;
+    }
     fence_giving(world, windows, call, failed, &[])
+}
+
+/// [`fence`], where it goes straight.
+#[inline(always)]
+fn straight(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
+    let inside = world.supersteps.is_any_running();
+    if inside && world.supersteps.follows() {
+        return None;
+    }
+    let named;
+    let mut call = call;
+    if inside && call.name.is_none() {
+        named = world.supersteps.call(call);
+        call = &named;
+    }
+    let result = straight::fence(world, window, call)?;
+    if inside {
+        world.supersteps.fenced(result.is_err());
+    }
+    match result {
+        Ok(()) => window.next_set(call.site),
+        Err(_) => {
+            window.discard();
+            window.open();
+        }
+    }
+    Some(result)
 }
 
 /// [`fence`], in a call that fences no window and gives bytes to others in a census.
@@ -304,7 +342,19 @@ impl Fence<'_> {
         // The prepared runs since all ranks agreed are compared, too: frames of runs that do not fit are left in the
         // channels.
         let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
-        let (mut word, mut all) = self.exchange_notifications(hash, failed.is_some())?;
+        let (word, all) = self.exchange_notifications(hash, failed.is_some())?;
+        self.conclude(hash, failed, word, all)
+    }
+
+    /// What follows the notifications, which say `all` this.
+    #[inline(always)]
+    fn conclude(
+        &mut self,
+        hash: u64,
+        failed: Option<Error>,
+        mut word: u64,
+        mut all: Notifications,
+    ) -> Result<Reads> {
         if all.disagreement != Disagreement::No {
             (word, all) = self.disagreed(hash, failed, (word, all))?;
         }
@@ -318,6 +368,11 @@ impl Fence<'_> {
         // What came is known before it is decided what has to wait for readers.
         let received = if all.quiet { Ok(()) } else { self.receive(word) };
         let reads = self.reads(&all);
+        if !gets && !reads.reads && !reads.read && self.world.reaches_all {
+            received?;
+            self.apply(&all, None);
+            return Ok(reads);
+        }
         let staged = gets && (!self.listed || reads.first || without(Wait::Entry));
         let copied =
             received.and_then(|()| self.touch(reads)).and_then(|()| self.take_in(word, staged, reads));
@@ -493,6 +548,20 @@ impl Fence<'_> {
     fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
             && self.notification(from).is_some_and(|notification| notification.address == INLINE)
+    }
+
+    /// The records that ride in a notification, or that it says the address of.
+    ///
+    /// # Safety
+    /// It [`rides`](Self::rides), and is of this exchange: its sender leaves the records as they are until its fence after the
+    /// next, which waits for this rank's next notification.
+    unsafe fn riders(notification: &Notification) -> &[Record] {
+        let count = notification.count as usize;
+        notification.inline.get(..count).unwrap_or_else(|| {
+            let first = with_exposed_provenance(notification.inline[0].value as usize);
+            // SAFETY: there are as many at that address, by the caller's promise.
+            unsafe { std::slice::from_raw_parts(first, count) }
+        })
     }
 
     /// The notification of `from`, as far as it is known: in a census, only of those who have something for this rank.

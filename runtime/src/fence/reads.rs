@@ -177,8 +177,9 @@ impl Fence<'_> {
                 && let Some(notification) = self.notification(origin)
                 && notification.address == INLINE
             {
-                let count = (notification.count as usize).min(2);
-                riders.extend(notification.inline[..count].iter().map(|&record| (origin, record)));
+                // SAFETY: it is of this exchange, and rides.
+                let records = unsafe { Self::riders(notification) };
+                riders.extend(records.iter().map(|&record| (origin, record)));
             }
         }
     }

@@ -196,7 +196,7 @@ fn dynamic(
             if went.straight { "direct: gets were copied to where they land" } else { "gets were staged" };
         let _ = writeln!(text, "  {how}");
     }
-    for window in windows.iter().filter(|window| window.apart) {
+    for window in windows.iter().filter(|window| window.far) {
         let _ = writeln!(text, "  auto: window {} {}", window.key.window, history(&window.history.borrow()));
     }
     for window in windows {

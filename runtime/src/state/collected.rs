@@ -10,7 +10,7 @@ impl WindowCore {
     /// After a fence that went through, at this line: fill the other set, which nobody reads any more.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
         self.closed.set(false);
-        if self.apart {
+        if self.far {
             self.watch();
             self.begins(site);
         }
@@ -19,7 +19,7 @@ impl WindowCore {
         }
         // Readers of this set finished before they sent the notifications of the fence that has just ended.
         self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
-        if self.apart {
+        if self.far {
             self.remembered.borrow_mut().settled();
         }
     }
@@ -76,7 +76,7 @@ impl WindowCore {
         // SAFETY: the set being filled is touched by its owner only.
         let records = |target| unsafe { &(*self.region.outbox(self.set.get(), target)).records };
         !self.getting.has_none(&self.pending.borrow().gets)
-            || self.apart && self.remembered.borrow().has_left()
+            || self.far && self.remembered.borrow().has_left()
             || self
                 .fast_paths
                 .iter()

@@ -55,6 +55,8 @@ pub struct WindowCore {
     pub(crate) set: Cell<usize>,
     /// Whether elements of this window may be sources of records in it: they are read as the fence is entered.
     pub(crate) elements: Cell<bool>,
+    /// Whether no operation on a datatype, and no get that is not on the fast path, waits for the fence: only records do.
+    pub(crate) plain: Cell<bool>,
     /// The most elements of one operation that become records, for a rank whose memory is reached.
     pub(crate) few: usize,
     /// Room to pack parts of slices in.
@@ -77,6 +79,8 @@ pub struct WindowCore {
     pub(crate) matching: RefCell<Option<(Rc<dyn Planned>, WindowId)>>,
     /// Whether there are ranks to whom operations travel in frames.
     pub(crate) apart: bool,
+    /// Whether there are ranks whose memory is not reached: for them operations may leave early.
+    pub(crate) far: bool,
     /// What travelled to and from ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
     /// What went to them before, by the line that its epoch began at.
@@ -180,6 +184,7 @@ impl WindowCore {
     /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.set.set(set);
+        self.plain.set(true);
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
             // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
             unsafe {
@@ -220,6 +225,7 @@ impl WindowCore {
 
     /// The gets that were collected so far, all of them counted.
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
+        self.plain.set(false);
         let pending = &mut *self.pending.borrow_mut();
         // SAFETY: the writer is on these gets alone.
         unsafe { self.getting.lift(&mut pending.gets) };

@@ -43,6 +43,9 @@ pub(crate) struct WorldCore {
     pub(crate) size: usize,
     /// Whether this rank reaches everybody's memory.
     pub(crate) reaches_all: bool,
+    /// Whether fences of one window may go straight, if only records wait for them: this rank reaches everybody's memory,
+    /// and notifies each rank.
+    pub(crate) is_straight: bool,
     /// Whether some ranks reach each other's memory.
     pub(crate) reaches_some: bool,
     /// Which ranks reach whose memory, for the planner.
@@ -134,11 +137,13 @@ impl World {
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
         let placement = crate::state::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
+        let census = chosen_census.unwrap_or_else(|| choose(size as u32, reaches_all, &machine));
         let core = WorldCore {
             id,
             rank,
             size,
             reaches_all,
+            is_straight: reaches_all && census == Census::Direct,
             reaches_some: reaches_all || hosts.len() < size,
             placement,
             shares_all,
@@ -149,7 +154,7 @@ impl World {
             kind,
             machine,
             number: Cell::new(0),
-            census: chosen_census.unwrap_or_else(|| choose(size as u32, reaches_all, &machine)),
+            census,
             chosen_census,
             items: RefCell::default(),
             calls: Calls::default(),

@@ -86,7 +86,7 @@ fn begin(
         return Err(refuse(&world, windows, &call(), matched));
     }
     for window in windows {
-        if window.apart {
+        if window.far {
             window.begins(site);
         }
         if superstep.opens {

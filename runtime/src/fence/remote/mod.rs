@@ -171,7 +171,7 @@ impl WindowCore {
     /// section before it has still to be read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
-        if !self.apart || target == world.rank {
+        if !self.far || target == world.rank {
             return;
         }
         let departure = self.departure(mode);
