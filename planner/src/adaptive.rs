@@ -14,8 +14,8 @@
 //! exposed section in place, which saves packing and unpacking it, and the origin waits at the fence until the target has
 //! read it, which costs an entry and a done. Mode auto exposes sections where all of them together save more than that.
 //!
-//! **Which elements become records** ([`few`]) matters there, too. A record holds one element and its displacement, so a few
-//! elements next to each other need no description: each becomes a record, and what a target reads is one buffer less.
+//! **Which elements travel among the records** ([`run_bytes`]) matters there, too. Some elements next to each other need no
+//! description but a record, and they follow it, so that what a target reads is one buffer less.
 //!
 //! **Which gets are listed** ([`listing_pays`]) matters there too. A rank that knows what others read of its memory need not
 //! wait for them before it writes something else, and they need no copy between. The list is read in place where values
@@ -135,13 +135,12 @@ impl Rendezvous {
     }
 }
 
-/// The most elements next to each other that one operation sends as records, a displacement and a value each, to a rank that
-/// reads records in place. A record takes 16 bytes, is written and applied by itself, and needs nothing else; a description
-/// and its elements are a buffer more, whose first lines its reader fetches from the sender's cache.
-pub fn few(machine: &Machine) -> usize {
-    let Machine { shared, moving, .. } = machine;
-    let record = 2.0 * moving.per_run + 16.0 * (moving.pack + moving.unpack);
-    (shared.payload / record.max(1.0)) as usize
+/// The most bytes of elements next to each other that one operation sends among the records, to a rank that reads records in
+/// place: as many as are copied there and back in half of the time that it takes to wait for one who reads them where they
+/// are. So nothing that is worth such a wait is copied, unless an epoch has several of these.
+pub fn run_bytes(machine: &Machine) -> usize {
+    let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
+    (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
 }
 
 /// The most gets of an epoch that are listed one by one for the ranks that they read from, so that these need not wait

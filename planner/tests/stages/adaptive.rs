@@ -3,7 +3,7 @@
 //! With `FENCEPOST_BLESS=1` in the environment the files are written again; read the difference before keeping it.
 
 use fencepost_planner::adaptive::{
-    Departure, Observed, Rendezvous, Section, few, lands_in_place, listing_pays, predict,
+    Departure, Observed, Rendezvous, Section, lands_in_place, listing_pays, predict, run_bytes,
 };
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
@@ -110,21 +110,17 @@ fn a_list_of_gets_is_sent_where_it_costs_less_than_a_copy_more() {
 }
 
 #[test]
-fn how_many_elements_become_records_follows_what_a_buffer_and_a_record_cost() {
+fn how_many_bytes_travel_among_the_records_follows_what_copies_and_a_wait_cost() {
     let default = Machine::default();
-    let with = |payload, pack| Machine {
-        shared: Link { payload, ..default.shared },
+    let with = |latency, pack| Machine {
+        shared: Link { latency, ..default.shared },
         moving: Moving { pack, ..default.moving },
         ..default
     };
-    assert_eq!(few(&default), 23);
-    // Twice the price of a buffer, and records that cost twice as much.
-    assert_eq!(few(&with(220.0, 0.10)), 46);
-    assert_eq!(few(&with(110.0, 0.395)), 11);
-    // Nothing is gained where a buffer costs nothing, and no model makes all of memory into records.
-    assert_eq!(few(&with(0.0, 0.10)), 0);
-    assert_eq!(
-        few(&with(110.0, 0.0).to_string().replace("unpack = 0.17", "unpack = 0").parse().unwrap()),
-        110
-    );
+    assert_eq!(run_bytes(&default), 875);
+    // Twice the price of a wait, and copies that cost twice as much.
+    assert_eq!(run_bytes(&with(300.0, 0.10)), 1750);
+    assert_eq!(run_bytes(&with(90.0, 0.34)), 437);
+    // No model makes all of memory into records.
+    assert_eq!(run_bytes(&with(90.0, -0.2)), 21_000);
 }

@@ -12,7 +12,7 @@ use crate::state::handler::Handler;
 use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
-use fencepost_planner::adaptive::few;
+use fencepost_planner::adaptive::run_bytes;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Topology, Until};
@@ -152,7 +152,7 @@ impl World {
             set: Cell::new(0),
             elements: Cell::new(false),
             plain: Cell::new(true),
-            few: few(&core.machine),
+            few: run_bytes(&core.machine) / element.size.max(1) as usize,
             packed: Cell::default(),
             pending: RefCell::new(Pending::default()),
             getting: LogWriter::default(),

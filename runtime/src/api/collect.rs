@@ -1,7 +1,7 @@
 //! How a call on a [`Window`] is collected: as a record where that says all of it, else described by datatypes.
 
 use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
-use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, code_of};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, code_of};
 use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
 use crate::collect::ticket::Slot;
 use crate::kernel::element::{Element, element_type};
@@ -13,7 +13,6 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Record;
-use std::ops::Range;
 use std::panic::Location;
 
 impl WindowCore {
@@ -125,39 +124,35 @@ impl WindowCore {
         self.pending(|pending| pending.push(target, get, sequence));
     }
 
-    /// Collect a put or an accumulate of small elements, given as their bytes, as a record each; all of it checked.
-    fn send_values(
+    /// Collect a put or an accumulate of one small element as a record, or of elements next to each other as a run; all of it
+    /// checked. Elements are given as their bytes, or are those of the window itself from a displacement on, which are
+    /// read as the fence is entered.
+    fn send_records(
         &self,
         kind: Kind,
-        values: &[u8],
+        elements: Result<&[u8], usize>,
+        count: usize,
         target: usize,
         at: usize,
         site: &'static Location<'static>,
     ) {
-        let size = self.element.size as usize;
+        let (code, size) = (code_of(kind), self.element.size as usize);
+        let read_later = if elements.is_err() { ELEMENT } else { 0 };
+        self.elements.set(self.elements.get() || elements.is_err());
         self.outbox(target, |outbox| {
-            for (at, value) in (at as u64..).zip(values.chunks_exact(size)) {
-                let mut bits = [0u8; 8];
-                bits[..size].copy_from_slice(value);
-                outbox.push(Head::new(at, code_of(kind), site), u64::from_ne_bytes(bits));
+            if count > 1 || size > 8 {
+                let head = Head::new(at as u64, RUN | read_later, site);
+                return outbox.push_run(head, code, (count, size), elements);
             }
-        });
-    }
-
-    /// The same of elements of the window itself, which are read as the fence is entered.
-    fn send_elements(
-        &self,
-        kind: Kind,
-        from: Range<i64>,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) {
-        self.elements.set(true);
-        self.outbox(target, |outbox| {
-            for (at, from) in (at as u64..).zip(from) {
-                outbox.push(Head::new(at, code_of(kind) | ELEMENT, site), from as u64);
-            }
+            let value = elements.map_or_else(
+                |from| from as u64,
+                |bytes| {
+                    let mut bits = [0u8; 8];
+                    bits[..size].copy_from_slice(bytes);
+                    u64::from_ne_bytes(bits)
+                },
+            );
+            outbox.push(Head::new(at as u64, code | read_later, site), value);
         });
     }
 
@@ -207,27 +202,27 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Where the first of `count` elements goes, if a record for each says all of the operation.
-    fn small(&self, kind: Kind, target: usize, region: &TargetRegion, count: usize) -> Option<usize> {
+    /// Where the first of `count` elements goes, if they are next to each other, and all is right with them.
+    fn in_a_row(&self, kind: Kind, target: usize, region: &TargetRegion, count: usize) -> Option<usize> {
         let at = match region {
             TargetRegion::At(at) => *at,
             TargetRegion::Run(run) if run.len() == count => run.start,
             _ => return None,
         };
         let end = at.checked_add(count)?;
-        let fits = self.element.size <= 8 && end <= self.peers.get(target)?.len.min(DISPLACEMENTS as usize);
+        let fits = end <= self.peers.get(target)?.len.min(DISPLACEMENTS as usize);
         let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(self.element));
         (fits && takes).then_some(at)
     }
 
-    /// Whether an operation on `count` elements may be a record for each: where the target reads records in place, and the
-    /// mode leaves the choice.
+    /// Whether an operation on `count` elements may be among the records: where the target reads them in place, and the mode
+    /// leaves the choice.
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
         let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
         // A call that will be compared with a plan has to be found as one.
         (1..=self.few).contains(&count)
             && reached
-            && self.asked(mode) == Mode::Auto
+            && matches!(self.asked(mode), Mode::Auto | Mode::Aggregated)
             && !self.world.supersteps.comparing()
     }
 
@@ -283,18 +278,22 @@ impl WindowCore {
         }
         let Some(target) = target else { return Ok(()) };
         let few = self.is_few(count, target, mode);
-        let small = || self.small(kind, target, &region, count);
+        let single = count == 1 && !reads && self.element.size <= 8;
+        let at = (few || single).then(|| self.in_a_row(kind, target, &region, count)).flatten();
         let own = self.peers[self.world.rank].len as i64;
-        let run =
-            section.as_ref().and_then(|(window, section)| section.as_run().filter(|_| window.is_none()));
-        let run = run.filter(|run| few && run.start >= 0 && run.end <= own);
-        match (run, (few || count == 1 && !reads).then(small).flatten()) {
-            (Some(run), Some(at)) => self.send_elements(kind, run, target, at, site),
-            (None, Some(at)) if !reads => self.send_values(kind, bytes, target, at, site),
-            _ => {
-                let bytes = (!reads).then_some(bytes);
-                self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
+        let elements = match &section {
+            None => Some(Ok(bytes)),
+            Some((None, section)) => {
+                let run = section.as_run().filter(|run| run.start >= 0 && run.end <= own);
+                run.map(|run| Err(run.start as usize))
             }
+            Some(_) => None,
+        };
+        if let (Some(at), Some(elements)) = (at, elements) {
+            self.send_records(kind, elements, count, target, at, site);
+        } else {
+            let bytes = (!reads).then_some(bytes);
+            self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
         }
         self.note(kind, target, count, reads, mode, site);
         self.send_eagerly(target, mode);
@@ -421,14 +420,14 @@ mod tests {
     }
 
     #[test]
-    fn a_few_elements_are_a_record_each_where_the_target_reads_records_in_place() {
+    fn elements_next_to_each_other_are_a_run_where_the_target_reads_records_in_place() {
         use TransportKind::{Local, ShmThreads, TcpThreads};
         for (transport, reached) in [(Local, true), (ShmThreads, true), (TcpThreads, false)] {
             let run = |world: &crate::World| {
-                let mut u = world.window::<u64>(400)?;
+                let mut u = world.window::<u64>(1000)?;
                 let (few, other) = (u.core().few, 1 - world.rank());
-                assert!((3..50).contains(&few));
-                for (i, element) in u[..100].iter_mut().enumerate() {
+                assert!((20..150).contains(&few));
+                for (i, element) in u[..200].iter_mut().enumerate() {
                     *element = (1000 * (1 + world.rank()) + i) as u64;
                 }
                 let collects = |records, wide| {
@@ -436,43 +435,79 @@ mod tests {
                     let found = if reached { collected(&u, other) } else { (0, 0) };
                     assert_eq!(found, expected, "{transport:?}");
                 };
-                u.put(1..1 + few).to(other, 100)?;
-                collects(few, 0);
-                u.put(Datatype::run(1..4)).to(other, 150..153)?;
-                u.put(&u[5..8]).to(other, 153)?;
-                u.accumulate(0..2, Op::Sum).to(other, 150)?;
-                collects(few + 8, 0);
-                u.put(0..1 + few).to(other, 200)?;
-                collects(few + 9, 1);
-                u.put(0..3).mode(Mode::Aggregated).to(other, 300)?;
-                collects(few + 10, 2);
-                u.put(Datatype::elements([2, 1, 0])).to(other, 303)?;
-                u.put(0..3).to(other, Datatype::elements([308, 307, 306]))?;
-                collects(few + 12, 4);
-                for wrong in [u.put(399..401).to(other, 0), u.put(0..2).to(other, 399), u.put(0..2).to(2, 0)]
+                let all = 1 + few.div_ceil(2);
+                u.put(1..1 + few).to(other, 300)?;
+                collects(all, 0);
+                u.put(Datatype::run(1..4)).to(other, 450..453)?;
+                u.put(&u[5..8]).to(other, 453)?;
+                u.accumulate(0..2, Op::Sum).to(other, 450)?;
+                collects(all + 8, 0);
+                u.put(0..3).mode(Mode::Aggregated).to(other, 600)?;
+                collects(all + 11, 0);
+                u.put(0..1 + few).to(other, 500)?;
+                collects(all + 12, 1);
+                u.put(Datatype::elements([2, 1, 0])).to(other, 603)?;
+                u.put(0..3).to(other, Datatype::elements([608, 607, 606]))?;
+                collects(all + 14, 3);
+                u.put(2..3).to(other, 700..701)?;
+                u.accumulate(&u[3..5], Op::Sum).to(other, 700)?;
+                collects(all + 17, 3);
+                for wrong in [u.put(999..1001).to(other, 0), u.put(0..2).to(other, 999), u.put(0..2).to(2, 0)]
                 {
                     assert!(wrong.is_err());
                 }
                 assert!(u.put(0..2).to(other, 0..3).is_err());
-                collects(few + 12, 4);
-                if !reached {
-                    let (records, wide) = collected(&u, other);
-                    assert_eq!((records, wide), (8, 8), "the sections and slices are described");
-                }
+                collects(all + 17, 3);
                 u[1] += 7; // read as the fence is entered
                 u.fence()?;
                 let from = |i: usize| (1000 * (1 + other) + i) as u64 + if i == 1 { 7 } else { 0 };
-                assert!((1..1 + few).all(|i| u[99 + i] == from(i)));
+                assert!((1..1 + few).all(|i| u[299 + i] == from(i)));
                 assert_eq!(
-                    u[150..156],
+                    u[450..456],
                     [from(1) + from(0), from(2) + from(1), from(3), from(5), from(6), from(7)]
                 );
-                assert!((0..=few).all(|i| u[200 + i] == from(i)));
-                assert_eq!(u[300..306], [0, 1, 2, 2, 1, 0].map(from));
-                assert_eq!(u[306..309], [2, 1, 0].map(from));
+                assert!((0..=few).all(|i| u[500 + i] == from(i)));
+                assert_eq!(u[600..606], [0, 1, 2, 2, 1, 0].map(from));
+                assert_eq!(u[606..609], [2, 1, 0].map(from));
+                assert_eq!(u[700..702], [from(2) + from(3), from(4)]);
                 Ok(())
             };
             ranks(2).transport(transport.clone()).run(run).expect("no panic");
         }
+    }
+
+    #[test]
+    fn runs_have_elements_of_every_size() -> Result<()> {
+        fn check<const N: usize>(transport: &TransportKind) -> Result<()>
+        where
+            [u8; N]: Element,
+        {
+            ranks(2).transport(transport.clone()).run(|world| {
+                let (me, other) = (world.rank() as u8, 1 - world.rank());
+                let mut u = world.window::<[u8; N]>(64)?;
+                for count in 1..9 {
+                    for (i, element) in u[..32].iter_mut().enumerate() {
+                        *element = [100 * me + (i * N + count) as u8; N];
+                    }
+                    let values = u[10..10 + count].to_vec();
+                    u.put(1..1 + count).to(other, 32)?;
+                    u.put(&values).to(other, 48)?;
+                    u.fence()?;
+                    for i in 0..count {
+                        let from = |at: usize| [100 * other as u8 + (at * N + count) as u8; N];
+                        assert_eq!((u[32 + i], u[48 + i]), (from(1 + i), from(10 + i)), "{N} bytes");
+                    }
+                }
+                Ok(())
+            })
+        }
+        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+            check::<1>(&transport)?;
+            check::<3>(&transport)?;
+            check::<8>(&transport)?;
+            check::<16>(&transport)?;
+            check::<24>(&transport)?;
+        }
+        Ok(())
     }
 }

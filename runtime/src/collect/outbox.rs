@@ -1,7 +1,9 @@
 //! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
 //!
 //! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
-//! is allocated; so is each of a few elements next to each other, where the target reads records in place. Everything else is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
+//! is allocated. Where the target reads records in place, elements next to each other are a run, up to some hundred bytes:
+//! a record, and the elements in the room of the records after it. Everything else is a [`DatatypeOperation`] that a record
+//! refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
@@ -10,13 +12,14 @@ use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_transport::{Memory, Record};
 use std::alloc::{Layout, handle_alloc_error};
+use std::ops::Range;
 use std::panic::Location;
 
 /// The head of a record.
 ///
 /// ```text
 /// bits  0..40  displacement in elements, or the index of the datatype operation
-/// bits 40..46  code: 0 put, 1 + operator, 63 datatype operation; until the fence is entered, 32 more for a section of one
+/// bits 40..46  code: 0 put, 1 + operator, 30 run, 63 datatype operation; until the fence is entered, 32 more for a section
 /// bits 46..64  the call's location: low bits of its address in units of eight bytes
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +29,9 @@ pub(crate) struct Head(pub(crate) u64);
 pub(crate) const PUT: u64 = 0;
 /// Added to the code of a record whose value is an element of this rank's window, still to be read: its displacement.
 pub(crate) const ELEMENT: u64 = 32;
+/// The code of a record that a run of elements follows, in as many records as it takes; its value is a [`Run`]. Until the
+/// fence is entered the first word of those of a section is the displacement that they are read from.
+pub(crate) const RUN: u64 = 30;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
 /// Displacements are below this.
@@ -54,11 +60,53 @@ impl Head {
         self.0 >> 40 & 63
     }
 
+    /// The same line's head of something else.
+    fn to(self, at: u64, code: u64) -> Self {
+        Self(self.0 >> 46 << 46 | at | code << 40)
+    }
+
     /// The head of the same operation on a value, where it is one on an [`ELEMENT`].
     pub(crate) fn of_value(self) -> Option<Self> {
         let code = self.code();
         (code != DATATYPE && code & ELEMENT != 0).then_some(Self(self.0 & !(ELEMENT << 40)))
     }
+}
+
+/// What a record of a run says besides where it goes: the number of elements, and above bit 40 the code of the operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Run(pub(crate) u64);
+
+impl Run {
+    pub(crate) fn count(self) -> usize {
+        (self.0 & (DISPLACEMENTS - 1)) as usize
+    }
+
+    pub(crate) fn code(self) -> u64 {
+        self.0 >> 40
+    }
+
+    /// How many records its elements of `size` bytes take.
+    pub(crate) fn records(self, size: usize) -> usize {
+        (self.count() * size).div_ceil(size_of::<Record>())
+    }
+}
+
+/// The elements that each of these records is about, those of operations on datatypes excepted; elements have `size` bytes.
+pub(crate) fn touched(mut records: &[Record], size: usize) -> impl Iterator<Item = Range<usize>> {
+    std::iter::from_fn(move || {
+        loop {
+            let (first, rest) = records.split_first()?;
+            let (head, mut count) = (Head(first.head), 1);
+            records = rest;
+            if head.code() == RUN {
+                let run = Run(first.value);
+                (records, count) = (rest.get(run.records(size)..).unwrap_or_default(), run.count());
+            }
+            if head.code() != DATATYPE {
+                return Some(head.at()..head.at() + count);
+            }
+        }
+    })
 }
 
 /// The low bits of the location's address in units of eight bytes: they tell apart the lines of any program of less
@@ -151,6 +199,49 @@ impl Outbox {
         self.push(Head::new(index as u64, DATATYPE, site), 0);
     }
 
+    /// A run of elements of `size` bytes, `count` of them: these `bytes`, or those from this displacement on, once they are
+    /// [read](Self::read_elements). `head` has its code.
+    pub(crate) fn push_run(
+        &mut self,
+        head: Head,
+        code: u64,
+        (count, size): (usize, usize),
+        elements: Result<&[u8], usize>,
+    ) {
+        let run = Run(count as u64 | code << 40);
+        let first = self.records.len();
+        self.push(head, run.0);
+        (0..run.records(size)).for_each(|_| self.records.push(Record::default()));
+        let room: &mut [u8] = bytemuck::cast_slice_mut(&mut self.records.as_mut_slice()[first + 1..]);
+        match elements {
+            Ok(bytes) => room[..bytes.len()].copy_from_slice(bytes),
+            Err(from) => room[..8].copy_from_slice(&from.to_ne_bytes()),
+        }
+    }
+
+    /// Makes operations on datatypes of all runs: their elements are described then, as those of other operations.
+    pub(crate) fn describe_runs(&mut self, size: usize) {
+        let all = self.records.to_vec();
+        let mut records = &all[..];
+        self.records.clear();
+        while let Some((first, rest)) = records.split_first() {
+            records = rest;
+            let (head, run) = (Head(first.head), Run(first.value));
+            if head.code() != RUN {
+                self.records.push(*first);
+                continue;
+            }
+            let (elements, rest) = rest.split_at(run.records(size));
+            records = rest;
+            let at = self.keep(&bytemuck::cast_slice(elements)[..run.count() * size]);
+            let (remote, source) =
+                (Datatype::run(head.at()..head.at() + run.count()), DatatypeSource::Bytes(at));
+            let index = self.wide.len() as u64;
+            self.wide.push(DatatypeOperation { code: run.code(), remote, source, mode: Mode::Auto });
+            self.push(head.to(index, DATATYPE), 0);
+        }
+    }
+
     /// `len` more bytes of elements, which `write` puts where it is told; returns where they begin. `None` where there is no
     /// memory for them.
     ///
@@ -189,8 +280,23 @@ impl Outbox {
     /// # Safety
     /// Their displacements were checked against the window's length, and nobody writes it now.
     pub(crate) unsafe fn read_elements(&mut self, base: *const u8, size: usize) {
-        for record in self.records.as_mut_slice() {
-            let Some(head) = Head(record.head).of_value() else { continue };
+        let mut records = self.records.as_mut_slice();
+        while let Some((record, rest)) = std::mem::take(&mut records).split_first_mut() {
+            let (head, run) = (Head(record.head), Run(record.value));
+            let of_run = head.code() & !ELEMENT == RUN;
+            let elements;
+            (elements, records) = rest.split_at_mut(if of_run { run.records(size) } else { 0 });
+            let Some(head) = head.of_value() else { continue };
+            if of_run {
+                record.head = head.0;
+                let from = elements[0].head as usize;
+                let to: &mut [u8] = bytemuck::cast_slice_mut(elements);
+                // SAFETY: the caller's; there is room for as many elements.
+                unsafe {
+                    base.add(from * size).copy_to_nonoverlapping(to.as_mut_ptr(), run.count() * size);
+                }
+                continue;
+            }
             let mut bits = [0u8; 8];
             // SAFETY: the caller's; a record's element has at most eight bytes.
             unsafe {
@@ -228,7 +334,7 @@ mod tests {
     #[test]
     fn an_operation_on_an_element_is_one_on_its_value_once_that_is_read() {
         let (site, mut outbox) = (Location::caller(), Outbox::new(&Memory::heap()));
-        assert!(Op::ALL.len() as u64 + ELEMENT < DATATYPE);
+        assert!((Op::ALL.len() as u64) < RUN && RUN + ELEMENT < DATATYPE);
         let all: Vec<u64> = (0..=Op::ALL.len() as u64).collect();
         for &code in &all {
             outbox.push(Head::new(7, code, site), 1);

@@ -3,13 +3,16 @@
 use crate::collect::operands::Exposed;
 use crate::collect::operands::Items;
 use crate::collect::operands::{Apply, Operands};
-use crate::collect::outbox::{DATATYPE, DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, op_of};
+use crate::collect::outbox::{
+    DATATYPE, DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, RUN, Run, op_of,
+};
 use crate::fence::reads::exposed_by;
 use crate::fence::remote;
 use crate::fence::{Fence, INLINE, Notifications};
 use crate::kernel::{self, Task, Values, with_values};
 use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_transport::{Record, Topology};
 use std::cell::Cell;
@@ -138,6 +141,12 @@ unsafe fn apply<V: Values>(
     match items {
         Items::Records(mut records) => {
             while let Some(first) = records.first() {
+                if Head(first.head).code() == RUN {
+                    // SAFETY: passed on.
+                    let done = unsafe { apply_run(base, len, element, records) };
+                    records = &records[done..];
+                    continue;
+                }
                 // SAFETY: passed on.
                 let done = unsafe { run_of_one_kind::<V>(base, len, Head(first.head).code(), records) };
                 if done == 0 {
@@ -181,6 +190,29 @@ unsafe fn run_of_one_kind<V: Values>(base: *mut u8, len: usize, code: u64, recor
         Some(op) => unsafe { kernel::combine_each::<V>(op, mine) },
     }
     done
+}
+
+/// Apply the run at the front of these records, and give the number of records that it is.
+///
+/// # Safety
+/// As [`apply`].
+unsafe fn apply_run(base: *mut u8, len: usize, element: ElementType, records: &[Record]) -> usize {
+    let (at, run, size) = (Head(records[0].head).at(), Run(records[0].value), element.size as usize);
+    let all = 1 + run.records(size);
+    if at + run.count() > len || all > records.len() {
+        debug_assert!(false, "a run outside its window");
+        return records.len();
+    }
+    let from = records[1..].as_ptr().cast::<u8>();
+    match op_of(run.code()) {
+        // SAFETY: the elements are in the window, and as many follow the record.
+        None => unsafe { from.copy_to_nonoverlapping(base.add(at * size), run.count() * size) },
+        // SAFETY: as above, and the operator was checked at the call.
+        Some(op) => unsafe {
+            kernel::combine(op, element, base, &Datatype::run(at..at + run.count()), from);
+        },
+    }
+    all
 }
 
 /// # Safety

@@ -55,6 +55,7 @@ mod gets;
 mod meet;
 mod reads;
 pub(crate) mod remote;
+mod riding;
 mod sources;
 mod straight;
 
@@ -78,10 +79,9 @@ use crate::state::world::WorldCore;
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notification, Notify, Record, Topology};
+use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
 use reads::Reads;
 use sources::prepare;
-use std::ptr::with_exposed_provenance;
 
 /// This rank's superstep failed: nothing may be applied.
 const FAILED: u32 = 1;
@@ -119,40 +119,11 @@ pub(crate) fn fence(
 ) -> Result<()> {
     if let [window] = windows
         && failed.is_none()
-        && straight::is_straight(world, window)
-        && world.admits(call).is_ok()
-        && let Some(result) = straight(world, window, call)
+        && let Some(result) = straight::fence(world, window, call)
     {
         return result;
     }
     fence_giving(world, windows, call, failed, &[])
-}
-
-/// [`fence`], where it goes straight.
-#[inline(always)]
-fn straight(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
-    let inside = world.supersteps.is_any_running();
-    if inside && world.supersteps.follows() {
-        return None;
-    }
-    let named;
-    let mut call = call;
-    if inside && call.name.is_none() {
-        named = world.supersteps.call(call);
-        call = &named;
-    }
-    let result = straight::fence(world, window, call)?;
-    if inside {
-        world.supersteps.fenced(result.is_err());
-    }
-    match result {
-        Ok(()) => window.next_set(call.site),
-        Err(_) => {
-            window.discard();
-            window.open();
-        }
-    }
-    Some(result)
 }
 
 /// [`fence`], in a call that fences no window and gives bytes to others in a census.
@@ -525,52 +496,6 @@ impl Fence<'_> {
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         }
         Ok(flags)
-    }
-
-    /// Whether all that there is for `to` is a plain record or two of one window, which the notification holds. Gets are read
-    /// directly there, and need nothing to be sent if they are not listed.
-    fn in_notification(&self, to: usize) -> bool {
-        let [window] = self.windows else { return false };
-        if self.world.census == Census::Sparse && !self.world.reaches_all {
-            return false; // it would pass through ranks that do not reach the target's memory
-        }
-        if self.listed && window.pending.borrow().asks(to) {
-            return false;
-        }
-        // SAFETY: the set being filled is touched by its owner only.
-        let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-        outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
-    }
-
-    /// Whether what there is from `from` rides in its notification. Only ranks that reach each other's memory do that, and only
-    /// what such a rank says is applied as it is: a notification that came as a message may say anything, and one that came in
-    /// a census by way of other ranks, too, where they do not all reach each other's memory; that is refused there.
-    fn rides(&mut self, from: usize) -> bool {
-        self.endpoint.reaches(from)
-            && self.notification(from).is_some_and(|notification| notification.address == INLINE)
-    }
-
-    /// The records that ride in a notification, or that it says the address of.
-    ///
-    /// # Safety
-    /// It [`rides`](Self::rides), and is of this exchange: its sender leaves the records as they are until its fence after the
-    /// next, which waits for this rank's next notification.
-    unsafe fn riders(notification: &Notification) -> &[Record] {
-        let count = notification.count as usize;
-        notification.inline.get(..count).unwrap_or_else(|| {
-            let first = with_exposed_provenance(notification.inline[0].value as usize);
-            // SAFETY: there are as many at that address, by the caller's promise.
-            unsafe { std::slice::from_raw_parts(first, count) }
-        })
-    }
-
-    /// The notification of `from`, as far as it is known: in a census, only of those who have something for this rank.
-    #[inline(always)]
-    fn notification(&mut self, from: usize) -> Option<&Notification> {
-        match &self.items {
-            Some(items) if self.counted => items.notification(from),
-            _ => self.endpoint.read(from).ok().flatten(),
-        }
     }
 
     /// Wait for everybody's notification.

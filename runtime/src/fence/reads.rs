@@ -9,7 +9,7 @@
 //! said so before it waits, so no rank waits for one that waits.
 
 use crate::collect::description::{Description, FAR};
-use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head};
+use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head, PUT, touched};
 use crate::collect::pending::Into as Landing;
 use crate::fence::census::take_read;
 use crate::fence::remote::{self, Came};
@@ -21,7 +21,7 @@ use crate::protocol::stall::{Awaited, Watch};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{ErrorClass, Result, State};
-use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Topology};
+use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Record, Topology};
 use std::cell::Cell;
 
 /// Above this number of comparisons the rank waits instead.
@@ -113,7 +113,7 @@ impl Fence<'_> {
     /// Whether any of these elements of this rank's part of `window` are written, or may be.
     fn written(&self, window: &WindowCore, read: &Datatype, left: &Cell<usize>) -> bool {
         let me = self.world.rank;
-        let touched = |write: &Datatype| {
+        let meets = |write: &Datatype| {
             left.set(left.get().saturating_sub(1));
             left.get() == 0 || read.overlaps(write)
         };
@@ -122,10 +122,10 @@ impl Fence<'_> {
             pending.gets.iter().any(|get| {
                 let Some(wide) = get.wide() else {
                     return other.key == window.key
-                        && get.lands_in().is_some_and(|at| touched(&Datatype::run(at..at + 1)));
+                        && get.lands_in().is_some_and(|at| meets(&Datatype::run(at..at + 1)));
                 };
                 match &pending.wide[wide].landing {
-                    Landing::Section(key, section) => *key == window.key && touched(section),
+                    Landing::Section(key, section) => *key == window.key && meets(section),
                     _ => false,
                 }
             })
@@ -136,6 +136,12 @@ impl Fence<'_> {
                     let (head, at) = (Head(head), Head(head).at() as i64);
                     head.code() != DATATYPE && read.low() <= at && at < read.high()
                 };
+                let size = window.element.size as usize;
+                let some = |records: &[Record]| {
+                    left.set(left.get().saturating_sub(records.len() / 8));
+                    touched(records, size)
+                        .any(|run| read.low() < run.end as i64 && (run.start as i64) < read.high())
+                };
                 let shared =
                     if origin == me { Some(&window.region) } else { window.peers[origin].region.as_ref() };
                 let Some(region) = shared else {
@@ -145,13 +151,10 @@ impl Fence<'_> {
                             || match arrived {
                                 Came::Described(description) => {
                                     left.set(left.get().saturating_sub(description.heads.len() / 8));
-                                    description.wide.iter().any(|wide| touched(&wide.remote))
+                                    description.wide.iter().any(|wide| meets(&wide.remote))
                                         || description.heads.iter().any(|&head| single(head))
                                 }
-                                Came::Records(records) => {
-                                    left.set(left.get().saturating_sub(records.len() / 8));
-                                    records.iter().any(|record| single(record.head))
-                                }
+                                Came::Records(records) => some(records),
                                 Came::Early => true,
                             };
                     });
@@ -160,9 +163,7 @@ impl Fence<'_> {
                 // SAFETY: the origin filled this set before its notification and will not touch it before its fence after the
                 // next, which waits for this rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
-                left.set(left.get().saturating_sub(outbox.records.len() / 8));
-                outbox.wide.iter().any(|wide| touched(&wide.remote))
-                    || outbox.records.iter().any(|record| single(record.head))
+                outbox.wide.iter().any(|wide| meets(&wide.remote)) || some(&outbox.records)
             })
     }
 
@@ -170,6 +171,7 @@ impl Fence<'_> {
     fn note_riders(&mut self) {
         self.windows.iter().for_each(|window| window.remembered.borrow_mut().riders.clear());
         let [window] = self.windows else { return };
+        let site = self.call.site;
         let riders = &mut window.remembered.borrow_mut().riders;
         for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
             if !self.endpoint.shares(origin)
@@ -179,7 +181,10 @@ impl Fence<'_> {
             {
                 // SAFETY: it is of this exchange, and rides.
                 let records = unsafe { Self::riders(notification) };
-                riders.extend(records.iter().map(|&record| (origin, record)));
+                let elements = touched(records, window.element.size as usize).flatten();
+                riders.extend(
+                    elements.map(|at| (origin, Record { head: Head::new(at as u64, PUT, site).0, value: 0 })),
+                );
             }
         }
     }

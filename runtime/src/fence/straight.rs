@@ -19,7 +19,7 @@ use fencepost_transport::{Liveness, Notify};
 
 /// Whether a fence of this window alone may go straight; its operations are not counted yet.
 #[inline(always)]
-pub(super) fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
+fn is_straight(world: &WorldCore, window: &WindowCore, call: &Call) -> bool {
     world.is_straight
         && window.plain.get()
         && window.key.world == world.id
@@ -27,11 +27,42 @@ pub(super) fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
         && !world.explains.get()
         && !without(Wait::Composition)
         && window.getting.has_none(&window.pending.borrow().gets)
+        && world.admits(call).is_ok()
 }
 
-/// The fence of this window, which [`is_straight`]. `None` where it is not after all, and nothing has happened yet.
+/// The fence of this window, where it goes straight; `None` where it does not, and nothing has happened yet.
 #[inline(always)]
 pub(super) fn fence(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
+    if !is_straight(world, window, call) {
+        return None;
+    }
+    let inside = world.supersteps.is_any_running();
+    if inside && world.supersteps.follows() {
+        return None;
+    }
+    let named;
+    let mut call = call;
+    if inside && call.name.is_none() {
+        named = world.supersteps.call(call);
+        call = &named;
+    }
+    let result = exchange(world, window, call)?;
+    if inside {
+        world.supersteps.fenced(result.is_err());
+    }
+    match result {
+        Ok(()) => window.next_set(call.site),
+        Err(_) => {
+            window.discard();
+            window.open();
+        }
+    }
+    Some(result)
+}
+
+/// The exchange of a fence that [`is_straight`]. `None` where it is not after all, and nothing has happened yet.
+#[inline(always)]
+fn exchange(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
     let (set, size) = (window.set.get(), window.element.size as usize);
     let elements = window.elements.take();
     for (target, fast_path) in window.fast_paths.iter().enumerate() {
@@ -46,6 +77,7 @@ pub(super) fn fence(world: &WorldCore, window: &WindowCore, call: &Call) -> Opti
         }
         let reached = outbox.records.len() <= 2 || world.shares_all || outbox.records.is_reached();
         if outbox.records.len() > most_operations() || !reached {
+            window.elements.set(elements); // some may be read already, and are not read again
             return None;
         }
     }

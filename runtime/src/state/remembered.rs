@@ -18,7 +18,8 @@ pub(crate) struct Remembered {
     pub(crate) spare: Vec<Vec<u8>>,
     /// Descriptions of what left early are read into this, one after another.
     pub(crate) early: Description,
-    /// Operations that ride in the notifications of a fence, by their origins: written where it matters what they touch.
+    /// The elements that operations touch which ride in the notifications of a fence, a put of each, by their origins: noted
+    /// where it matters.
     pub(crate) riders: Vec<(usize, Record)>,
     /// What has left early for each rank.
     pub(crate) left: Vec<Left>,

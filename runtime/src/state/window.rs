@@ -57,7 +57,7 @@ pub struct WindowCore {
     pub(crate) elements: Cell<bool>,
     /// Whether no operation on a datatype, and no get that is not on the fast path, waits for the fence: only records do.
     pub(crate) plain: Cell<bool>,
-    /// The most elements of one operation that become records, for a rank whose memory is reached.
+    /// The most elements of one operation that travel among the records, for a rank whose memory is reached.
     pub(crate) few: usize,
     /// Room to pack parts of slices in.
     pub(crate) packed: Cell<Vec<u8>>,

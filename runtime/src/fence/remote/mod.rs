@@ -73,6 +73,12 @@ pub(crate) fn send(
         world.count_sent(size_of_val(&outbox.records[..]), 0);
         return Ok(Sent { frames: 1, changed: false }); // nothing was described
     }
+    if endpoint.reaches(to) {
+        // SAFETY: as above, and no other reference to it is alive.
+        unsafe { (*window.region.outbox(window.set.get(), to)).describe_runs(window.element.size as usize) };
+    }
+    // SAFETY: as above.
+    let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
     for get in gets() {
