@@ -149,7 +149,7 @@ pub enum Fold {
     Prefix,
 }
 
-/// ns for one element that is put as a record and applied, where memory is shared: `benches/LOG.md`.
+/// ns for a record and what it takes to apply it, where memory is shared: `benches/LOG.md`.
 const RECORD: f64 = 7.0;
 
 /// What an algorithm does.
@@ -267,22 +267,18 @@ impl Collective {
     }
 
     /// Whether the data may as well go with the exchange of words that begins each collective: another exchange, and
-    /// messages of their own, would cost more. In shared memory that is one record for each element and rank, for
-    /// elements that a record holds; elsewhere, and in a sparse census, one more copy for each rank.
+    /// messages of their own, would cost more. In shared memory that is a record for each rank, and the elements among
+    /// the records; elsewhere, and in a sparse census, one more copy for each rank.
     pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
-        let holds = !share || census == Census::Sparse || self.element.size <= 8;
         let exchange = cost(census, self.ranks, share, machine);
-        algorithm == Algorithm::Direct && holds && self.ride(machine, share, census) <= exchange
+        algorithm == Algorithm::Direct && self.ride(machine, share, census) <= exchange
     }
 
     /// The predicted time in ns of the elements that travel with the exchange, without the exchange itself.
     fn ride(&self, machine: &Machine, share: bool, census: Census) -> f64 {
         let (each, link) = (&machine.moving, machine.link(share));
-        let one = if share && census == Census::Direct {
-            self.len as f64 * RECORD
-        } else {
-            self.bytes() * (each.pack + each.unpack + link.per_byte)
-        };
+        let record = if share && census == Census::Direct { RECORD } else { 0.0 };
+        let one = record + self.bytes() * (each.pack + each.unpack + link.per_byte);
         f64::from(self.ranks - 1) * one
     }
 

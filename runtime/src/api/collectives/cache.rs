@@ -14,8 +14,7 @@ use fencepost_planner::collective::{Algorithm, Collective, Slots, Step};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{ErrorClass, Result};
 use std::any::{Any, TypeId};
-use std::cell::{RefCell, RefMut};
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -28,7 +27,9 @@ const BYTES: u64 = 64 << 20;
 #[derive(Default)]
 pub(crate) struct Collectives {
     /// A `Window<T>` for each `T`.
-    windows: RefCell<HashMap<TypeId, Box<dyn Any>>>,
+    windows: RefCell<Vec<(TypeId, Box<dyn Any>)>>,
+    /// The last collective for which this was decided: its algorithm, and whether its elements ride with the exchange.
+    decided: Cell<Option<(Collective, Algorithm, bool)>>,
     /// Lengths of lists, and short lists.
     pub(super) counts: RefCell<Option<Window<u64>>>,
     /// What one list's announcement is put together in.
@@ -72,7 +73,7 @@ impl Collectives {
         call: &Call,
     ) -> Result<RefMut<'_, Window<T>>> {
         let kept = RefMut::filter_map(self.windows.borrow_mut(), |windows| {
-            windows.get_mut(&TypeId::of::<T>())?.downcast_mut::<Window<T>>()
+            of_type::<T>(windows)?.downcast_mut::<Window<T>>()
         });
         let had = match kept {
             Ok(window) if window.len() >= len => return Ok(window),
@@ -86,10 +87,25 @@ impl Collectives {
         // What is put rides with the notifications or goes at the fence; nothing leaves before.
         window.set_mode(Mode::Aggregated);
         let kept = RefMut::filter_map(self.windows.borrow_mut(), |windows| {
-            windows.insert(TypeId::of::<T>(), Box::new(window));
-            windows.get_mut(&TypeId::of::<T>())?.downcast_mut()
+            windows.retain(|(element, _)| *element != TypeId::of::<T>());
+            windows.push((TypeId::of::<T>(), Box::new(window)));
+            of_type::<T>(windows)?.downcast_mut()
         });
         kept.map_err(|_| call.error(world.core(), ErrorClass::Intern, "a window that was kept is gone"))
+    }
+
+    /// The algorithm of `what`, and whether its elements ride with the exchange.
+    pub(super) fn decide(&self, core: &WorldCore, what: &Collective) -> (Algorithm, bool) {
+        if let Some((known, algorithm, rides)) = self.decided.get()
+            && known == *what
+        {
+            return (algorithm, rides);
+        }
+        let (machine, share, census) = (&core.machine, core.reaches_all, core.census);
+        let algorithm = what.algorithm(machine, share, census);
+        let rides = what.rides(algorithm, machine, share, census);
+        self.decided.set(Some((*what, algorithm, rides)));
+        (algorithm, rides)
     }
 
     /// Whether this rank has the plan of `what`.
@@ -123,6 +139,12 @@ impl Collectives {
         plans.insert(0, (*what, bound.clone()));
         Ok(bound)
     }
+}
+
+/// The window of `T` among these.
+fn of_type<T: Element>(windows: &mut [(TypeId, Box<dyn Any>)]) -> Option<&mut dyn Any> {
+    let of_type = windows.iter_mut().find(|(element, _)| *element == TypeId::of::<T>())?;
+    Some(&mut *of_type.1)
 }
 
 impl Bound {

@@ -56,9 +56,8 @@ pub(super) fn run<T: Element, R>(
 ) -> Result<R> {
     let core = world.core();
     core.admits(call)?;
-    let (machine, census) = (&core.machine, core.census);
-    let algorithm = what.algorithm(machine, core.reaches_all, census);
-    if what.rides(algorithm, machine, core.reaches_all, census) {
+    let (algorithm, rides) = world.collectives().decide(core, what);
+    if rides {
         return ride(world, call, what, carry);
     }
     let plan = agreed(world, call, what, algorithm)?;
@@ -157,7 +156,7 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
 }
 
 /// Elements that are put one by one where that is the fast path.
-const FEW: usize = 32;
+const FEW: usize = 4;
 
 /// Put these elements: where memory is reached, few small ones by the fast path, a record each.
 #[inline]
