@@ -18,7 +18,7 @@ use crate::tcp::channel::Channel;
 use crate::tcp::connect::Incoming;
 use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
-use crate::tcp::readiness::{Interest, Readiness, Source};
+use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
 use crate::{Header, Leave, Loss};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
@@ -32,6 +32,8 @@ pub(super) struct Core {
     pub(super) settings: Settings,
     pub(super) listener: TcpListener,
     pub(super) readiness: Arc<Readiness>,
+    /// Wakes the thread that serves.
+    server: Arc<EventWaker>,
     /// The ranks whose connections are to be registered only before a thread waits; empty where there are many.
     pub(super) few: Vec<u32>,
     /// What the last wait has found: its memory is used again.
@@ -55,6 +57,8 @@ pub(super) struct Core {
     /// How many of the next polls find nothing more than what was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
+    /// The rank was woken from its sleep on its sockets, and has not seen that yet.
+    pub(super) woken: bool,
     /// The rank that the last poll found nothing of, and the ranks of all such polls since this rank slept.
     pub(super) awaited: Option<u32>,
     pub(super) all_awaited: Vec<u32>,
@@ -122,6 +126,7 @@ impl Core {
         settings: Settings,
         listener: TcpListener,
         readiness: Arc<Readiness>,
+        server: Arc<EventWaker>,
         now: Instant,
     ) -> Self {
         Self {
@@ -129,6 +134,7 @@ impl Core {
             settings,
             listener,
             readiness,
+            server,
             few: Vec::new(),
             ready: Vec::new(),
             peers: Vec::new(),
@@ -142,6 +148,7 @@ impl Core {
             found: 0,
             fresh: 0,
             rank: RankState::Busy,
+            woken: false,
             awaited: None,
             all_awaited: Vec::new(),
             awaited_before: (None, 0),
@@ -190,6 +197,11 @@ impl Core {
         {
             waker();
         }
+    }
+
+    /// Returns whether a socket takes nothing more of what is to be sent.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.peers.iter().any(|peer| peer.link.as_ref().is_some_and(|link| link.awaits_room))
     }
 
     pub(super) fn me(&self) -> usize {
@@ -250,16 +262,19 @@ impl Core {
         let outcome = link.read(&mut scratch, &mut coming);
         let wrong = coming.wrong;
         self.peers[from].link = Some(link);
-        if matches!(outcome, ReadOutcome::Something) {
+        if let ReadOutcome::Something { all } = outcome {
             self.peers[from].heard = true;
             self.heard += 1;
+            if !all {
+                self.fresh = 0;
+            }
         }
         self.scratch = scratch;
         match (outcome, wrong) {
             (ReadOutcome::Malformed(what), _) => self.reject(from, what),
             (_, Some(what)) => self.reject(from, what.into()),
             (ReadOutcome::Ended(what), None) => self.connection_ended(from, what),
-            (ReadOutcome::Something | ReadOutcome::Nothing, None) => {}
+            (ReadOutcome::Something { .. } | ReadOutcome::Nothing, None) => {}
         }
         if self.peers[from].unsent() {
             self.mark_dirty(from);
@@ -387,6 +402,9 @@ impl Core {
             return Ok(());
         };
         link.awaits_room = unsent;
+        if unsent {
+            self.server.wake(); // which sends the rest, should the rank compute
+        }
         if !link.watched {
             return Ok(());
         }

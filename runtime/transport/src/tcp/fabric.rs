@@ -7,7 +7,8 @@
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these; that is no reason to read
 //! in its place, since the thread would have to wait for the core as well. So a rank says under the lock that it is about
-//! to yield, and the thread checks more rarely where more ranks share a core.
+//! to yield, and the thread checks more rarely where more ranks share a core. A socket that does not take all that was
+//! written wakes the thread, which then checks often until it has.
 //!
 //! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls asleep, and only if
 //! nothing has arrived since it last polled; while it sleeps, the thread reads nothing, and wakes it for every other
@@ -43,7 +44,7 @@ pub(super) struct FabricShared {
     readiness: Arc<Readiness>,
     /// Wakes the rank that sleeps on its sockets; the next field wakes the thread.
     rank: EventWaker,
-    server: EventWaker,
+    server: Arc<EventWaker>,
 }
 
 impl FabricShared {
@@ -68,6 +69,14 @@ impl FabricShared {
         Some(core)
     }
 
+    /// Wakes the rank that sleeps on its sockets. Only that rank resets its waker, so a waker that is set while it is awake would keep the
+    /// thread from waiting.
+    fn wake_sleeper(&self, core: &mut Core) {
+        if core.rank == RankState::SleepsOnSockets && !std::mem::replace(&mut core.woken, true) {
+            self.rank.wake();
+        }
+    }
+
     /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether it may.
     pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return false };
@@ -88,14 +97,12 @@ impl FabricShared {
         let mut core = self.lock();
         core.rank = RankState::Busy;
         core.calls += 1;
-        if ready.contains(&Source::Waker) {
+        if std::mem::take(&mut core.woken) {
             self.rank.drain();
         }
-        core.serve(&ready);
+        core.fresh = if all { 2 * core.peers.len() } else { 0 };
+        core.serve(&ready); // which may leave something unread
         core.unwatch_few();
-        if all {
-            core.fresh = 2 * core.peers.len();
-        }
         core.ready = ready;
         *seen = core.events;
     }
@@ -118,10 +125,10 @@ impl Fabric {
         // Until the table of addresses is set, no handshake succeeds.
         let identity = Identity { secret, job, rank: own, size: 0, sealed: settings.sealed };
         let readiness = Arc::new(Readiness::new()?);
-        let (rank, server) = (EventWaker::new()?, EventWaker::new()?);
+        let (rank, server) = (EventWaker::new()?, Arc::new(EventWaker::new()?));
         readiness.add(&listener, Source::Listener, Interest::Bytes)?;
         readiness.add(&rank, Source::Waker, Interest::Bytes)?;
-        let core = Core::new(identity, settings, listener, readiness.clone(), Instant::now());
+        let core = Core::new(identity, settings, listener, readiness.clone(), server.clone(), Instant::now());
         let shared = Arc::new(FabricShared { core: Mutex::new(core), readiness, rank, server });
         Ok(Self { shared, server: None })
     }
@@ -169,8 +176,7 @@ impl Fabric {
         let mut core = self.shared.lock();
         what(&mut core);
         core.wake_rank();
-        drop(core);
-        self.shared.rank.wake();
+        self.shared.wake_sleeper(&mut core);
     }
 
     /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes the rank of
@@ -211,8 +217,8 @@ fn serve(shared: &FabricShared) {
             core.run_timers(now);
             core.send_all_releases();
             core.ask_awaited(now);
-            if core.rank == RankState::SleepsOnSockets && core.events != events {
-                shared.rank.wake();
+            if core.events != events {
+                shared.wake_sleeper(&mut core);
             }
             core.wake_rank();
         }
@@ -223,7 +229,7 @@ fn serve(shared: &FabricShared) {
         };
         calls = core.calls;
         if here {
-            let tick = (tick * core.crowd).min(TIMES);
+            let tick = if core.is_stuck() { TICK } else { (tick * core.crowd).min(TIMES) };
             if rank_absent && core.rank != RankState::SleepsOnSockets {
                 core.unwatch_few();
             }

@@ -108,8 +108,8 @@ pub(super) struct Attempt {
 pub(super) enum ReadOutcome {
     /// Nothing was there.
     Nothing,
-    /// Something was there.
-    Something,
+    /// Something was there; whether that was all, as far as this end can tell.
+    Something { all: bool },
     /// The connection has ended, for this reason.
     Ended(String),
     /// No rank would send what arrived, for this reason.
@@ -296,6 +296,7 @@ impl Connection {
     pub(super) fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome {
         let mut total = 0;
         let half_here = self.decoder.lacks_buffer(0);
+        let mut all = true;
         loop {
             // Where large payloads arrive, little is read in addition to them, so that they are read to their final
             // buffer.
@@ -333,10 +334,11 @@ impl Connection {
             }
             let lacks_buffer = self.decoder.lacks_buffer(BIG);
             if n < offered || total > MAX_READ || lacks_buffer.is_some() && lacks_buffer != half_here {
+                all = n < offered;
                 break;
             }
         }
-        if total > 0 { ReadOutcome::Something } else { ReadOutcome::Nothing }
+        if total > 0 { ReadOutcome::Something { all } } else { ReadOutcome::Nothing }
     }
 
     /// Takes a receive buffer for a payload of this channel that is half received; returns the buffer if there is none.

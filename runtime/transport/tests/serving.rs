@@ -1,0 +1,106 @@
+//! What the thread of a fabric does while its rank computes. Alone in its file, since it measures the time of the process.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fencepost_transport::auth::{Secret, random_bytes};
+use fencepost_transport::{Channels, Fabric, Header, Leave, Liveness, Pause, Settings, TcpEnd, listen};
+use rustix::time::{ClockId, clock_gettime};
+
+/// One test at a time: each measures.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn job(ranks: usize) -> Vec<(Arc<Fabric>, TcpEnd)> {
+    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
+    let settings = Settings::default();
+    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
+    let fabrics: Vec<Fabric> = (0..ranks).map(fabric).collect();
+    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
+    let end = |(rank, mut fabric): (usize, Fabric)| {
+        fabric.table(&addresses).unwrap();
+        let fabric = Arc::new(fabric);
+        let end = TcpEnd::of_job(&fabric, 0, rank, ranks).unwrap();
+        (fabric, end)
+    };
+    fabrics.into_iter().enumerate().map(end).collect()
+}
+
+fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {
+    // SAFETY: it is copied.
+    unsafe { end.post(to, Header::default(), payload.as_ptr(), payload.len()) }.unwrap();
+}
+
+fn take(end: &mut TcpEnd, from: usize) {
+    let mut pause = Pause::new();
+    while end.poll(from).unwrap().is_none() {
+        end.idle(&mut pause);
+    }
+    end.release(from);
+}
+
+/// The time that cores have given to this process.
+fn used() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn a_report_on_another_rank_keeps_no_thread_busy() {
+    let _alone = ALONE.lock();
+    let mut ranks = job(3);
+    let (_, other) = ranks.split_at_mut(1);
+    post(&mut other[0].1, 0, b"a connection");
+    take(&mut ranks[0].1, 1);
+    ranks[0].0.mark_failed(2, "rank 2 of the job was killed by signal 9 (SIGKILL)");
+    let (_sender, nothing) = mpsc::channel::<()>();
+    let before = used();
+    let computes = Duration::from_millis(600);
+    assert!(nothing.recv_timeout(computes).is_err(), "no rank does anything meanwhile");
+    let used = used() - before;
+    assert!(used < computes / 6, "a process without work takes {used:?} of {computes:?}");
+    ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
+}
+
+/// A rank posts more than the socket takes at once, and then computes. It shares its core with fifteen others.
+#[test]
+fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
+    let _alone = ALONE.lock();
+    let mut ranks = job(16 * thread::available_parallelism().map_or(1, usize::from));
+    let (_, mut receiver) = ranks.remove(1);
+    let (_, sender) = &mut ranks[0];
+    let ((begin, begins), (end, ends)) = (mpsc::channel(), mpsc::channel());
+    let long = vec![7; 12 << 20];
+    let mut times = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for () in begins {
+                take(&mut receiver, 0);
+                post(&mut receiver, 0, b"short");
+                receiver.flush();
+                end.send(()).unwrap();
+            }
+            receiver.leave(Leave::Finished);
+        });
+        for _ in 0..9 {
+            // The rank waits, and the thread leaves the sockets to it.
+            post(sender, 1, b"short");
+            begin.send(()).unwrap();
+            take(sender, 1);
+            ends.recv().unwrap();
+            post(sender, 1, &long);
+            sender.flush();
+            assert!(sender.holds_back(), "the socket has taken all at once, which tests nothing");
+            let posted = Instant::now();
+            begin.send(()).unwrap();
+            ends.recv().unwrap();
+            times.push(posted.elapsed());
+            take(sender, 1);
+        }
+        drop(begin);
+    });
+    let least = times.iter().min().unwrap();
+    assert!(*least < Duration::from_millis(25), "{times:?}");
+    ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
+}
