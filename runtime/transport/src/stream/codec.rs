@@ -62,9 +62,10 @@ pub(super) const TAG_ASK: u32 = 12;
 pub(super) const TAG_WAITS: u32 = 13;
 pub(super) const TAG_PROBE: u32 = 14;
 pub(super) const TAG_AGREE: u32 = 15;
+pub(super) const TAG_REST: u32 = 16;
 
 /// Items that belong to no world.
-pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_AGREE;
+pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_REST;
 
 /// The longest list of waits that the decoder accepts.
 pub(crate) const PROBE: usize = 1 << 16;
@@ -120,6 +121,8 @@ pub(crate) enum Item {
     },
     /// The sender knows to be in a cycle in the wait of this number.
     Agree(u64),
+    /// The sender sends nothing more on this connection.
+    Rest,
 }
 
 /// Why a rank would not send some bytes.
@@ -256,6 +259,11 @@ impl<O: Out> ItemWriter<'_, O> {
     /// Writes in which wait this rank knows to be in a cycle.
     pub(crate) fn agree(&mut self, number: u64) {
         self.bare(TAG_AGREE, number, 0);
+    }
+
+    /// Writes that nothing follows on this connection.
+    pub(crate) fn rest(&mut self) {
+        self.bare(TAG_REST, 0, 0);
     }
 
     fn bare(&mut self, tag: u32, word: u64, more: u64) {

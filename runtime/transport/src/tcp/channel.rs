@@ -172,7 +172,7 @@ impl Channel {
                 self.ended.get_or_insert(Cause { rank: rank as usize, what });
             }
             // These belong to no world.
-            Item::Beat | Item::Goodbye | Item::Farewell => {}
+            Item::Beat | Item::Goodbye | Item::Farewell | Item::Rest => {}
             Item::Ask | Item::Waits { .. } | Item::Probe { .. } | Item::Agree(_) => {}
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! How connections are established: one for each pair of ranks, by whichever of the two needs it first.
+//! How connections are established: one for each pair of ranks, by whichever of the two needs it first. How many there may
+//! be, and when they are closed again, is in [`room`](crate::tcp::room).
 //!
 //! Where both connect at once, the connection of the lower rank is used; the other rank is told so, and waits for it.
 
@@ -24,20 +25,43 @@ pub(super) struct Incoming {
     /// Whether room at the socket is waited for, and not bytes.
     awaits_room: bool,
     pub(super) since: Instant,
+    /// The rank that it has proven to be, until the verdict is known.
+    pub(super) proven: Option<usize>,
     /// Set once the verdict is known: the connection ends when `out` is written, or is used, if there is a session.
     decided: Option<Option<Session>>,
+}
+
+impl Incoming {
+    /// Returns whether it has not proven to be a rank.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.proven.is_none() && self.decided.is_none()
+    }
 }
 
 impl Core {
     /// Ensures a connection to `to`: opens one, unless one exists or is being established.
     pub(super) fn ensure_connection(&mut self, to: usize) {
-        let me = self.me();
-        let peer = &mut self.peers[to];
-        let stands = peer.link.is_some() || peer.attempt.is_some() || peer.welcomed || peer.retry.is_some();
-        let gone = peer.died.is_some() || peer.suspected.is_some() || peer.heard_goodbye;
-        if to == me || stands || gone {
+        if !self.lacks_connection(to) || self.peers[to].queued {
             return;
         }
+        if self.has_room() {
+            self.connect(to);
+        } else {
+            self.peers[to].queued = true;
+            self.wanted.push_back(to as u32);
+        }
+    }
+
+    /// Returns whether there is no connection to `to`, nor one that is being established, and could be one.
+    pub(super) fn lacks_connection(&self, to: usize) -> bool {
+        let peer = &self.peers[to];
+        let gone = peer.died.is_some() || peer.suspected.is_some() || peer.heard_goodbye;
+        to != self.me() && peer.is_apart() && !gone
+    }
+
+    /// Begins to open a connection to `to`.
+    pub(super) fn connect(&mut self, to: usize) {
+        let peer = &mut self.peers[to];
         let opened = random_bytes().and_then(|nonce| {
             let (opener, hello) = Opener::new(self.identity.clone(), to as u32, nonce);
             let attempt = Attempt::new(peer.address, opener, hello, Instant::now())?;
@@ -87,7 +111,7 @@ impl Core {
             match attempt.opener.take(bytes) {
                 Ok(Opening::More) => {}
                 Ok(Opening::Say(words)) => attempt.out.extend_from_slice(&words),
-                Ok(Opening::Done(session)) => return self.open(to, stream, &session),
+                Ok(Opening::Done(session)) => return self.open(to, stream, &session, true),
                 Err(HandshakeError::Crossed) => {
                     // The connection that it opened to this rank is used; if that one does not arrive, this rank
                     // retries.
@@ -105,18 +129,22 @@ impl Core {
 
     /// Handles an attempt that failed.
     fn failed(&mut self, to: usize, error: &std::io::Error) {
+        let limited = self.is_limited(); // then the other rank may have had no room
         let peer = &mut self.peers[to];
         peer.attempt = None;
         peer.tries += 1;
-        if error.kind() == ErrorKind::ConnectionRefused || peer.tries > TRIES {
+        let tries = if limited { 10 * TRIES } else { TRIES };
+        if error.kind() == ErrorKind::ConnectionRefused || peer.tries > tries {
             let address = peer.address;
             self.suspect(to, format!("cannot connect to it at {address}: {error}"));
         } else {
-            peer.retry = Some(Instant::now() + Duration::from_millis(10 << (2 * peer.tries)));
+            peer.retry = Some(Instant::now() + Duration::from_millis(10 << (2 * peer.tries.min(TRIES))));
         }
     }
 
-    pub(super) fn open(&mut self, to: usize, stream: Arc<TcpStream>, session: &Session) {
+    /// Uses this connection, which this rank has opened if it is `ours`.
+    fn open(&mut self, to: usize, stream: Arc<TcpStream>, session: &Session, ours: bool) {
+        self.peers[to].welcomed = false;
         if self.peers[to].died.is_some() {
             return; // it died meanwhile
         }
@@ -124,7 +152,7 @@ impl Core {
             return self.connection_ended(to, format!("its connection cannot be watched: {error}"));
         }
         let sealed = self.identity.sealed;
-        self.peers[to].open(stream, session, sealed, Instant::now());
+        self.peers[to].open(stream, session, sealed, ours, Instant::now());
         self.opened(to);
         self.events += 1;
         self.send(to);
@@ -134,6 +162,9 @@ impl Core {
     pub(super) fn accept(&mut self) {
         let limit = self.settings.half_open.max(1);
         for _ in 0..limit {
+            if !self.may_accept() {
+                return;
+            }
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -155,6 +186,7 @@ impl Core {
                 out: Vec::new(),
                 awaits_room: false,
                 since: Instant::now(),
+                proven: None,
                 decided: None,
             });
         }
@@ -189,6 +221,13 @@ impl Core {
     /// Continues one; returns whether it is still in its handshake.
     fn drive_incoming(&mut self, i: usize) -> bool {
         loop {
+            if let Some(from) = self.incoming[i].proven {
+                if self.peers[from].is_resting() {
+                    return true; // that connection has still to be closed here, as it was there
+                }
+                self.incoming[i].proven = None;
+                self.decide(i, from);
+            }
             let half = &mut self.incoming[i];
             if write_some(&half.stream, &mut half.out).is_err() {
                 return false;
@@ -199,7 +238,7 @@ impl Core {
                 }
                 if let Some(session) = decided.take() {
                     let stream = half.stream.clone();
-                    self.open(session.peer as usize, stream, &session);
+                    self.open(session.peer as usize, stream, &session, false);
                 }
                 return false;
             }
@@ -211,14 +250,14 @@ impl Core {
             match half.taker.take(bytes) {
                 Ok(Taking::More) => {}
                 Ok(Taking::Say(words)) => half.out.extend_from_slice(&words),
-                Ok(Taking::Proven(from)) => self.decide(i, from as usize),
+                Ok(Taking::Proven(from)) => half.proven = Some(from as usize),
                 Err(_) => return false,
             }
         }
     }
 
     /// Decides whether the connection of `from`, which has proven itself, is the one that is used.
-    pub(super) fn decide(&mut self, i: usize, from: usize) {
+    fn decide(&mut self, i: usize, from: usize) {
         let me = self.me();
         let half = &mut self.incoming[i];
         let peer = &mut self.peers[from];

@@ -5,7 +5,7 @@
 //! established in [`connect`](crate::tcp::connect), what becomes of lost ranks in [`failure`](crate::tcp::failure), and
 //! what each turn polls in [`poll`](crate::tcp::poll).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,6 +43,12 @@ pub(super) struct Core {
     /// The ranks that died, in the order in which this process learnt of it.
     pub(super) deaths: Vec<u32>,
     pub(super) incoming: Vec<Incoming>,
+    /// The ranks to which a connection is wanted as soon as there is room, the first first. Some may have one by now.
+    pub(super) wanted: VecDeque<u32>,
+    /// Whether connections are accepted; else there is no room for one that waits.
+    pub(super) accepts: bool,
+    /// Counts the uses of connections.
+    pub(super) uses: u64,
     pub(super) channels: BTreeMap<u64, Channel>,
     /// The number of worlds that this rank has created.
     pub(super) created_worlds: u32,
@@ -140,6 +146,9 @@ impl Core {
             peers: Vec::new(),
             deaths: Vec::new(),
             incoming: Vec::new(),
+            wanted: VecDeque::new(),
+            accepts: true,
+            uses: 0,
             channels: BTreeMap::new(),
             created_worlds: 0,
             events: 0,
@@ -258,9 +267,14 @@ impl Core {
     pub(super) fn read_from(&mut self, from: usize) {
         let Some(mut link) = self.peers[from].link.take() else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
+        let events = self.events;
         let mut coming = ItemSink { core: self, from, wrong: None };
         let outcome = link.read(&mut scratch, &mut coming);
         let wrong = coming.wrong;
+        if self.events != events {
+            self.uses += 1;
+            link.used = self.uses;
+        }
         self.peers[from].link = Some(link);
         if let ReadOutcome::Something { all } = outcome {
             self.peers[from].heard = true;
@@ -276,7 +290,7 @@ impl Core {
             (ReadOutcome::Ended(what), None) => self.connection_ended(from, what),
             (ReadOutcome::Something { .. } | ReadOutcome::Nothing, None) => {}
         }
-        if self.peers[from].unsent() {
+        if self.peers[from].unsent() || self.peers[from].heard_rest {
             self.mark_dirty(from);
         }
     }
@@ -309,6 +323,10 @@ impl Core {
             Item::Probe { seen, list } => return self.probed(seen, &list),
             Item::Agree(number) => {
                 self.agreed(from, number);
+                return Ok(());
+            }
+            Item::Rest => {
+                self.peers[from].heard_rest = true;
                 return Ok(());
             }
             _ => {}
@@ -386,12 +404,21 @@ impl Core {
     /// Sends what was written to `to`, as far as the socket takes it.
     pub(super) fn send(&mut self, to: usize) {
         let peer = &mut self.peers[to];
-        if peer.link.is_none() {
+        let Some(link) = &mut peer.link else {
             if peer.wants_connection() {
                 self.ensure_connection(to);
             }
-        } else if let Err(error) = peer.flush().and_then(|()| self.watch_for_room(to)) {
+            return;
+        };
+        self.uses += 1;
+        link.used = self.uses;
+        if peer.heard_rest && !peer.is_resting() {
+            peer.begin_rest();
+        }
+        if let Err(error) = peer.flush().and_then(|()| self.watch_for_room(to)) {
             self.write_failed(to, &error.to_string());
+        } else if self.peers[to].has_rested() {
+            self.rested(to);
         }
     }
 

@@ -21,8 +21,10 @@ impl Core {
 
     /// Handles the end of the connection to `from`.
     pub(super) fn connection_ended(&mut self, from: usize, what: String) {
-        if self.peers[from].heard_goodbye {
-            self.peers[from].close();
+        if self.peers[from].has_rested() {
+            self.rested(from);
+        } else if self.peers[from].heard_goodbye {
+            self.close_connection(from);
             self.events += 1;
             self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
         } else {
@@ -35,7 +37,8 @@ impl Core {
         let Some(peer) = self.peers.get_mut(rank) else { return };
         peer.finished = true;
         if peer.link.is_none() && peer.died.is_none() && !peer.heard_goodbye {
-            peer.close();
+            self.close_connection(rank);
+            let peer = &mut self.peers[rank];
             (peer.heard_goodbye, peer.untold, peer.suspected, peer.retry) = (true, true, None, None);
             self.events += 1;
             self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
@@ -45,14 +48,14 @@ impl Core {
     /// Suspects `rank` of having died, until its launcher reports what became of it.
     pub(super) fn suspect(&mut self, rank: usize, what: String) {
         if self.peers[rank].finished {
-            self.peers[rank].close();
+            self.close_connection(rank);
             return self.mark_finished(rank);
         }
         if self.settings.obituary.is_zero() {
             return self.mark_failed(rank, what);
         }
+        self.close_connection(rank);
         let peer = &mut self.peers[rank];
-        peer.close();
         peer.suspected.get_or_insert((Instant::now() + self.settings.obituary, what));
     }
 
@@ -75,8 +78,11 @@ impl Core {
 
     /// Marks `rank` failed.
     pub(super) fn mark_failed(&mut self, rank: usize, what: String) {
-        let Some(peer) = self.peers.get_mut(rank) else { return };
-        peer.close();
+        if rank >= self.peers.len() {
+            return;
+        }
+        self.close_connection(rank);
+        let peer = &mut self.peers[rank];
         peer.suspected = None;
         if peer.died.is_none() {
             peer.died = Some(what);

@@ -94,7 +94,8 @@ pub fn recorded(items: usize) -> Vec<Vec<u8>> {
             9 => writer.waits(word, 2, "a fence"),
             10 => writer.probe(word, &written(&lasting)),
             11 => writer.agree(word),
-            _ if of_none => writer.beat(),
+            _ if of_none && n % 24 < 12 => writer.beat(),
+            _ if of_none => writer.rest(),
             _ => {
                 writer.end(2, "enough");
                 writer.left(&Leave::Failed("why".into()), word);

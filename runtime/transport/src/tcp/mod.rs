@@ -32,6 +32,7 @@ mod peer;
 mod poll;
 mod probes;
 mod readiness;
+mod room;
 mod send;
 
 use std::io;
@@ -57,6 +58,10 @@ pub struct Settings {
     pub handshake: Duration,
     /// The most incoming handshakes at a time; beyond, the oldest is dropped.
     pub half_open: usize,
+    /// The most connections that a rank has open at a time, in a job of more than twice as many ranks.
+    pub connections: usize,
+    /// How long a connection is unused before it is closed, where a rank has more than a third of the most.
+    pub idle: Duration,
     /// Whether every record carries a tag. All ranks of a job must agree.
     pub sealed: bool,
 }
@@ -69,6 +74,8 @@ impl Default for Settings {
             obituary: Duration::ZERO,
             handshake: Duration::from_secs(10),
             half_open: 256,
+            connections: 48,
+            idle: Duration::from_secs(10),
             sealed: false,
         }
     }

@@ -33,6 +33,10 @@ pub(super) struct Peer {
     pub(super) address: SocketAddr,
     pub(super) link: Option<Box<Connection>>,
     pub(super) attempt: Option<Attempt>,
+    /// A connection to it is wanted as soon as there is room for one.
+    pub(super) queued: bool,
+    /// It sends nothing more on this connection.
+    pub(super) heard_rest: bool,
     /// This rank has welcomed a connection that the peer opened, and uses it as soon as the verdict is written.
     pub(super) welcomed: bool,
     /// How often this rank has tried to connect, and when it may retry.
@@ -79,6 +83,14 @@ pub(super) struct Connection {
     pub(super) awaits_room: bool,
     /// Whether the socket is registered.
     pub(super) watched: bool,
+    /// Whether this rank has opened it.
+    pub(super) ours: bool,
+    /// Orders the connections by their last use.
+    pub(super) used: u64,
+    /// The last use that the timers saw, and when they saw it first.
+    pub(super) used_before: (u64, Instant),
+    /// How many bytes of what is written are sent on this connection, once it is to be closed. The rest waits for the next one.
+    last: Option<usize>,
     sealed: Option<Sealed>,
     decoder: Decoder,
     /// The last frame had a large payload.
@@ -122,6 +134,8 @@ impl Peer {
             address,
             link: None,
             attempt: None,
+            queued: false,
+            heard_rest: false,
             welcomed: false,
             tries: 0,
             retry: None,
@@ -148,7 +162,14 @@ impl Peer {
     }
 
     /// Uses this connection from now on.
-    pub(super) fn open(&mut self, stream: Arc<TcpStream>, session: &Session, sealed: bool, now: Instant) {
+    pub(super) fn open(
+        &mut self,
+        stream: Arc<TcpStream>,
+        session: &Session,
+        sealed: bool,
+        ours: bool,
+        now: Instant,
+    ) {
         let sealed =
             sealed.then(|| Sealed { seals: session.seals(), out: Vec::new(), sent: 0, received: Vec::new() });
         let decoder = Decoder::default();
@@ -156,13 +177,42 @@ impl Peer {
             stream,
             awaits_room: false,
             watched: true,
+            ours,
+            used: 0,
+            used_before: (0, now),
+            last: None,
             sealed,
             decoder,
             big: false,
         }));
         (self.attempt, self.welcomed, self.retry, self.heard_at, self.spoke_at) =
             (None, false, None, now, now);
-        self.deferred = 0;
+        (self.deferred, self.heard_rest, self.tries) = (0, false, 0);
+    }
+
+    /// Says that this rank sends nothing more on the connection than what is written now.
+    pub(super) fn begin_rest(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        ItemWriter(&mut self.out, 0).rest();
+        link.last = Some(self.out.len());
+    }
+
+    /// Returns whether this rank has said that it sends nothing more on the connection.
+    pub(super) fn is_resting(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.last.is_some())
+    }
+
+    /// Returns whether both sides have said so, and nothing is to be sent any more.
+    pub(super) fn has_rested(&self) -> bool {
+        self.heard_rest && self.is_resting() && !self.unsent()
+    }
+
+    /// Closes the connection, of which both sides have said that they send nothing more. What was written since is kept.
+    pub(super) fn rest(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        self.out.drain(..link.last.unwrap_or(0));
+        self.out.shrink_to_fit();
+        (self.sent, self.heard_rest, self.spare) = (0, false, Vec::new());
     }
 
     /// Returns whether there is no connection to it, nor one that is being established.
@@ -182,6 +232,7 @@ impl Peer {
         }
         self.attempt = None;
         (self.out, self.sent, self.deferred, self.spare) = (Vec::new(), 0, 0, Vec::new());
+        (self.queued, self.heard_rest) = (false, false);
     }
 
     /// Returns the error with which it left its last world before it ended by itself, in no world.
@@ -191,8 +242,10 @@ impl Peer {
 
     /// Returns whether anything is still to be written.
     pub(super) fn unsent(&self) -> bool {
-        let sealed = self.link.as_ref().and_then(|link| link.sealed.as_ref());
-        self.sent < self.out.len() || sealed.is_some_and(|sealed| sealed.sent < sealed.out.len())
+        let link = self.link.as_ref();
+        let end = link.and_then(|link| link.last).unwrap_or(self.out.len());
+        let sealed = link.and_then(|link| link.sealed.as_ref());
+        self.sent < end || sealed.is_some_and(|sealed| sealed.sent < sealed.out.len())
     }
 
     /// Writes as much as the socket takes.
@@ -201,23 +254,25 @@ impl Peer {
     /// The connection has ended.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
-        let (out, sent) = match &mut link.sealed {
-            None => (&mut self.out, &mut self.sent),
+        let end = link.last.unwrap_or(self.out.len());
+        let (out, sent, end) = match &mut link.sealed {
+            None => (&mut self.out, &mut self.sent, end),
             Some(sealed) => {
-                for record in self.out[self.sent..].chunks(RECORD) {
+                for record in self.out[self.sent..end].chunks(RECORD) {
                     let len = record.len() as u32;
                     sealed.out.extend_from_slice(bytemuck::bytes_of(&[len, !len]));
                     sealed.out.extend_from_slice(record);
                     sealed.out.extend_from_slice(&sealed.seals[0].tag(record));
                 }
-                self.out.clear();
+                self.out.drain(..end);
                 self.out.shrink_to(1 << 20);
-                self.sent = 0;
-                (&mut sealed.out, &mut sealed.sent)
+                (self.sent, link.last) = (0, link.last.map(|_| 0));
+                let end = sealed.out.len();
+                (&mut sealed.out, &mut sealed.sent, end)
             }
         };
-        while *sent < out.len() {
-            match (&*link.stream).write(&out[*sent..]) {
+        while *sent < end {
+            match (&*link.stream).write(&out[*sent..end]) {
                 Ok(n) => {
                     *sent += n;
                     self.spoke = true;
@@ -229,12 +284,12 @@ impl Peer {
         }
         if *sent == out.len() {
             out.clear();
-            *sent = 0;
+            (*sent, link.last) = (0, link.last.map(|_| 0));
             out.shrink_to(KEPT);
             if out.capacity() + self.spare.capacity() > KEPT {
                 self.spare = Vec::new();
             }
-        } else if *sent > 1 << 20 && *sent > out.len() / 2 {
+        } else if *sent > 1 << 20 && *sent > out.len() / 2 && link.last.is_none() {
             out.drain(..*sent);
             *sent = 0;
         }
@@ -243,7 +298,8 @@ impl Peer {
 
     /// Returns whether a payload of `bytes` bytes is better written from where it is than packed first.
     pub(super) fn writes_in_place(&self, bytes: usize) -> bool {
-        bytes > PACKED / 4 && self.link.as_ref().is_some_and(|link| link.sealed.is_none())
+        let takes = |link: &Connection| link.sealed.is_none() && link.last.is_none();
+        bytes > PACKED / 4 && self.link.as_deref().is_some_and(takes)
     }
 
     /// Packs a payload, and writes what waits if that is enough.
@@ -462,6 +518,10 @@ mod tests {
             stream,
             awaits_room: false,
             watched: true,
+            ours: true,
+            used: 0,
+            used_before: (0, Instant::now()),
+            last: None,
             sealed: None,
             decoder,
             big: false,

@@ -9,6 +9,9 @@ use crate::tcp::readiness::{Interest, Source};
 /// The most connections that a process registers only before a thread waits.
 const FEW: usize = 4;
 
+/// Ranks that share a core above which handshakes are given more time: as many more, as much more.
+const CROWD: u32 = 16;
+
 /// Connections of a process above which heartbeats become rarer: as many more, as much rarer.
 const BEATS: usize = 16;
 
@@ -25,6 +28,7 @@ impl Core {
             }
         }
         self.flush_dirty();
+        self.make_room();
     }
 
     fn serve_peer(&mut self, rank: usize) {
@@ -41,15 +45,18 @@ impl Core {
         if links > FEW {
             self.watch_few();
             self.few.clear();
-        } else if !self.few.contains(&(rank as u32)) {
+        } else {
+            self.few.retain(|&few| few as usize != rank && self.peers[few as usize].link.is_some());
             self.few.push(rank as u32);
         }
     }
 
     /// Registers all connections, before a thread waits.
     pub(super) fn watch_few(&mut self) {
-        for i in 0..self.few.len() {
-            let rank = self.few[i] as usize;
+        let mut i = 0;
+        while let Some(&rank) = self.few.get(i) {
+            i += 1;
+            let rank = rank as usize;
             let Some(link) = self.peers[rank].link.as_mut().filter(|link| !link.watched) else { continue };
             let interest = if link.awaits_room { Interest::Both } else { Interest::Bytes };
             match self.readiness.add(&link.stream, Source::Peer(rank), interest) {
@@ -72,8 +79,10 @@ impl Core {
 
     /// Serves all that is ready now, without waiting.
     pub(super) fn serve_ready(&mut self) {
-        for i in 0..self.few.len() {
-            let rank = self.few[i] as usize;
+        let mut i = 0;
+        while let Some(&rank) = self.few.get(i) {
+            i += 1;
+            let rank = rank as usize;
             if self.peers[rank].link.as_ref().is_some_and(|link| !link.watched) {
                 self.serve_peer(rank);
             }
@@ -91,7 +100,9 @@ impl Core {
         while let Some(rank) = self.all_awaited.pop() {
             let rank = rank as usize;
             if std::mem::take(&mut self.peers[rank].awaited_by_us) {
-                self.ensure_connection(rank);
+                if !self.is_limited() {
+                    self.ensure_connection(rank);
+                }
                 let mut from = 0;
                 while let Some((&number, _)) = self.channels.range(from..).next() {
                     self.report_releases(number, rank);
@@ -110,11 +121,14 @@ impl Core {
         // All heartbeats of a process together take no more time than those on some connections.
         let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
         let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);
+        // A rank that shares its core with many others answers when it has the core.
+        let patience = 1 + self.crowd / CROWD;
         for i in (0..self.incoming.len()).rev() {
-            if now - self.incoming[i].since > handshake {
+            if now - self.incoming[i].since > handshake * patience {
                 self.drop_incoming(i);
             }
         }
+        self.drop_slow(handshake * patience, now);
         for rank in 0..self.peers.len() {
             let peer = &mut self.peers[rank];
             if let Some((_, what)) = peer.suspected.take_if(|(until, _)| *until <= now) {
@@ -124,9 +138,9 @@ impl Core {
             if peer.closing.take_if(|until| *until <= now).is_some() {
                 self.events += 1;
             }
-            if peer.attempt.as_ref().is_some_and(|attempt| now - attempt.since > handshake) {
+            if peer.attempt.as_ref().is_some_and(|attempt| now - attempt.since > handshake * patience) {
                 let address = peer.address;
-                self.mark_failed(rank, format!("no answer at {address} within {handshake:?}"));
+                self.mark_failed(rank, format!("no answer at {address} within {:?}", handshake * patience));
                 continue;
             }
             if peer.retry.is_some_and(|retry| now > retry) {
@@ -156,10 +170,16 @@ impl Core {
                     self.connection_ended(rank, what);
                 }
             } else if now - peer.spoke_at > beat && !peer.said_goodbye && !peer.heard_goodbye {
+                let used = peer.link.as_ref().map(|link| link.used);
                 peer.write_item(|writer| writer.beat());
                 self.send(rank);
+                if let (Some(link), Some(used)) = (&mut self.peers[rank].link, used) {
+                    link.used = used;
+                }
             }
         }
+        self.close_idle(now);
+        self.make_room();
     }
 
     /// Asks the rank that this rank has waited for since the timers ran last, and without which it has found nothing: its
@@ -170,17 +190,18 @@ impl Core {
         if let (Some(rank), _) = waits
             && before == waits
         {
+            self.ensure_connection(rank as usize);
             self.ask(rank as usize, now);
         }
     }
 
     /// Sends a goodbye where everything is sent; returns whether all connections are closed.
     pub(super) fn close_all(&mut self) -> bool {
-        let (me, defers) = (self.me(), self.defers());
+        let (me, defers, limited) = (self.me(), self.defers(), self.is_limited());
         let mut over = true;
         for rank in (0..self.peers.len()).filter(|&rank| rank != me) {
             let peer = &mut self.peers[rank];
-            if peer.link.is_some() && !peer.said_goodbye {
+            if peer.link.is_some() && !peer.said_goodbye && !peer.is_resting() {
                 peer.said_goodbye = true;
                 peer.write_item(|writer| writer.goodbye());
                 self.send(rank);
@@ -192,10 +213,14 @@ impl Core {
                 self.ensure_connection(rank);
                 continue;
             }
-            over &= match &peer.link {
+            let said = match &peer.link {
                 None => peer.attempt.is_none() && !peer.welcomed,
-                Some(_) => peer.heard_farewell && !peer.unsent(),
+                Some(_) => peer.heard_farewell && !peer.unsent() && !peer.is_resting(),
             };
+            over &= said;
+            if said && limited {
+                self.close_connection(rank);
+            }
         }
         over
     }

@@ -2,7 +2,7 @@
 //!
 //! Each socket is registered once, when it is opened; so a thread that waits pays for the sockets on which something
 //! happens, however many there are. What is left unread is reported again (level-triggered), so no poll has to remember
-//! what another one left. Closing a socket removes it.
+//! what another one left. A connection is removed before it is closed, since a process that a program has forked may hold it open.
 //!
 //! The kernel notes each arrival at a registered socket, which takes a fiftieth of a short exchange. So a process with few
 //! connections registers them only before a thread waits, and polls each of them until then.
@@ -55,12 +55,13 @@ impl Source {
     }
 }
 
-/// What is waited for at a socket.
+/// What is waited for at a socket, besides its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Interest {
     Bytes,
     Room,
     Both,
+    Nothing,
 }
 
 impl Interest {
@@ -68,6 +69,7 @@ impl Interest {
         match self {
             Interest::Bytes => epoll::EventFlags::IN,
             Interest::Room => epoll::EventFlags::OUT,
+            Interest::Nothing => epoll::EventFlags::empty(),
             Interest::Both => epoll::EventFlags::IN | epoll::EventFlags::OUT,
         }
     }

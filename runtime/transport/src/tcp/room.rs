@@ -1,0 +1,170 @@
+//! Room for connections: a rank has no more open than it uses, nor more than are allowed.
+//!
+//! A connection that is not used is closed by agreement: each side says that it sends nothing more on it ([`Item::Rest`]), and
+//! closes it when it has said so, has heard so, and all that it said is with the socket. What is written meanwhile waits for the
+//! next connection. So nothing is lost, and the end of a connection without that agreement is still a death.
+//! A rank that has closed it may connect again at once, and the other rank may not have read everything of the old connection: it
+//! then gives its verdict on the new one when it has.
+//!
+//! In a job of many ranks, where a rank may have something for each other one, connections are opened as others are closed.
+//! Half of them are for those that this rank opens, which queue, and half for those that others open, which wait with the listener.
+//! The one that was not used for longest goes first. Two ranks never wait for each other's room: what a connection was opened for is
+//! read whatever its receiver does, so each of those that were accepted can be closed.
+//!
+//! [`Item::Rest`]: crate::stream::Item::Rest
+
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use crate::tcp::connect::Incoming;
+use crate::tcp::core::{Core, RankState};
+use crate::tcp::peer::Peer;
+use crate::tcp::readiness::{Interest, Source};
+
+impl Core {
+    /// Returns whether there are more ranks than this rank may have connections to.
+    pub(super) fn is_limited(&self) -> bool {
+        self.peers.len() > 2 * self.settings.connections
+    }
+
+    fn half(&self) -> usize {
+        (self.settings.connections / 2).max(1)
+    }
+
+    /// Returns how many connections this rank has opened or opens, and how many others do here.
+    fn occupied(&self) -> [usize; 2] {
+        let mut occupied = [0, self.incoming.len()];
+        for peer in &self.peers {
+            match &peer.link {
+                Some(link) => occupied[usize::from(!link.ours)] += 1,
+                None => occupied[0] += usize::from(peer.attempt.is_some()),
+            }
+        }
+        occupied
+    }
+
+    /// Returns whether this rank may open a connection.
+    pub(super) fn has_room(&self) -> bool {
+        !self.is_limited() || self.wanted.is_empty() && self.occupied()[0] < self.half()
+    }
+
+    /// Returns whether this rank may accept a connection that waits for it. If not, the listener is left until it may.
+    pub(super) fn may_accept(&mut self) -> bool {
+        if self.is_limited() && self.occupied()[1] >= self.half() {
+            self.accepts =
+                self.readiness.modify(&self.listener, Source::Listener, Interest::Nothing).is_err();
+            return false;
+        }
+        true
+    }
+
+    /// Opens connections that were waiting for room, as far as there is some, and closes others for those that still wait.
+    pub(super) fn make_room(&mut self) {
+        self.decide_proven();
+        if self.wanted.is_empty() && self.accepts {
+            return;
+        }
+        let half = self.half();
+        let [mut ours, theirs] = self.occupied();
+        while ours < half
+            && let Some(to) = self.wanted.pop_front()
+        {
+            let to = to as usize;
+            let waits = self.rank != RankState::Busy && self.awaited == Some(to as u32);
+            let queued = std::mem::take(&mut self.peers[to].queued);
+            if queued && (waits || self.peers[to].wants_connection()) && self.lacks_connection(to) {
+                self.connect(to);
+                ours += 1;
+            }
+        }
+        if !self.accepts && theirs < half {
+            self.accepts = self.readiness.modify(&self.listener, Source::Listener, Interest::Bytes).is_ok();
+        }
+        self.rest_oldest(true, self.wanted.len().min(half));
+        self.rest_oldest(false, if self.accepts { 0 } else { half.div_ceil(4) });
+    }
+
+    /// Begins to close connections that this rank has opened, or that others have, until this number are being closed.
+    fn rest_oldest(&mut self, ours: bool, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let of_kind = |peer: &Peer| peer.link.as_ref().is_some_and(|link| link.ours == ours);
+        let resting = self.peers.iter().filter(|peer| of_kind(peer) && peer.is_resting()).count();
+        let mut quiet: Vec<(u64, usize)> = (0..self.peers.len())
+            .filter(|&rank| of_kind(&self.peers[rank]) && self.may_rest(rank))
+            .map(|rank| (self.peers[rank].link.as_ref().map_or(0, |link| link.used), rank))
+            .collect();
+        quiet.sort_unstable();
+        for &(_, rank) in quiet.iter().take(count.saturating_sub(resting)) {
+            self.peers[rank].begin_rest();
+            self.send(rank);
+        }
+    }
+
+    /// Returns whether nothing keeps this rank from closing its connection to `rank`.
+    fn may_rest(&self, rank: usize) -> bool {
+        let peer = &self.peers[rank];
+        let awaited = self.rank != RankState::Busy && self.awaited == Some(rank as u32);
+        let parts = peer.said_goodbye || peer.heard_goodbye;
+        peer.link.is_some() && !peer.is_resting() && !peer.unsent() && !peer.dirty && !awaited && !parts
+    }
+
+    /// Closes connections that were not used for long, beyond some.
+    pub(super) fn close_idle(&mut self, now: Instant) {
+        let open = self.peers.iter().filter(|peer| peer.link.is_some() && !peer.is_resting()).count();
+        let mut beyond = open.saturating_sub(self.settings.connections / 3);
+        for rank in 0..self.peers.len() {
+            let Some(link) = &mut self.peers[rank].link else { continue };
+            if link.used_before.0 != link.used {
+                link.used_before = (link.used, now);
+            } else if now - link.used_before.1 > self.settings.idle && beyond > 0 && self.may_rest(rank) {
+                beyond -= 1;
+                self.peers[rank].begin_rest();
+                self.send(rank);
+            }
+        }
+    }
+
+    /// Closes the connection to `rank`, of which both sides have said that they send nothing more.
+    pub(super) fn rested(&mut self, rank: usize) {
+        self.unwatch(rank);
+        self.peers[rank].rest();
+        if self.peers[rank].wants_connection() {
+            self.ensure_connection(rank);
+        }
+    }
+
+    /// Closes the connection to `rank`, and drops what was to be sent.
+    pub(super) fn close_connection(&mut self, rank: usize) {
+        self.unwatch(rank);
+        self.peers[rank].close();
+    }
+
+    fn unwatch(&mut self, rank: usize) {
+        if let Some(link) = self.peers[rank].link.as_ref().filter(|link| link.watched) {
+            // It is removed when it is closed at the latest.
+            let _: std::io::Result<()> = self.readiness.remove(&link.stream);
+        }
+    }
+
+    /// Drops connections that have not proven themselves for a part of this time, if others wait for their room.
+    pub(super) fn drop_slow(&mut self, handshake: Duration, now: Instant) {
+        for i in (0..self.incoming.len()).rev() {
+            let half = &self.incoming[i];
+            if !self.accepts && half.is_unknown() && now - half.since > handshake / 8 {
+                self.drop_incoming(i);
+            }
+        }
+    }
+
+    /// Gives the verdict on connections of ranks whose former connection is closed here by now.
+    fn decide_proven(&mut self) {
+        if self.incoming.iter().all(|half| half.proven.is_none()) {
+            return;
+        }
+        let ready = |half: &&Incoming| half.proven.is_some_and(|from| !self.peers[from].is_resting());
+        let ready: Vec<_> = self.incoming.iter().filter(ready).map(|half| half.stream.as_raw_fd()).collect();
+        ready.into_iter().for_each(|descriptor| self.drive_incoming_of(descriptor));
+    }
+}

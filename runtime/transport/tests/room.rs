@@ -1,0 +1,185 @@
+//! Ranks that have fewer connections than other ranks: those that are not used are closed and opened again, and nothing is lost.
+//! Alone in its file, since it counts what the process has open.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use fencepost_transport::auth::{Secret, random_bytes};
+use fencepost_transport::{
+    Channels, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd, Topology, listen,
+};
+
+/// One test at a time: each counts descriptors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn job(ranks: usize, settings: Settings) -> Vec<(Arc<Fabric>, TcpEnd)> {
+    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
+    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
+    let fabrics: Vec<Fabric> = (0..ranks).map(fabric).collect();
+    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
+    let end = |(rank, mut fabric): (usize, Fabric)| {
+        fabric.table(&addresses).unwrap();
+        let fabric = Arc::new(fabric);
+        let end = TcpEnd::of_job(&fabric, 0, rank, ranks).unwrap();
+        (fabric, end)
+    };
+    fabrics.into_iter().enumerate().map(end).collect()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) {
+    let header = Header { word, ..Header::default() };
+    // SAFETY: it is copied.
+    unsafe { end.post(to, header, payload.as_ptr(), payload.len()) }.unwrap();
+}
+
+fn next(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
+    let mut pause = Pause::new();
+    loop {
+        if let Some(frame) = end.poll(from)? {
+            return Ok(frame);
+        }
+        end.idle(&mut pause);
+    }
+}
+
+fn bytes(frame: &Frame) -> &[u8] {
+    // SAFETY: it is not released yet.
+    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+}
+
+/// What `from` sends to `to` in a round: now and then more than a socket takes at once.
+fn payload(from: usize, to: usize, round: u64) -> Vec<u8> {
+    let long = (from + 3 * to + round as usize).is_multiple_of(17);
+    vec![(from * 31 + to * 7 + round as usize) as u8; if long { 3 << 20 } else { 40 * from + to }]
+}
+
+/// Each rank sends something to each other one that `talks` allows, and takes what comes, in each round.
+fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, usize, u64) -> bool) {
+    let (me, size) = (end.rank(), end.size());
+    for round in rounds {
+        for to in (1..size).map(|by| (me + by) % size).filter(|&to| talks(me, to, round)) {
+            post(end, to, round, &payload(me, to, round));
+        }
+        for from in (0..size).filter(|&from| from != me && talks(from, me, round)) {
+            let frame = next(end, from).unwrap();
+            assert_eq!(frame.header.word, round, "from {from} to {me}");
+            assert!(bytes(&frame) == payload(from, me, round), "from {from} to {me} in round {round}");
+            end.release(from);
+        }
+    }
+}
+
+/// Runs `each` on a thread of its own for each rank; returns the most descriptors that were open meanwhile.
+fn run(ranks: Vec<(Arc<Fabric>, TcpEnd)>, each: impl Fn(&mut TcpEnd) + Sync) -> usize {
+    let (most, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                most.fetch_max(descriptors(), Ordering::Relaxed);
+                thread::yield_now();
+            }
+        });
+        let each = &each;
+        let ranks = ranks.into_iter().map(|(_, mut end)| {
+            scope.spawn(move || {
+                each(&mut end);
+                end.leave(Leave::Finished);
+            })
+        });
+        let ranks: Vec<_> = ranks.collect();
+        ranks.into_iter().for_each(|rank| rank.join().unwrap());
+        over.store(true, Ordering::Relaxed);
+    });
+    most.into_inner()
+}
+
+#[test]
+fn ranks_that_all_talk_to_all_have_no_more_connections_than_they_may() {
+    let _alone = ALONE.lock();
+    let (size, connections) = (14, 4);
+    for (sealed, obituary) in
+        [(false, Duration::from_secs(600)), (true, Duration::from_secs(600)), (false, Duration::ZERO)]
+    {
+        let settings = Settings { connections, sealed, obituary, ..Settings::default() };
+        let ranks = job(size, settings);
+        let before = descriptors();
+        let most = run(ranks, |end| rounds(end, 0..4, |_, _, _| true)) - before;
+        // Each of them may be accepting one that it then has no room for.
+        println!("at most {most} descriptors more than without connections");
+        assert!(most <= size * (connections + 1), "{most} of {}", size * connections);
+        assert!(most > size * connections / 2, "{most}: there was room for more");
+    }
+}
+
+#[test]
+fn connections_that_are_not_used_are_closed_and_opened_again() {
+    let _alone = ALONE.lock();
+    let size = 5;
+    // None is kept that was not used between two looks of the thread, ten times a second.
+    let settings = Settings {
+        connections: 2,
+        idle: Duration::ZERO,
+        obituary: Duration::from_secs(600),
+        ..Settings::default()
+    };
+    let ranks = job(size, Settings { connections: 3, ..settings });
+    let before = descriptors();
+    let quiet = Barrier::new(size);
+    run(ranks, |end| {
+        let mut all = end.rank() as u64;
+        rounds(end, 0..2, |_, _, _| true);
+        quiet.wait();
+        let (_sender, nothing) = mpsc::channel::<()>();
+        // Each keeps one: a third of the most.
+        while descriptors() > before + 2 * size {
+            let _ = nothing.recv_timeout(Duration::from_millis(20));
+        }
+        quiet.wait();
+        rounds(end, 2..4, |_, _, _| true);
+        // Some wait for long, some do not: connections are closed while others begin to use them.
+        for round in 4..40 {
+            all = all.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+            let _ = nothing.recv_timeout(Duration::from_millis(all >> 58));
+            rounds(end, round..round + 1, |from, to, round| (from + to + round as usize) % 3 == 0);
+        }
+    });
+}
+
+#[test]
+fn a_rank_that_fails_without_connections_is_named() {
+    let _alone = ALONE.lock();
+    let settings = Settings {
+        connections: 3,
+        idle: Duration::ZERO,
+        obituary: Duration::from_secs(600),
+        ..Settings::default()
+    };
+    let mut ranks = job(3, settings);
+    let before = descriptors();
+    post(&mut ranks[1].1, 0, 1, b"first");
+    assert_eq!(bytes(&next(&mut ranks[0].1, 1).unwrap()), b"first");
+    ranks[0].1.release(1);
+    ranks[0].1.flush();
+    // One connection is kept, so there has to be a second one.
+    post(&mut ranks[2].1, 0, 1, b"second");
+    assert_eq!(bytes(&next(&mut ranks[0].1, 2).unwrap()), b"second");
+    ranks[0].1.release(2);
+    ranks[0].1.flush();
+    let (_sender, nothing) = mpsc::channel::<()>();
+    while descriptors() > before + 2 {
+        let _ = nothing.recv_timeout(Duration::from_millis(20));
+    }
+    let why = Leave::Failed("no luck".into());
+    let (_, mut first) = ranks.remove(0);
+    ranks.iter_mut().for_each(|(_, end)| end.leave(why.clone()));
+    for rank in [1, 2] {
+        let lost = next(&mut first, rank).map(|_| ()).unwrap_err();
+        assert_eq!(lost, Lost { rank, how: Loss::Left(why.clone()) });
+    }
+}
