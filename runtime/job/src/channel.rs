@@ -136,7 +136,15 @@ impl Channel {
     /// # Errors
     /// The other end is closed.
     pub fn send(&mut self, message: &Message) -> Result<(), ChannelError> {
-        self.outgoing.extend(message.to_frame());
+        self.send_frame(&message.to_frame())
+    }
+
+    /// Sends a message that is encoded already.
+    ///
+    /// # Errors
+    /// The other end is closed.
+    pub fn send_frame(&mut self, frame: &[u8]) -> Result<(), ChannelError> {
+        self.outgoing.extend(frame);
         self.flush()
     }
 

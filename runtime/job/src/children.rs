@@ -258,11 +258,11 @@ impl Children {
         last.min().map(|last| last + self.limits.silence)
     }
 
-    /// Sends a message to a rank, if it runs.
-    pub(crate) fn notify(&mut self, rank: u32, message: &Message) {
-        if let Some(child) = self.child(rank) {
+    /// Sends a message, which is encoded already, to all ranks that run.
+    pub(crate) fn notify_all(&mut self, frame: &[u8]) {
+        for child in &mut self.children {
             // An error means that the rank is ending; its process descriptor reports that.
-            let _: Result<(), ChannelError> = child.channel.send(message);
+            let _: Result<(), ChannelError> = child.channel.send_frame(frame);
         }
     }
 

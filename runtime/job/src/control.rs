@@ -64,13 +64,15 @@ pub enum Message {
     /// Launcher to host: whether the host shall pause reading the output of its ranks, since the launcher cannot
     /// write it.
     PauseOutput(bool),
-    /// Between launcher and host: a message to or from a rank, unchanged.
+    /// Host to launcher: a message from a rank, unchanged.
     Forward {
-        /// The rank that receives or has sent it.
+        /// The rank that has sent it.
         rank: u32,
         /// The frame of the message.
         frame: Vec<u8>,
     },
+    /// Launcher to host: the frame of a message to each of its ranks.
+    ForwardToAll(Vec<u8>),
     /// Host to launcher: a rank has ended.
     Exited {
         /// The rank that has ended.
@@ -188,6 +190,10 @@ impl Message {
                 out.bytes(frame);
                 34
             }
+            Message::ForwardToAll(frame) => {
+                out.bytes(frame);
+                39
+            }
             Message::PauseOutput(hold) => {
                 out.u8(u8::from(*hold));
                 37
@@ -227,6 +233,7 @@ impl Message {
             32 => Message::Start(Box::new(HostJob::read(&mut bytes)?)),
             33 => Message::Signal { rank: bytes.u32()?, signal: bytes.u32()? as i32 },
             34 => Message::Forward { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
+            39 => Message::ForwardToAll(bytes.bytes()?.to_vec()),
             35 => Message::Exited { rank: bytes.u32()?, exit: Exit::read(&mut bytes)? },
             36 => {
                 Message::Output { rank: bytes.u32()?, error: bytes.bool()?, bytes: bytes.bytes()?.to_vec() }
@@ -376,6 +383,7 @@ mod tests {
             Message::Signal { rank: 1, signal: 15 },
             Message::PauseOutput(true),
             Message::Forward { rank: 1, frame: Message::Heartbeat.to_frame() },
+            Message::ForwardToAll(Message::Stop.to_frame()),
             Message::Exited { rank: 1, exit: Exit::Code(3) },
             Message::Exited { rank: 1, exit: Exit::Signal(9) },
             Message::Exited { rank: 0, exit: Exit::Silent(Duration::from_millis(5)) },

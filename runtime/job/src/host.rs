@@ -6,7 +6,7 @@
 
 use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Program, Ready, timeout_until};
-use crate::control::{self, HostJob, Message};
+use crate::control::{HostJob, Message};
 use crate::description::Reach;
 use crate::exit::{Exit, FAILED, NOT_RUN};
 use crate::link::HostMemory;
@@ -109,8 +109,7 @@ impl Agent {
             );
             return Err((first, Exit::NotStarted { code: NOT_RUN, why }));
         }
-        crate::start::raise_descriptor_limit(request.ranks, true, 1)
-            .map_err(|error| failed(error.to_string()))?;
+        crate::needs::check(request.ranks, true, 1).map_err(|error| failed(error.to_string()))?;
         let mut job = request.job.clone();
         job.bind = crate::bind::address(&request.bind).map_err(failed)?;
         if job.reach != Reach::Tcp {
@@ -182,11 +181,7 @@ impl Agent {
         {
             self.last_message = Instant::now();
             match message {
-                Message::Forward { rank, frame } => {
-                    if let Ok(Some((message, _))) = control::parse_frame(&frame) {
-                        self.children.notify(rank, &message);
-                    }
-                }
+                Message::ForwardToAll(frame) => self.children.notify_all(&frame),
                 Message::Signal { rank, signal: 9 } => self.children.kill(rank),
                 Message::Signal { rank, signal } => self.children.signal(rank, signal),
                 Message::PauseOutput(pause) => self.output_paused = pause,

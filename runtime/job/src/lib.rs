@@ -16,6 +16,7 @@
 //! | `state_machine` | the job state machine: what the launcher does when a rank reports or ends; pure |
 //! | `start`, `host` | the launcher, and its agent on another host |
 //! | `environment`, `rendezvous` | jobs of external launchers (Slurm, MPI), and how their ranks find each other |
+//! | `needs` | what ranks need of a machine at the least |
 //! | `exit`, `relay`, `signals`, `bind`, `settings` | how a process ended; output; signals; addresses; times |
 //!
 //! The launcher notices a death because the descriptor of the process becomes readable. It reaps the process, marks the
@@ -34,6 +35,7 @@ mod exit;
 mod host;
 mod link;
 mod member;
+mod needs;
 mod relay;
 mod rendezvous;
 mod settings;

@@ -199,7 +199,7 @@ impl RunningJob {
             return Err(io::Error::other(format!("it has {size} ranks; a job has at most {RANKS_MAX}")));
         }
         let here = start.hosts.iter().filter(|host| host.remote.is_empty()).map(|host| host.ranks).sum();
-        raise_descriptor_limit(here, start.tag_output, start.hosts.len())?;
+        crate::needs::check(here, start.tag_output, start.hosts.len())?;
         let mut memory = Vec::new();
         let mut end = 0;
         for host in &start.hosts {
@@ -447,31 +447,40 @@ impl RunningJob {
 
     fn execute(&mut self, commands: &[RankCommand]) {
         for command in commands {
-            let &(RankCommand::Notify(rank, _) | RankCommand::Signal(rank, _) | RankCommand::Kill(rank)) =
-                command;
-            let remote = self.remotes.iter_mut().find(|remote| remote.ranks.contains(&rank));
-            match (command, remote) {
-                (RankCommand::Notify(_, message), None) => self.children.notify(rank, message),
-                (RankCommand::Signal(_, signal), None) => self.children.signal(rank, *signal),
-                (RankCommand::Kill(_), None) => self.children.kill(rank),
-                (RankCommand::Notify(_, message), Some(remote)) => {
-                    remote.send(&Message::Forward { rank, frame: message.to_frame() });
+            match command {
+                // Once to each host, which hands it on to each of its ranks.
+                RankCommand::NotifyAll(message) => {
+                    let frame = message.to_frame();
+                    self.children.notify_all(&frame);
+                    let forward = Message::ForwardToAll(frame);
+                    let there = self.remotes.iter_mut().filter(|remote| remote.given_up.is_none());
+                    there.for_each(|remote| remote.send(&forward));
                 }
-                // `fencepost host` does not run there yet to forward the signal, and perhaps never will.
-                (&RankCommand::Signal(_, signal), Some(remote))
-                    if !remote.answered && !self.job_state.is_user_signal(signal) =>
-                {
-                    remote.give_up(Exit::Signal(signal as u8));
+                &RankCommand::Signal(rank, signal) => {
+                    let of_user = self.job_state.is_user_signal(signal);
+                    match self.remote_of(rank) {
+                        None => self.children.signal(rank, signal),
+                        // `fencepost host` does not run there yet to forward the signal, and perhaps never will.
+                        Some(remote) if !remote.answered && !of_user => {
+                            remote.give_up(Exit::Signal(signal as u8));
+                        }
+                        Some(remote) => remote.send(&Message::Signal { rank, signal }),
+                    }
                 }
-                (RankCommand::Signal(_, signal), Some(remote)) => {
-                    remote.send(&Message::Signal { rank, signal: *signal });
-                }
-                (RankCommand::Kill(_), Some(remote)) => {
-                    remote.send(&Message::Signal { rank, signal: 9 });
-                    remote.kill_deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
-                }
+                &RankCommand::Kill(rank) => match self.remote_of(rank) {
+                    None => self.children.kill(rank),
+                    Some(remote) => {
+                        remote.send(&Message::Signal { rank, signal: 9 });
+                        remote.kill_deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
+                    }
+                },
             }
         }
+    }
+
+    /// The host of a rank that runs on another one.
+    fn remote_of(&mut self, rank: u32) -> Option<&mut RemoteHost> {
+        self.remotes.iter_mut().find(|remote| remote.ranks.contains(&rank))
     }
 
     fn warn_about_late_ranks(&mut self, now: Instant) {
@@ -734,21 +743,4 @@ impl Drop for RemoteHost {
             let _: io::Result<std::process::ExitStatus> = self.child.wait();
         }
     }
-}
-
-/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the system allows that.
-pub(crate) fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    // Each rank takes a process and a channel, and two pipes if its output is captured; starting one takes some more.
-    let needed = u64::from(here) * if captured { 4 } else { 2 } + hosts as u64 * 3 + 16;
-    let mut limit = getrlimit(Resource::Nofile);
-    let Some(current) = limit.current.filter(|&current| current < needed) else { return Ok(()) };
-    let most = limit.maximum.unwrap_or(u64::MAX);
-    if most < needed {
-        return Err(io::Error::other(format!(
-            "{here} ranks on this host need {needed} open descriptors, and the limit is {current}: raise it (ulimit -n), or start fewer ranks here"
-        )));
-    }
-    limit.current = Some(needed);
-    Ok(setrlimit(Resource::Nofile, limit)?)
 }

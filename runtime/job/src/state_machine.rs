@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 const NOT_JOINED: &str =
     "ended without joining the job: the program must start a world of Fencepost (`fencepost::run`)";
 
-/// What the launcher shall do to one rank.
+/// What the launcher shall do to one rank, or to all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RankCommand {
-    Notify(u32, Message),
+    /// Sends a message to all ranks that run.
+    NotifyAll(Message),
     Signal(u32, i32),
     Kill(u32),
 }
@@ -103,8 +104,7 @@ impl StateMachine {
         let table: Option<Vec<SocketAddr>> = self.ranks.iter().map(|state| state.address).collect();
         if let Some(table) = table {
             self.table_sent = true;
-            let running = self.running();
-            commands.extend(running.map(|rank| RankCommand::Notify(rank, Message::Table(table.clone()))));
+            commands.push(RankCommand::NotifyAll(Message::Table(table)));
         }
     }
 
@@ -127,8 +127,7 @@ impl StateMachine {
                 _ => {}
             }
         }
-        let died = Message::Died { rank, how, failed };
-        commands.extend(self.running().map(|other| RankCommand::Notify(other, died.clone())));
+        commands.push(RankCommand::NotifyAll(Message::Died { rank, how, failed }));
     }
 
     /// The launcher has received a signal. It forwards the first one to the ranks; at a second one it kills them.
@@ -290,9 +289,9 @@ mod tests {
         }
     }
 
-    fn died(to: u32, rank: u32, how: &str) -> RankCommand {
+    fn died(rank: u32, how: &str) -> RankCommand {
         let failed = how != "exited with code 0";
-        RankCommand::Notify(to, Message::Died { rank, how: format!("rank {rank} of the job {how}"), failed })
+        RankCommand::NotifyAll(Message::Died { rank, how: format!("rank {rank} of the job {how}"), failed })
     }
 
     #[test]
@@ -301,7 +300,7 @@ mod tests {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
         assert!(job.on_message(1, Message::Listening(at(2))).is_empty());
         let table = Message::Table(vec![at(1), at(2)]);
-        let sent = [RankCommand::Notify(0, table.clone()), RankCommand::Notify(1, table)];
+        let sent = [RankCommand::NotifyAll(table)];
         assert_eq!(job.on_message(0, Message::Listening(at(1))), sent);
         assert!(job.on_message(0, Message::Listening(at(3))).is_empty());
     }
@@ -321,15 +320,12 @@ mod tests {
     #[test]
     fn a_death_is_reported_to_the_others_and_starts_their_grace_period() {
         let mut job = Job::running(3);
-        assert_eq!(
-            job.on_exit(1, Exit::Signal(9)),
-            [died(0, 1, "was killed by signal 9 (SIGKILL)"), died(2, 1, "was killed by signal 9 (SIGKILL)")]
-        );
+        assert_eq!(job.on_exit(1, Exit::Signal(9)), [died(1, "was killed by signal 9 (SIGKILL)")]);
         assert!(job.on_exit(1, Exit::Code(0)).is_empty(), "a rank ends once");
         assert!(job.later(GRACE - Duration::from_nanos(1)).is_empty());
         job.on_message(0, Message::Left(Ending::SecondaryFailure));
         let secondary = "exited with code 1 after rank 1 of the job was killed by signal 9 (SIGKILL)";
-        assert_eq!(job.on_exit(0, Exit::Code(1)), [died(2, 0, secondary)]);
+        assert_eq!(job.on_exit(0, Exit::Code(1)), [died(0, secondary)]);
         assert_eq!(job.later(Duration::from_nanos(1)), [RankCommand::Kill(2)]);
         job.on_exit(2, Exit::Signal(9));
         assert!(job.state_machine.is_over());
@@ -346,7 +342,7 @@ mod tests {
     fn a_job_succeeds_when_all_ranks_do_and_no_rank_is_killed() {
         let mut job = Job::running(2);
         job.on_message(0, Message::Left(Ending::Finished));
-        assert_eq!(job.on_exit(0, Exit::Code(0)), [died(1, 0, "exited with code 0")]);
+        assert_eq!(job.on_exit(0, Exit::Code(0)), [died(0, "exited with code 0")]);
         assert!(job.later(5 * GRACE).is_empty());
         job.on_message(1, Message::Left(Ending::Finished));
         job.on_exit(1, Exit::Code(0));

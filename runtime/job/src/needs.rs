@@ -1,0 +1,115 @@
+//! What the ranks of a job need of this machine at the least. It is checked before any of them is started, so that a job does not
+//! end in its middle for lack of it.
+
+use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
+use std::io;
+
+/// Threads of a rank: its own, the one that listens to the launcher, and the one that serves connections.
+const THREADS: u64 = 3;
+
+/// Memory of a rank that no other process shares with it, in KiB: a program that does nothing takes about 2 MiB.
+const MEMORY_KIB: u64 = 1 << 10;
+
+/// What there is; `None` where it is not known or not limited.
+struct There {
+    /// Threads that the system, or this user, may have, and how many there are.
+    threads: Option<(u64, u64)>,
+    memory_kib: Option<u64>,
+}
+
+/// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors where the system allows that.
+///
+/// # Errors
+/// It has not; the error says what is needed and what there is.
+pub(crate) fn check(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
+    raise_descriptor_limit(here, captured, hosts)?;
+    There::now().suffices(here).map_err(io::Error::other)
+}
+
+impl There {
+    fn now() -> Self {
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+        let most = [number("/proc/sys/kernel/pid_max"), number("/proc/sys/kernel/threads-max")];
+        // The fourth word is how many threads can run, and how many there are.
+        let running = || read("/proc/loadavg")?.split(['/', ' ']).nth(4)?.parse::<u64>().ok();
+        let of_system = most.into_iter().flatten().min().zip(running());
+        // Those of a user are not counted here; and they do not count for the superuser.
+        let of_user =
+            getrlimit(Resource::Nproc).current.filter(|_| !geteuid().is_root()).map(|most| (most, 0));
+        let memory_kib = || {
+            let info = read("/proc/meminfo")?;
+            let line = |name: &str| {
+                info.lines()
+                    .find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok())
+            };
+            Some(line("MemAvailable:")? + line("SwapFree:").unwrap_or(0))
+        };
+        let left = |&(most, now): &(u64, u64)| most.saturating_sub(now);
+        Self {
+            threads: [of_system, of_user].into_iter().flatten().min_by_key(left),
+            memory_kib: memory_kib(),
+        }
+    }
+
+    fn suffices(&self, here: u32) -> Result<(), String> {
+        let threads = u64::from(here) * THREADS;
+        if let Some((most, now)) = self.threads.filter(|(most, now)| now + threads > *most) {
+            return Err(format!(
+                "{here} ranks on this host need {threads} processes and threads, and of {most} that there may be there are {now}: raise the limit (ulimit -u, kernel.pid_max), or start fewer ranks here"
+            ));
+        }
+        let memory = u64::from(here) * MEMORY_KIB;
+        if let Some(there) = self.memory_kib.filter(|there| memory > *there) {
+            return Err(format!(
+                "{here} ranks on this host need at least {} MiB of memory, and {} MiB are available: start fewer ranks here",
+                memory >> 10,
+                there >> 10
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the system allows that.
+fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
+    // Each rank takes a process and a channel, and two pipes if its output is captured; starting one takes some more.
+    let needed = u64::from(here) * if captured { 4 } else { 2 } + hosts as u64 * 3 + 16;
+    let mut limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current.filter(|&current| current < needed) else { return Ok(()) };
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if most < needed {
+        return Err(io::Error::other(format!(
+            "{here} ranks on this host need {needed} open descriptors, and the limit is {current}: raise it (ulimit -n), or start fewer ranks here"
+        )));
+    }
+    limit.current = Some(needed);
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking_is_named_with_what_there_is() {
+        let there = |threads, memory_kib| There { threads, memory_kib };
+        assert_eq!(there(None, None).suffices(1 << 18), Ok(()));
+        assert_eq!(there(Some((1000, 100)), Some(300 << 10)).suffices(300), Ok(()));
+        let few = there(Some((1000, 101)), None).suffices(300).expect_err("one thread too many");
+        assert!(
+            few.contains("300 ranks") && few.contains("900") && few.contains("1000") && few.contains("101"),
+            "{few}"
+        );
+        let small = there(None, Some((300 << 10) - 1)).suffices(300).expect_err("too little memory");
+        assert!(small.contains("300 MiB") && small.contains("299 MiB"), "{small}");
+    }
+
+    #[test]
+    fn this_machine_says_what_it_has() {
+        let There { threads, memory_kib } = There::now();
+        assert!(threads.is_some_and(|(most, now)| now < most) && memory_kib.is_some_and(|kib| kib > 0));
+        let error = check(u32::MAX, false, 1).expect_err("no machine has so much").to_string();
+        assert!(error.contains("4294967295 ranks"), "{error}");
+    }
+}
