@@ -20,7 +20,7 @@ enum Message {
     End(usize, bool),
 }
 
-enum Turn {
+enum Next {
     Deliver((usize, usize, WindowId)),
     Call(usize),
 }
@@ -67,19 +67,19 @@ pub fn run(world: &mut World, programs: &[Vec<Call>], seed: u64) -> Vec<Vec<Outc
     let mut random = Random::new(seed);
     loop {
         // One of all turns that can be taken, or the end.
-        let mut turns: Vec<Turn> = all
+        let mut turns: Vec<Next> = all
             .channels
             .iter()
             .filter(|(_, queue)| !queue.is_empty())
-            .map(|(key, _)| Turn::Deliver(*key))
+            .map(|(key, _)| Next::Deliver(*key))
             .collect();
-        turns.extend((0..programs.len()).map(Turn::Call));
+        turns.extend((0..programs.len()).map(Next::Call));
         let mut done = false;
         while !done && !turns.is_empty() {
             let turn = turns.swap_remove(random.below(turns.len()));
             done = match turn {
-                Turn::Deliver(key) => all.deliver(key),
-                Turn::Call(rank) => all.turn(rank),
+                Next::Deliver(key) => all.deliver(key),
+                Next::Call(rank) => all.turn(rank),
             };
         }
         if !done {

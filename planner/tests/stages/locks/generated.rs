@@ -76,7 +76,7 @@ type Cell = (usize, WindowId, i64);
 /// The visits that a lock has still to do: call, place in its datatype, element.
 type Waiting = Vec<(usize, usize, Cell)>;
 
-enum Turn {
+enum Next {
     Call(usize),
     /// By rank and lock, one of the visits that wait.
     Visit((usize, usize), usize),
@@ -95,14 +95,14 @@ pub fn run(dice: &mut Random, world: &mut World, programs: &mut [Vec<LockCall>])
         _ => unreachable!(),
     };
     loop {
-        let mut turns: Vec<Turn> = (0..ranks).map(Turn::Call).collect();
+        let mut turns: Vec<Next> = (0..ranks).map(Next::Call).collect();
         for (key, visits) in &waiting {
-            turns.extend((0..visits.len()).map(|which| Turn::Visit(*key, which)));
+            turns.extend((0..visits.len()).map(|which| Next::Visit(*key, which)));
         }
         let mut done = false;
         while !done && !turns.is_empty() {
             match turns.swap_remove(dice.below(turns.len())) {
-                Turn::Call(rank) => {
+                Next::Call(rank) => {
                     let here = at[rank];
                     let Some(call) = programs[rank].get(here) else { continue };
                     let empty = |lock: &usize| waiting.get(&(rank, *lock)).is_none_or(Vec::is_empty);
@@ -134,7 +134,7 @@ pub fn run(dice: &mut Random, world: &mut World, programs: &mut [Vec<LockCall>])
                     at[rank] += 1;
                     done = true;
                 }
-                Turn::Visit(key, which) => {
+                Next::Visit(key, which) => {
                     let (rank, lock) = key;
                     let visits = &waiting[&key];
                     let (call, place, cell) = visits[which];
