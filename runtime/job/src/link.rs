@@ -3,6 +3,7 @@
 use crate::description::{Description, Limits, Reach};
 use fencepost_transport::{Endpoint, Fabric, HybridEnd, Segment, Settings, ShmEnd, TcpEnd, listen};
 use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -149,6 +150,9 @@ impl Connections {
 /// How long a rank waits for the launcher's report when a connection ends: the launcher knows how the other rank died.
 const REPORT_WAIT: Duration = Duration::from_secs(2);
 
+/// Descriptors of a rank that are no connections: 12 of its own, and some for what its program opens.
+const OTHERS: u64 = 16;
+
 /// In place of no limit.
 const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -157,6 +161,10 @@ const LIMIT_MIN: Duration = Duration::from_millis(500);
 
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
     let Limits { heartbeat, silence } = job.limits;
+    let settings = Settings::default();
+    // All connections of a job of twice as many ranks stay open, and other things of the program are open as well.
+    let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {
         beat: heartbeat,
         // The launcher applies `silence` itself, and kills a silent rank; a rank waits for that report as for any
@@ -165,7 +173,8 @@ fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
         limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LIMIT_MIN) },
         obituary: if deaths_reported { REPORT_WAIT } else { Duration::ZERO },
         sealed: job.sealed,
-        ..Settings::default()
+        connections: settings.connections.min(most).max(2),
+        ..settings
     };
     Fabric::new(listen(Some(job.bind))?, job.secret.clone(), job.job, job.rank as usize, settings)
 }

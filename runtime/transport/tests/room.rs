@@ -111,7 +111,6 @@ fn ranks_that_all_talk_to_all_have_no_more_connections_than_they_may() {
         let before = descriptors();
         let most = run(ranks, |end| rounds(end, 0..4, |_, _, _| true)) - before;
         // Each of them may be accepting one that it then has no room for.
-        println!("at most {most} descriptors more than without connections");
         assert!(most <= size * (connections + 1), "{most} of {}", size * connections);
         assert!(most > size * connections / 2, "{most}: there was room for more");
     }
@@ -146,7 +145,7 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
         for round in 4..40 {
             all = all.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
             let _ = nothing.recv_timeout(Duration::from_millis(all >> 58));
-            rounds(end, round..round + 1, |from, to, round| (from + to + round as usize) % 3 == 0);
+            rounds(end, round..round + 1, |from, to, round| (from + to + round as usize).is_multiple_of(3));
         }
     });
 }

@@ -1,6 +1,7 @@
 //! Ranks that exchange bytes over TCP: processes anywhere, or threads of one process in tests.
 //!
-//! A process has one [`Fabric`]: a listener, and one connection to each other rank, opened when it is first needed.
+//! A process has one [`Fabric`]: a listener, and one connection to each other rank that it has something to say to, opened
+//! when it is first needed and closed when it is not ([`room`]).
 //! Both sides of a connection authenticate each other first ([`auth`](crate::auth)). Every world of the process is a
 //! channel of these connections; a [`TcpEnd`] is one rank's end of one world.
 //!
