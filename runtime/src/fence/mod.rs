@@ -3,8 +3,9 @@
 //! Every rank has a notification for every other one, which says that it is in the fence (W1), of which superstep and windows,
 //! and how much there is for it. With a direct census each is sent; with a sparse one ([`census`]) those that say more than
 //! that their rank is in this fence travel by ranks in between, and a rank that has none from another knows that it has
-//! nothing for it. Where values are shared, the reader takes operations from the sender's outbox; elsewhere
-//! they travelled in frames before the notification, so a notification settles the count. Then, on each rank:
+//! nothing for it. Where memory is reached, records ride in the notification, or lie where it says; where values are shared, the
+//! reader takes other operations from the sender's outbox; elsewhere they travelled in frames before the notification, so a
+//! notification settles the count. A fence that has nothing but records to send goes [`straight`]. Then, on each rank:
 //!
 //! 1. sections that are sources were read before the notification was sent, so they hold M whatever happens later (W2); or they
 //!    are *exposed* for a rendezvous, and read in place by their target;
