@@ -444,7 +444,7 @@ mod tests {
                 collects(all + 8, 0);
                 u.put(0..3).mode(Mode::Aggregated).to(other, 600)?;
                 collects(all + 11, 0);
-                u.put(0..1 + few).to(other, 500)?;
+                u.put(0..1 + few).to(other, 800)?;
                 collects(all + 12, 1);
                 u.put(Datatype::elements([2, 1, 0])).to(other, 603)?;
                 u.put(0..3).to(other, Datatype::elements([608, 607, 606]))?;
@@ -466,7 +466,7 @@ mod tests {
                     u[450..456],
                     [from(1) + from(0), from(2) + from(1), from(3), from(5), from(6), from(7)]
                 );
-                assert!((0..=few).all(|i| u[500 + i] == from(i)));
+                assert!((0..=few).all(|i| u[800 + i] == from(i)));
                 assert_eq!(u[600..606], [0, 1, 2, 2, 1, 0].map(from));
                 assert_eq!(u[606..609], [2, 1, 0].map(from));
                 assert_eq!(u[700..702], [from(2) + from(3), from(4)]);
@@ -483,18 +483,18 @@ mod tests {
             [u8; N]: Element,
         {
             ranks(2).transport(transport.clone()).run(|world| {
-                let (me, other) = (world.rank() as u8, 1 - world.rank());
+                let (me, other) = (world.rank(), 1 - world.rank());
                 let mut u = world.window::<[u8; N]>(64)?;
                 for count in 1..9 {
                     for (i, element) in u[..32].iter_mut().enumerate() {
-                        *element = [100 * me + (i * N + count) as u8; N];
+                        *element = [(100 * me + i * N + count) as u8; N];
                     }
                     let values = u[10..10 + count].to_vec();
                     u.put(1..1 + count).to(other, 32)?;
                     u.put(&values).to(other, 48)?;
                     u.fence()?;
                     for i in 0..count {
-                        let from = |at: usize| [100 * other as u8 + (at * N + count) as u8; N];
+                        let from = |at: usize| [(100 * other + at * N + count) as u8; N];
                         assert_eq!((u[32 + i], u[48 + i]), (from(1 + i), from(10 + i)), "{N} bytes");
                     }
                 }
