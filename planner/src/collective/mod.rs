@@ -181,23 +181,39 @@ impl Collective {
         }
     }
 
-    /// The moves of `rank` in the direct algorithm: the target rank, the elements, and the index of the first one
-    /// there.
+    /// The moves of `rank` in the direct algorithm, targets ascending: the target rank, the elements, and the index of the first
+    /// one there.
     pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
-        let Self { operation, ranks, len, .. } = *self;
-        let own = self.input(Algorithm::Direct, rank);
-        let to = match operation {
+        let what = *self;
+        let to = match self.operation {
             Operation::Broadcast { root } if rank != root => 0..0,
             Operation::Reduce { root, .. } | Operation::Gather { root } => root..root + 1,
-            Operation::Scan { .. } => rank + 1..ranks,
-            _ => 0..ranks,
+            Operation::Scan { .. } => rank + 1..self.ranks,
+            _ => 0..self.ranks,
         };
-        to.filter(move |&to| to != rank || operation == Operation::AllToAll).map(move |to| match operation {
+        to.filter_map(move |to| what.direct_to(rank, to).map(|(from, at)| (to, from, at)))
+    }
+
+    /// The move of `rank` to the rank `to` in the [direct](Self::direct) algorithm, where there is one: the elements, and the
+    /// index of the first one there.
+    pub fn direct_to(&self, rank: u32, to: u32) -> Option<(Range<usize>, usize)> {
+        let Self { operation, ranks, len, .. } = *self;
+        let moves = match operation {
+            Operation::Broadcast { root } => rank == root && to != rank,
+            Operation::Reduce { root, .. } | Operation::Gather { root } => to == root && to != rank,
+            Operation::Scan { .. } => to > rank,
+            Operation::Allreduce { .. } | Operation::Allgather => to != rank,
+            Operation::AllToAll => true,
+        };
+        moves.then(|| match operation {
             Operation::AllToAll => {
                 let from = to as usize * len;
-                (to, from..from + len, (ranks + rank) as usize * len)
+                (from..from + len, (ranks + rank) as usize * len)
             }
-            _ => (to, own.clone(), own.start),
+            _ => {
+                let own = self.input(Algorithm::Direct, rank);
+                (own.clone(), own.start)
+            }
         })
     }
 

@@ -107,7 +107,11 @@ impl<T: Element> Window<T> {
     /// `PROC_FAILED` where a rank has left or died (the world has ended). Operations that were pending are gone.
     ///
     /// # Cost
-    /// One exchange of one cache line between each two ranks, and a second synchronisation when anything was got.
+    /// Where all ranks share memory or are few, one exchange of a notification between each two, in shared memory a cache line;
+    /// where they are many and exchange messages, log2 p rounds of one message for each rank
+    /// ([`Ranks::census`](crate::Ranks::census)). Besides, where there are operations for a rank whose memory is not reached,
+    /// one or two messages for each window, and an answer for gets; and where memory is read in place, a wait for those who
+    /// read it.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).

@@ -7,6 +7,9 @@
 //! exchange notifications, by which each learns which. A rank that has completed the census has heard of every rank, by
 //! messages that were each sent after the one before had come: every rank was in the exchange.
 //!
+//! The digest of a message has the number of its census, which ranks count alike since they exchange in turn. So a message that
+//! is of another census, because one was lost, doubled or early, is not taken for one of this.
+//!
 //! Frames of operations go to their targets directly, and are posted before the first message. So they may come sooner than
 //! the census that says how many there are, and then be set aside; or later, and be waited for.
 
@@ -16,11 +19,11 @@ use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
-use crate::state::census::digest;
+use crate::state::census::Items;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::{partners, rounds};
-use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notify, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Notify, Topology};
 
 /// Bytes of a digest, with which each message begins.
 const DIGEST: usize = 8;
@@ -31,7 +34,7 @@ impl Fence<'_> {
     pub(super) fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
         let (world, me, size) = (self.world, self.world.rank, self.world.size);
         let mut items = self.items.take().unwrap_or_else(|| world.items.take());
-        items.clear();
+        items.begin();
         for to in (0..size).filter(|&to| to != me) {
             let draft = self.endpoint.draft(to);
             if draft.count > 0 || draft.flags & (READS | EXPOSES) != 0 {
@@ -46,7 +49,7 @@ impl Fence<'_> {
             message.clear();
             message.resize(DIGEST, 0);
             items.pass(me, size, round, &mut message);
-            let digest = digest(word, flags, &message[DIGEST..]);
+            let digest = items.digest(word, flags, &message[DIGEST..]);
             message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
             post(world, self.endpoint, to, header(word, kind::CENSUS, flags), &mut message)
                 .map_err(|lost| self.quit(&lost))?;
@@ -67,7 +70,7 @@ impl Fence<'_> {
                     }
                     // One that another kind was written on: what is awaited does not come any more.
                     let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
-                    let lost = odd && is_whole(&frame);
+                    let lost = odd && is_whole(&items, &frame);
                     endpoint.release(from);
                     if lost {
                         return Err(world.refuse(endpoint, from, ALTERED));
@@ -77,7 +80,8 @@ impl Fence<'_> {
             });
             let Some(frame) = came.map_err(|lost| self.quit(&lost))? else { continue };
             let Header { word: theirs, extra, .. } = frame.header;
-            let good = is_whole(&frame) && items.take(me, size, round, &payload(&frame)[DIGEST..]).is_some();
+            let good =
+                is_whole(&items, &frame) && items.take(me, size, round, &payload(&frame)[DIGEST..]).is_some();
             self.endpoint.release(from);
             if !good {
                 return Err(self.forged(from));
@@ -101,11 +105,8 @@ impl Fence<'_> {
             if let Err(from) = items.read_notifications(me) {
                 return Err(self.forged(from));
             }
-            // Records that ride are applied as they are, so they must have come through shared memory all the way.
-            let riding = items.notifications().find(|(_, notification)| notification.address == INLINE);
-            if let Some((from, _)) = riding
-                && !world.reaches_all
-            {
+            let mut said = items.notifications();
+            if let Some((from, _)) = said.find(|(from, said)| !self.may_say(*from, said, mine)) {
                 return Err(self.forged(from));
             }
             for (_, notification) in items.notifications() {
@@ -119,9 +120,20 @@ impl Fence<'_> {
         Ok(Some(all))
     }
 
+    /// Whether `from` may say this in a census in which all ranks agree. It is of the same calls as this rank, whose flags are
+    /// `mine`; only ranks that reach each other read each other's memory, and would be waited for; and records that ride
+    /// are applied as they are, so they must have come through shared memory all the way.
+    fn may_say(&self, from: usize, said: &Notification, mine: u32) -> bool {
+        let between = READS | EXPOSES | LISTED;
+        let alike = (said.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
+        alike
+            && (said.flags & between == 0 || self.endpoint.reaches(from))
+            && (said.address != INLINE || self.world.reaches_all)
+    }
+
     /// What `from` sent is not what a rank sends: the world ends.
     #[cold]
-    fn forged(&mut self, from: usize) -> fencepost_planner::Error {
+    pub(super) fn forged(&mut self, from: usize) -> fencepost_planner::Error {
         let lost = self.world.refuse(self.endpoint, from, ALTERED);
         self.quit(&lost)
     }
@@ -164,12 +176,12 @@ fn post(
     Ok(())
 }
 
-/// Whether this is a message of a census as its sender wrote it.
-fn is_whole(frame: &Frame) -> bool {
+/// Whether this is a message of this census as its sender wrote it.
+fn is_whole(items: &Items, frame: &Frame) -> bool {
     let Header { word, extra, .. } = frame.header;
     payload(frame)
         .split_first_chunk::<DIGEST>()
-        .is_some_and(|(said, items)| u64::from_le_bytes(*said) == digest(word, extra, items))
+        .is_some_and(|(said, rest)| u64::from_le_bytes(*said) == items.digest(word, extra, rest))
 }
 
 /// What is wrong with a rank whose message is not what ranks send.

@@ -1,11 +1,31 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use crate::fence::{Disagreement, FAILED, Fence, Notifications};
+use crate::fence::{FAILED, Fence, Notifications};
 use crate::protocol::exchange::take_bytes;
 use crate::protocol::frames::kind;
+use crate::state::calls;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::{Notify, Topology};
+
+/// The disagreement of ranks that have made other calls or prepared runs before.
+#[cold]
+pub(super) fn differing(theirs: u32, mine: u32) -> Disagreement {
+    if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }
+}
+
+/// What is wrong with an exchange; the last that holds counts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Disagreement {
+    #[default]
+    No,
+    /// Some rank has failed.
+    Failed,
+    /// Some rank is in something else.
+    Words,
+    /// Some rank is in another call of the world.
+    Calls,
+}
 
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: exchanges the reasons, and returns the error.

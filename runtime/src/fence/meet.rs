@@ -7,6 +7,7 @@ use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
+use std::ops::Range;
 
 /// Bytes for one other rank, or for all.
 pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
@@ -20,17 +21,17 @@ impl WorldCore {
         let endpoint = &mut *self.endpoint.borrow_mut();
         Fence { gives: &[(None, mine)], ..Fence::new(self, &[], call, endpoint) }.run(None)?;
         if self.census == Census::Sparse {
-            let mut missing = vec![true; self.size];
-            missing[self.rank] = false;
-            for (from, bytes) in self.items.borrow().given(self.rank, true) {
-                missing[from] = false;
-                all[from].extend_from_slice(bytes);
-            }
-            if let Some(from) = missing.iter().position(|&missing| missing) {
-                let lost = self.refuse(endpoint, from, MISSING);
-                return Err(self.lost(&lost, call));
-            }
-            return Ok(all);
+            let given = self.each_given(
+                |_| true,
+                |from, to_all, bytes| {
+                    all[from].extend_from_slice(bytes);
+                    to_all
+                },
+            );
+            return match given {
+                Ok(()) => Ok(all),
+                Err(from) => Err(self.lost(&self.refuse(endpoint, from, MISSING), call)),
+            };
         }
         for from in (0..self.size).filter(|&from| from != self.rank) {
             // It was posted before the notification, which has been read, so it is here.
@@ -47,29 +48,42 @@ impl WorldCore {
         fence_giving(self, &[], call, None, gives)
     }
 
-    /// What other ranks have [given](Self::give) to this one in the last exchange, `expected` of them. `take` is called with
-    /// each, in no order: who gave it, whether it was for all, and its bytes; and returns whether it is what that rank had to
-    /// give.
+    /// What other ranks have [given](Self::give) to this one in the last exchange, each of those that `gives` once. `take` is
+    /// called with each, in no order: who gave it, whether it was for all, and its bytes; and returns whether it is what that
+    /// rank had to give.
     ///
     /// # Errors
-    /// Some rank gave something else: the world ends.
+    /// Some rank gave something else, or nothing: the world ends.
     pub(crate) fn given(
         &self,
         call: &Call,
-        expected: usize,
-        mut take: impl FnMut(usize, bool, &[u8]) -> bool,
+        gives: impl Fn(usize) -> bool,
+        take: impl FnMut(usize, bool, &[u8]) -> bool,
     ) -> Result<()> {
-        let items = self.items.borrow();
-        let (mut count, mut wrong) = (0, None);
-        for to_all in [false, true] {
-            for (from, bytes) in items.given(self.rank, to_all) {
-                count += 1;
-                wrong = wrong.or((!take(from, to_all, bytes)).then_some(from));
+        self.each_given(gives, take).map_err(|from| {
+            let lost = self.refuse(&mut self.endpoint.borrow_mut(), from, MISSING);
+            self.lost(&lost, call)
+        })
+    }
+
+    /// [`given`](Self::given), which names who gave something else.
+    fn each_given(
+        &self,
+        gives: impl Fn(usize) -> bool,
+        mut take: impl FnMut(usize, bool, &[u8]) -> bool,
+    ) -> Result<(), usize> {
+        let (items, size) = (self.items.borrow(), self.size);
+        let below = |far: usize| (self.rank + size - far) % size;
+        let missing = |fars: Range<usize>| fars.map(below).find(|&from| gives(from)).map_or(Ok(()), Err);
+        let mut far = 0;
+        for (from, to_all, bytes) in items.given(self.rank) {
+            let before = std::mem::replace(&mut far, (self.rank + size - from) % size);
+            missing(before + 1..far)?;
+            if before == far || !gives(from) || !take(from, to_all, bytes) {
+                return Err(from);
             }
         }
-        let Some(from) = wrong.or((count != expected).then_some(self.rank)) else { return Ok(()) };
-        let lost = self.refuse(&mut self.endpoint.borrow_mut(), from, MISSING);
-        Err(self.lost(&lost, call))
+        missing(far + 1..size)
     }
 }
 

@@ -73,10 +73,10 @@ use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
-use crate::state::calls;
 use crate::state::census::Items;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use disagree::{Disagreement, differing};
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -331,14 +331,19 @@ impl Fence<'_> {
             (word, all) = self.disagreed(hash, failed, (word, all))?;
         }
         self.world.ran.set(0);
+        let aside = self.items.as_mut().and_then(|items| {
+            items.order_aside();
+            items.first_aside()
+        });
         if self.windows.is_empty() {
-            return Ok(Reads::default());
+            // Nobody has anything to send in this exchange.
+            return aside.map_or(Ok(Reads::default()), |from| Err(self.forged(from)));
         }
         self.world.described.set(all.flags & CHANGED != 0);
         self.world.changed.set(self.world.reaches_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
         // What came is known before it is decided what has to wait for readers.
-        let received = if all.quiet { Ok(()) } else { self.receive(word) };
+        let received = if all.quiet && aside.is_none() { Ok(()) } else { self.receive(word) };
         let reads = self.reads(&all);
         if !gets && !reads.reads && !reads.read && self.world.reaches_all {
             received?;
@@ -535,11 +540,9 @@ impl Fence<'_> {
 
     /// Take in the frames that came before the notifications.
     fn receive(&mut self, word: u64) -> Result<()> {
-        for from in 0..self.world.size {
-            if from == self.world.rank || self.endpoint.shares(from) || self.rides(from) {
-                continue;
-            }
-            let notification = self.notification(from);
+        for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
+            let frames = !self.endpoint.shares(from) && !self.rides(from);
+            let notification = self.notification(from).filter(|_| frames);
             let (count, flags) =
                 notification.map_or((0, 0), |notification| (notification.count, notification.flags));
             let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);
@@ -547,8 +550,8 @@ impl Fence<'_> {
             if count as usize > 2 * self.windows.len() {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
+            let frames = remote::Frames { world: self.world, windows: self.windows, from, word, exposes };
             for _ in 0..count {
-                let frames = remote::Frames { world: self.world, windows: self.windows, from, word, exposes };
                 if let Some(items) = &mut self.items
                     && let Some(taken) = items.take_aside(from, |frame| frames.take_in(self.endpoint, frame))
                 {
@@ -556,6 +559,10 @@ impl Fence<'_> {
                     continue;
                 }
                 frames.receive(self.endpoint, self.call)?;
+            }
+            if self.items.as_ref().and_then(Items::first_aside) == Some(from) {
+                // It has sent more than it says.
+                return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
         }
         Ok(())
@@ -571,23 +578,4 @@ struct Notifications {
     /// Somebody reads this rank's memory and does not say which elements.
     unlisted: bool,
     disagreement: Disagreement,
-}
-
-/// The disagreement of ranks that have made other calls or prepared runs before.
-#[cold]
-fn differing(theirs: u32, mine: u32) -> Disagreement {
-    if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }
-}
-
-/// What is wrong with an exchange; the last that holds counts.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Disagreement {
-    #[default]
-    No,
-    /// Some rank has failed.
-    Failed,
-    /// Some rank is in something else.
-    Words,
-    /// Some rank is in another call of the world.
-    Calls,
 }

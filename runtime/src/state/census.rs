@@ -2,10 +2,15 @@
 //!
 //! An item is what one rank has for one other, or for all others: a notification, where windows are fenced, or bytes of a call
 //! that fences none. In a message each is its origin and its target (four bytes each), its length (eight), and its bytes.
-//! What comes is believed as far as it can be checked: an item has to be on the way that it should be on.
+//!
+//! A rank holds its items by how far they have come, then by target: its own first, then those of round 0, and so on, each
+//! message in the order in which its sender held them. What comes is believed as far as it can be checked: an item has to be on
+//! the one way that leads from its origin to its target, which passes a rank in one round only, and after the one before it. So
+//! whoever sends one that is elsewhere, or one twice, is found by the first rank that receives it.
 
 use fencepost_planner::census::{leaves, spreads};
 use fencepost_transport::{Frame, Header, Notification, Record};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The target of an item for all.
@@ -17,12 +22,14 @@ const HEAD: usize = 16;
 /// What a rank holds of a census, and what came for it.
 #[derive(Default)]
 pub(crate) struct Items {
+    /// How many censuses this rank has begun, which is the same on all ranks of a census.
+    number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
     /// What came for this rank where windows are fenced, by origin.
     notifications: Vec<(u32, Notification)>,
     /// Frames that came before the census had ended, in order, and the rank that sent each.
-    aside: Vec<(usize, Aside)>,
+    aside: VecDeque<(usize, Aside)>,
 }
 
 struct Item {
@@ -41,14 +48,15 @@ enum Aside {
 
 impl Items {
     /// Begins a census.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn begin(&mut self) {
+        self.number += 1;
         self.items.clear();
         self.bytes.clear();
         self.notifications.clear();
         self.aside.clear();
     }
 
-    /// This rank, `me`, has these bytes for rank `to`, or for all others.
+    /// This rank, `me`, has these bytes for rank `to`, or for all others. Ranks are given to in ascending order, and all last.
     pub(crate) fn give(&mut self, me: usize, to: Option<usize>, bytes: &[u8]) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -89,21 +97,21 @@ impl Items {
     /// Takes in what came to rank `me` of `ranks` in this round. `None` where it is not what can come there.
     pub(crate) fn take(&mut self, me: usize, ranks: usize, round: u32, mut came: &[u8]) -> Option<()> {
         let step = 1u64 << round;
+        let mut last = None;
         while let Some((head, rest)) = came.split_first_chunk::<HEAD>() {
             let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes);
             let (origin, target) = (word(0).ok()?, word(4).ok()?);
             let len = head.last_chunk::<8>().map(|len| u64::from_le_bytes(*len))?;
             let (own, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-            let right = if origin as usize >= ranks {
-                false
-            } else if target == ALL {
-                (step..2 * step).contains(&u64::from(distance(origin, me, ranks)))
-            } else {
-                // The rest of its way has none of the steps that were taken.
-                (target as usize) < ranks
-                    && u64::from(distance(me as u32, target as usize, ranks)) % (2 * step) == 0
-            };
-            if !right {
+            if origin as usize >= ranks || target != ALL && target as usize >= ranks {
+                return None;
+            }
+            let far = u64::from(distance(origin, me, ranks));
+            // What is for one rank has taken the steps of its way up to this round, and this one.
+            let on_its_way =
+                target == ALL || u64::from(distance(origin, target as usize, ranks)) % (2 * step) == far;
+            let after = last.replace((far, target)).is_none_or(|last| last < (far, target));
+            if !((step..2 * step).contains(&far) && on_its_way && after) {
                 return None;
             }
             let from = self.bytes.len();
@@ -125,8 +133,7 @@ impl Items {
             self.notifications.push((item.origin, notification.ok_or(item.origin as usize)?));
         }
         self.notifications.sort_unstable_by_key(|(origin, _)| *origin);
-        let twice = self.notifications.windows(2).find(|two| two[0].0 == two[1].0);
-        twice.map_or(Ok(()), |two| Err(two[0].0 as usize))
+        Ok(())
     }
 
     /// The notification that came from `origin`, if it had anything for this rank.
@@ -141,12 +148,11 @@ impl Items {
         self.notifications.iter().map(|(origin, notification)| (*origin as usize, notification))
     }
 
-    /// What ranks other than `me` gave to this one alone, or to all; in no order.
-    pub(crate) fn given(&self, me: usize, to_all: bool) -> impl Iterator<Item = (usize, &[u8])> {
+    /// What ranks other than `me` gave to this one alone, or to all: the rank, whether it is for all, and the bytes. The rank
+    /// below this one is the first, and so on downward and round.
+    pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
         let others = self.items.iter().filter(move |item| item.origin as usize != me);
-        others
-            .filter(move |item| (item.target == ALL) == to_all)
-            .map(|item| (item.origin as usize, &self.bytes[item.bytes.clone()]))
+        others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
     }
 
     /// Sets a frame of `from` aside until the census has ended. Its payload stays where it is if it is `in_place`, else it is
@@ -154,7 +160,7 @@ impl Items {
     pub(crate) fn set_aside(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
         let aside =
             if in_place { Aside::InPlace(frame) } else { Aside::Copied(frame.header, bytes.to_vec()) };
-        self.aside.push((from, aside));
+        self.aside.push_back((from, aside));
     }
 
     /// How many frames of `from` are set aside.
@@ -162,13 +168,28 @@ impl Items {
         self.aside.iter().filter(|(sender, _)| *sender == from).count()
     }
 
-    /// What `act` makes of the oldest frame of `from` that was set aside, if there is one.
+    /// Brings the frames that are set aside in the order of their senders, each sender's as they came.
+    pub(crate) fn order_aside(&mut self) {
+        self.aside.make_contiguous().sort_by_key(|(sender, _)| *sender);
+    }
+
+    /// The sender of the first frame that is set aside.
+    pub(crate) fn first_aside(&self) -> Option<usize> {
+        self.aside.front().map(|(sender, _)| *sender)
+    }
+
+    /// What `act` makes of the first frame that is set aside, if it is of `from`.
     pub(crate) fn take_aside<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
-        let at = self.aside.iter().position(|(sender, _)| *sender == from)?;
-        Some(match self.aside.remove(at).1 {
+        self.first_aside().filter(|&sender| sender == from)?;
+        self.aside.pop_front().map(|(_, aside)| match aside {
             Aside::InPlace(frame) => act(&frame),
             Aside::Copied(header, bytes) => act(&Frame { header, payload: bytes.as_ptr(), len: bytes.len() }),
         })
+    }
+
+    /// The digest of a message of this census.
+    pub(crate) fn digest(&self, word: u64, flags: u32, bytes: &[u8]) -> u64 {
+        digest(self.number, word, flags, bytes)
     }
 }
 
@@ -198,14 +219,14 @@ fn distance(from: u32, to: usize, ranks: usize) -> u32 {
     ((to + ranks - from as usize) % ranks) as u32
 }
 
-/// A digest of a message of a census: of its word, its flags, and the bytes of its items. It tells accidents apart, not
-/// ranks that mean harm.
-pub(crate) fn digest(word: u64, flags: u32, bytes: &[u8]) -> u64 {
+/// A digest of a message of the census of this number: of its word, its flags, and the bytes of its items. It tells accidents
+/// apart, not ranks that mean harm.
+pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
     let mix = |digest: u64, part: u64| {
         let mixed = (digest ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ mixed >> 29
     };
-    let begin = mix(mix(word, u64::from(flags)), bytes.len() as u64);
+    let begin = mix(mix(mix(number, word), u64::from(flags)), bytes.len() as u64);
     bytes.chunks(8).fold(begin, |digest, chunk| {
         let mut part = [0; 8];
         part[..chunk.len()].copy_from_slice(chunk);
@@ -222,10 +243,10 @@ mod tests {
     fn run(ranks: usize, gives: impl Fn(usize) -> bool) -> Vec<Items> {
         let mut all: Vec<Items> = (0..ranks).map(|_| Items::default()).collect();
         for (me, items) in all.iter_mut().enumerate() {
-            items.give(me, None, &[me as u8]);
             for to in (0..ranks).filter(|&to| to != me && gives((to + ranks - me) % ranks)) {
                 items.give(me, Some(to), &[me as u8, to as u8]);
             }
+            items.give(me, None, &[me as u8]);
         }
         for round in 0..rounds(ranks as u32) {
             let sent: Vec<Vec<u8>> = all
@@ -250,17 +271,15 @@ mod tests {
         for ranks in 1..20 {
             for gives in [|_: usize| true, |distance: usize| distance == 1, |distance| distance % 3 == 2] {
                 for (me, items) in run(ranks, gives).iter().enumerate() {
-                    let others = (0..ranks).filter(|&from| from != me);
-                    let mut one: Vec<_> = items.given(me, false).collect();
-                    one.sort_unstable();
-                    let expected: Vec<_> =
-                        others.clone().filter(|from| gives((me + ranks - from) % ranks)).collect();
-                    assert_eq!(one.iter().map(|(from, _)| *from).collect::<Vec<_>>(), expected);
-                    assert!(one.iter().all(|(from, bytes)| *bytes == [*from as u8, me as u8]));
-                    let mut all: Vec<_> =
-                        items.given(me, true).map(|(from, bytes)| (from, bytes[0])).collect();
-                    all.sort_unstable();
-                    assert_eq!(all, others.map(|from| (from, from as u8)).collect::<Vec<_>>());
+                    let below = (1..ranks).map(|far| (far, (me + ranks - far) % ranks));
+                    let expected: Vec<(usize, bool, Vec<u8>)> = below
+                        .flat_map(|(far, from)| {
+                            let one = gives(far).then(|| (from, false, vec![from as u8, me as u8]));
+                            one.into_iter().chain([(from, true, vec![from as u8])])
+                        })
+                        .collect();
+                    let given = items.given(me).map(|(from, to_all, bytes)| (from, to_all, bytes.to_vec()));
+                    assert_eq!(given.collect::<Vec<_>>(), expected, "{me} of {ranks}");
                 }
             }
         }
@@ -294,30 +313,72 @@ mod tests {
         let take = |me, round, bytes: &[u8]| Items::default().take(me, 4, round, bytes);
         assert!(take(1, 0, &out).is_some());
         assert!(take(2, 0, &out).is_none(), "it is elsewhere");
-        assert!(take(1, 1, &out).is_some(), "at its target");
+        assert!(take(1, 1, &out).is_none(), "it should have come in the round before");
         (0..out.len()).filter(|&cut| cut > 0).for_each(|cut| assert!(take(1, 0, &out[..cut]).is_none()));
         for (at, value) in [(0, 9), (4, 9), (4, 2), (8, 2), (8, 9), (15, 0xff)] {
             let mut other = out.clone();
             other[at] = value;
             assert!(take(1, 0, &other).is_none(), "byte {at} is {value}");
         }
-        let twice = [&out[..], &out[..]].concat();
+        assert!(take(1, 0, &[&out[..], &out[..]].concat()).is_none(), "twice");
         let mut to = Items::default();
-        to.take(1, 4, 0, &twice).expect("each of them could come");
+        to.take(1, 4, 0, &out).expect("it could come");
         assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
     }
 
+    /// Items come to rank 5 of 7 in round 1, by way of rank 3, from ranks that are two or three below: exactly those whose
+    /// way has these steps are taken, each once.
     #[test]
-    fn a_digest_shows_each_byte_and_the_flags() {
+    fn what_is_not_on_its_way_is_not_taken() {
+        let item = |origin: u32, target: u32| {
+            let mut bytes = [origin.to_le_bytes(), target.to_le_bytes()].concat();
+            bytes.extend(0u64.to_le_bytes());
+            bytes
+        };
+        let take = |bytes: &[u8]| Items::default().take(5, 7, 1, bytes).is_some();
+        for origin in 0..7 {
+            for target in (0..7).chain([ALL]) {
+                let all = target == ALL && [2, 3].contains(&origin);
+                let one = [(3, 5), (3, 2), (2, 5)].contains(&(origin, target));
+                assert_eq!(take(&item(origin, target)), all || one, "from {origin} for {target}");
+            }
+        }
+        assert!(take(&[item(3, 2), item(3, 5), item(3, ALL), item(2, 5), item(2, ALL)].concat()));
+        for (first, second) in [((3, 5), (3, 5)), ((3, 5), (3, 2)), ((3, ALL), (3, 5)), ((2, 5), (3, 5))] {
+            let two = [item(first.0, first.1), item(second.0, second.1)].concat();
+            assert!(!take(&two), "{first:?} before {second:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_aside_is_taken_by_sender_in_the_order_in_which_it_came() {
+        let mut items = Items::default();
+        let frame = |word| Frame { header: Header { word, kind: 0, extra: 0 }, payload: [].as_ptr(), len: 0 };
+        for (word, from) in (0..).zip([4, 1, 4, 0, 1]) {
+            items.set_aside(from, frame(word), b"", word % 2 == 0);
+        }
+        assert_eq!((items.set_aside_of(4), items.set_aside_of(2)), (2, 0));
+        items.order_aside();
+        let mut taken = Vec::new();
+        while let Some(from) = items.first_aside() {
+            assert!(items.take_aside(from + 1, |_| ()).is_none(), "those of lower ranks are first");
+            taken.extend(items.take_aside(from, |frame| (from, frame.header.word)));
+        }
+        assert_eq!(taken, [(0, 3), (1, 1), (1, 4), (4, 0), (4, 2)]);
+    }
+
+    #[test]
+    fn a_digest_shows_each_byte_the_flags_and_the_census() {
         let bytes: Vec<u8> = (0..29).collect();
-        let whole = digest(7, 3, &bytes);
-        assert_ne!(whole, digest(7, 2, &bytes));
-        assert_ne!(whole, digest(6, 3, &bytes));
-        (0..bytes.len()).for_each(|len| assert_ne!(whole, digest(7, 3, &bytes[..len])));
+        let whole = digest(1, 7, 3, &bytes);
+        assert_ne!(whole, digest(2, 7, 3, &bytes));
+        assert_ne!(whole, digest(1, 7, 2, &bytes));
+        assert_ne!(whole, digest(1, 6, 3, &bytes));
+        (0..bytes.len()).for_each(|len| assert_ne!(whole, digest(1, 7, 3, &bytes[..len])));
         for at in 0..bytes.len() {
             let mut other = bytes.clone();
             other[at] ^= 4;
-            assert_ne!(whole, digest(7, 3, &other), "byte {at}");
+            assert_ne!(whole, digest(1, 7, 3, &other), "byte {at}");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod fences;
+#[cfg(test)]
+mod forged;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 #[cfg(test)]

@@ -140,10 +140,13 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     };
     let gives: Vec<Give<'_>> = others.take(if all { 1 } else { usize::MAX }).map(one).collect();
     core.give(call, &gives)?;
-    let gives = |from: u32| what.direct(from).any(|(to, ..)| if all { to != from } else { to == me });
-    let expected = (0..what.ranks).filter(|&from| from != me && gives(from)).count();
-    core.given(call, expected, |from, to_all, bytes| {
-        let Some((_, elements, at)) = what.direct(from as u32).find(|(to, ..)| *to == me) else {
+    let needs = |from: usize| what.direct_to(from as u32, me);
+    // What is for all comes to those that do not need it, too.
+    let gives = |from: usize| {
+        if all { what.direct(from as u32).next().is_some() } else { needs(from).is_some() }
+    };
+    core.given(call, gives, |from, to_all, bytes| {
+        let Some((elements, at)) = needs(from) else {
             return to_all == all; // this rank does not need it
         };
         let to = bytemuck::cast_slice_mut(&mut window[at..at + elements.len()]);

@@ -152,14 +152,21 @@ fn announce<'a>(
         let slot = |to: usize| bytemuck::cast_slice(&scratch[ends[to]..ends[to + 1]]);
         let gives: Vec<Give<'_>> = (0..ranks).filter(|&to| to != me).map(|to| (Some(to), slot(to))).collect();
         core.give(call, &gives)?;
-        core.given(call, ranks - 1, |from, to_all, bytes| {
-            let to = bytemuck::cast_slice_mut::<u64, u8>(&mut window[from * SLOT..][..SLOT]);
-            let fits = !to_all && (HEAD * 8..=to.len()).contains(&bytes.len());
-            if fits {
-                to[..bytes.len()].copy_from_slice(bytes);
-            }
-            fits
-        })?;
+        core.given(
+            call,
+            |_| true,
+            |from, to_all, bytes| {
+                let to = &mut window[from * SLOT..][..SLOT];
+                // No more than it says that there is.
+                let listed = bytes.first_chunk().and_then(|len| usize::from_le_bytes(*len).checked_mul(size));
+                let short = listed.filter(|&listed| listed <= SHORT).map_or(0, |listed| listed.div_ceil(8));
+                let fits = !to_all && listed.is_some() && bytes.len() == (HEAD + short) * 8;
+                if fits {
+                    bytemuck::cast_slice_mut(to)[..bytes.len()].copy_from_slice(bytes);
+                }
+                fits
+            },
+        )?;
     } else {
         let mut failed = None;
         for to in (0..ranks).filter(|&to| to != me) {

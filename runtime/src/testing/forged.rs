@@ -1,0 +1,219 @@
+//! Messages of a census that a rank has changed on purpose, with a digest that fits: where anything is wrong with them, every
+//! rank gets an error that names who sent them, or had completed all of its calls, and no rank gets a wrong result.
+
+use crate::api::run::ranks;
+use crate::fence::INLINE;
+use crate::protocol::frames::kind;
+use crate::state::census::digest;
+use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
+use fencepost_planner::census::Census;
+use fencepost_planner::element::Op;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
+use std::sync::{Arc, Mutex};
+
+const RANKS: usize = 4;
+/// Whose messages are changed on the way to whom, in the first round and in the last.
+const WAYS: [[usize; 2]; 2] = [[0, 1], [0, 2]];
+/// The census, counted from one, of the first fence with operations, and of an allreduce.
+const FENCE: u64 = 2;
+const ALLREDUCE: u64 = 4;
+
+/// A window, a fence in which rank r puts to all others, an allreduce, which makes a window first, and two fences more.
+fn program(world: &World) -> Result<()> {
+    let wrong = |what: String| Err(Error::new(ErrorClass::Other, format!("wrong: {what}")));
+    let me = world.rank() as u64;
+    let mut u = world.window::<u64>(RANKS)?;
+    for step in 0..3 {
+        for to in (0..RANKS).filter(|&to| to != world.rank()) {
+            u.put([10 * step + me]).to(to, world.rank())?;
+        }
+        u.fence()?;
+        let expected = (0..RANKS as u64).map(|from| if from == me { 0 } else { 10 * step + from });
+        if !u.iter().copied().eq(expected) {
+            return wrong(format!("{:?} in step {step}", &u[..]));
+        }
+        let mut sum = [step + me];
+        world.allreduce(&mut sum, Op::Sum)?;
+        if sum != [4 * step + 6] {
+            return wrong(format!("the sum {sum:?} in step {step}"));
+        }
+    }
+    world.barrier()
+}
+
+/// An item as it travels: its origin, its target, and its bytes.
+type Item = (u32, u32, Vec<u8>);
+
+fn items(mut bytes: &[u8]) -> Vec<Item> {
+    let mut items = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<16>() {
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        let (own, rest) = rest.split_at(word(8) as usize);
+        items.push((word(0), word(4), own.to_vec()));
+        bytes = rest;
+    }
+    items
+}
+
+fn bytes(items: &[Item]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (origin, target, own) in items {
+        bytes.extend([origin.to_le_bytes(), target.to_le_bytes()].concat());
+        bytes.extend((own.len() as u64).to_le_bytes());
+        bytes.extend(own);
+    }
+    bytes
+}
+
+/// The result of each rank when this happens to the messages of censuses, which are counted from one on each way.
+fn ends(
+    tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
+) -> Vec<Option<Error>> {
+    let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
+    let seen = Mutex::new([[0; RANKS]; RANKS]);
+    let frames = move |way: [usize; 2], item: InFlight<'_>| {
+        if let InFlight::Frame(header, payload) = item
+            && header.kind == kind::CENSUS
+        {
+            let number = {
+                let seen = &mut seen.lock().expect("no panic")[way[0]][way[1]];
+                *seen += 1;
+                *seen
+            };
+            tamper(way, number, header, payload);
+        }
+    };
+    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
+    let world = ranks(RANKS).transport(TransportKind::Sim(config)).census(Census::Sparse);
+    let whole = world.run(|world| {
+        let result = program(world);
+        if let Err(error) = &result {
+            *ends[world.rank()].lock().expect("no panic") =
+                Some(Error::new(error.class(), error.to_string()));
+        }
+        result
+    });
+    if let Err(error) = whole {
+        assert!(!error.message().contains("panicked"), "{error}");
+    }
+    ends.into_iter().map(|end| end.into_inner().expect("no panic")).collect()
+}
+
+/// What is wrong is told, and names this rank.
+#[track_caller]
+fn told(ends: &[Option<Error>], rank: usize, what: &str) {
+    let names = |end: &Error| {
+        assert!(!end.message().contains("wrong:"), "{what}: {end}");
+        end.message().contains(&format!("rank {rank}"))
+    };
+    assert!(ends.iter().any(Option::is_some), "{what}: nobody is told");
+    assert!(ends.iter().flatten().all(names), "{what}: {ends:?}");
+}
+
+/// The items of one message are these instead, on the way from rank 0 to rank `to`, with a digest that fits.
+fn forged(
+    [from, to]: [usize; 2],
+    census: u64,
+    change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
+) -> Vec<Option<Error>> {
+    ends(move |way, number, header, payload| {
+        if (way, number) == ([from, to], census) {
+            let mut all = items(&payload[8..]);
+            change(&mut all);
+            let all = bytes(&all);
+            payload.truncate(8);
+            payload.extend(&all);
+            let digest = digest(number, header.word, header.extra, &all);
+            payload[..8].copy_from_slice(&digest.to_le_bytes());
+        }
+    })
+}
+
+#[test]
+fn messages_that_nobody_has_changed_are_taken() {
+    for way in WAYS {
+        for census in [FENCE, ALLREDUCE] {
+            let ends = forged(way, census, |items| assert!(!items.is_empty()));
+            assert!(ends.iter().all(Option::is_none), "{ends:?}");
+        }
+    }
+}
+
+/// As if one message had been doubled and the next one been lost.
+#[test]
+fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
+    for way in WAYS {
+        for census in 2..6 {
+            let kept = Mutex::new(None);
+            let ends = ends(move |on, number, header, payload| {
+                let mut kept = kept.lock().expect("no panic");
+                if (on, number + 1) == (way, census) {
+                    *kept = Some((*header, payload.clone()));
+                } else if (on, number) == (way, census) {
+                    (*header, *payload) = kept.take().expect("the one before");
+                }
+            });
+            told(&ends, 0, &format!("{way:?}, census {census}"));
+        }
+    }
+}
+
+/// What rank 0 says to rank `to` in a fence, as words: flags, count, and two of the address.
+fn saying(
+    to: u32,
+    change: impl Fn(&mut [u8]) + Send + Sync + 'static,
+) -> impl Fn(&mut Vec<Item>) + Send + Sync {
+    move |items: &mut Vec<Item>| {
+        let mut own = items.iter_mut().filter(|item| (item.0, item.1) == (0, to));
+        change(&mut own.next().expect("rank 0 puts to all").2);
+    }
+}
+
+#[test]
+fn what_a_rank_cannot_say_in_a_fence_is_refused() {
+    for way in WAYS {
+        let to = way[1] as u32;
+        // A flag of a rank that failed, that reads and exposes memory, lists what it reads, or is elsewhere; and others.
+        for flag in [0, 1, 3, 4, 5, 6, 7, 8, 15, 16, 31] {
+            let ends = forged(way, FENCE, saying(to, move |own| own[flag / 8] ^= 1 << (flag % 8)));
+            told(&ends, 0, &format!("{way:?}, flag {flag}"));
+        }
+        let rides = |own: &mut [u8]| own[8..16].copy_from_slice(&(INLINE as u64).to_le_bytes());
+        told(&forged(way, FENCE, saying(to, rides)), 0, "a record that rides");
+        for count in [0, 2, 3, 255] {
+            told(&forged(way, FENCE, saying(to, move |own| own[4] = count)), 0, "another number of frames");
+        }
+        let whether = forged(way, FENCE, saying(to, |own| own[0] ^= 4));
+        assert!(whether.iter().all(Option::is_none), "whether its operations have changed is up to it");
+    }
+}
+
+#[test]
+fn items_that_are_left_out_doubled_or_elsewhere_are_refused() {
+    for way in WAYS {
+        let to = way[1] as u32;
+        for census in [FENCE, ALLREDUCE] {
+            let own = move |item: &Item| item.0 == 0 && (item.1 == to || item.1 == u32::MAX);
+            let ends = forged(way, census, move |items| items.retain(|item| !own(item)));
+            told(&ends, 0, &format!("{way:?}, census {census}: without it"));
+            let ends = forged(way, census, move |items| {
+                let at = items.iter().position(own).expect("rank 0 has something for all");
+                items.insert(at, items[at].clone());
+            });
+            told(&ends, 0, &format!("{way:?}, census {census}: twice"));
+            for other in [1, 2, 3, 4, 9] {
+                let ends = forged(way, census, move |items| {
+                    let own = items.iter_mut().find(|item| own(item));
+                    own.expect("rank 0 has something for all").0 = other;
+                });
+                told(&ends, 0, &format!("{way:?}, census {census}: from {other}"));
+            }
+            let ends = forged(way, census, move |items| items[0].1 = (to + 1) % RANKS as u32);
+            told(&ends, 0, &format!("{way:?}, census {census}: for another"));
+            let ends = forged(way, census, |items| items[0].2.push(0));
+            told(&ends, 0, &format!("{way:?}, census {census}: longer"));
+        }
+    }
+}
