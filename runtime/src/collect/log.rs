@@ -68,6 +68,11 @@ impl<R: Copy> Log<R> {
         self.len = 0;
     }
 
+    /// Forget all but the first `len` records.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// The records, to be written again.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [R] {
         // SAFETY: the first `len` records are written, and nobody else touches them while the log is borrowed.

@@ -221,25 +221,27 @@ impl Outbox {
 
     /// Makes operations on datatypes of all runs: their elements are described then, as those of other operations.
     pub(crate) fn describe_runs(&mut self, size: usize) {
-        let all = self.records.to_vec();
-        let mut records = &all[..];
-        self.records.clear();
-        while let Some((first, rest)) = records.split_first() {
-            records = rest;
-            let (head, run) = (Head(first.head), Run(first.value));
-            if head.code() != RUN {
-                self.records.push(*first);
-                continue;
+        let mut log = std::mem::take(&mut self.records);
+        let records = log.as_mut_slice();
+        let (mut from, mut to) = (0, 0);
+        while let Some(&record) = records.get(from) {
+            let (head, run) = (Head(record.head), Run(record.value));
+            from += 1;
+            records[to] = record;
+            if head.code() == RUN {
+                let elements = &records[from..from + run.records(size)];
+                from += elements.len();
+                let at = self.keep(&bytemuck::cast_slice(elements)[..run.count() * size]);
+                let remote = Datatype::run(head.at()..head.at() + run.count());
+                let index = self.wide.len() as u64;
+                let source = DatatypeSource::Bytes(at);
+                self.wide.push(DatatypeOperation { code: run.code(), remote, source, mode: Mode::Auto });
+                records[to] = Record { head: head.to(index, DATATYPE).0, value: 0 };
             }
-            let (elements, rest) = rest.split_at(run.records(size));
-            records = rest;
-            let at = self.keep(&bytemuck::cast_slice(elements)[..run.count() * size]);
-            let (remote, source) =
-                (Datatype::run(head.at()..head.at() + run.count()), DatatypeSource::Bytes(at));
-            let index = self.wide.len() as u64;
-            self.wide.push(DatatypeOperation { code: run.code(), remote, source, mode: Mode::Auto });
-            self.push(head.to(index, DATATYPE), 0);
+            to += 1;
         }
+        log.truncate(to);
+        self.records = log;
     }
 
     /// `len` more bytes of elements, which `write` puts where it is told; returns where they begin. `None` where there is no
