@@ -294,8 +294,9 @@ impl<W: Taken> Running<W> {
     /// What is left of the superstep: waiting for the other ranks, and what lands here. This rank's packs and sends are done,
     /// and so are its direct copies to ranks that had begun, in the order of the schedule, when this rank did; but for what
     /// comes, in that order, after a buffer that a receiver two supersteps behind still reads.
-    pub fn finish(mut self) -> Result<W> {
-        self.run.finish().map(|()| self.windows)
+    pub fn finish(self) -> Result<W> {
+        let Self { mut run, windows, value: () } = self;
+        run.finish().map(|()| windows)
     }
 }
 
@@ -307,9 +308,9 @@ impl<W: Taken, R> Running<W, Returns<R>> {
     ///
     /// # Cost
     /// As [`Running::finish`]; and a copy of the elements that tickets bring.
-    pub fn finish(mut self) -> Result<(W, R)> {
-        let Returns(value) = self.value;
-        self.run.finish().map(|()| (self.windows, value))
+    pub fn finish(self) -> Result<(W, R)> {
+        let Self { mut run, windows, value: Returns(value) } = self;
+        run.finish().map(|()| (windows, value))
     }
 }
 
