@@ -9,12 +9,17 @@
 //! rank has for all others is passed on by each rank that has it, to each rank once. Ranks that have nothing for each
 //! other exchange nothing.
 //!
-//! **Cost**, of p ranks, for each:
+//! *Hosts first*: where some ranks share memory and not all, those rounds are of hosts. The first rank of each speaks for it: the
+//! others give it what they have, then speakers exchange as ranks do above, then each tells the others. What ranks of one
+//! host have for each other does not leave it.
+//!
+//! **Cost**, of p ranks on h hosts of r at most, for each:
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
 //! | direct | 1 | p - 1 | a notification for each other rank |
 //! | sparse | log2 p, rounded up | one a round | an item for one rank once for each bit of its distance; items for all p - 1 times |
+//! | hosts first | log2 h, rounded up, and 2 in shared memory | one a round, and r - 1 of a speaker in shared memory, twice | the same of distances of hosts, and to a speaker and from one |
 //!
 //! A message for each of the p - 1 others costs far more than the items in it do, so there is no third way for the case
 //! that all ranks have something for all: what they have are messages as well.
@@ -51,13 +56,44 @@ impl Census {
     }
 }
 
-/// The census of a world of this number of ranks, of which some do not `share` memory, or all do.
+/// How many ranks there are, on how many hosts. Ranks of one host share memory, and no others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Places {
+    /// How many ranks there are.
+    pub ranks: u32,
+    /// How many hosts they are on.
+    pub hosts: u32,
+    /// How many ranks at most are on one host.
+    pub most: u32,
+}
+
+impl Places {
+    /// Ranks that all share memory, or none of which does.
+    pub fn of(ranks: u32, share: bool) -> Self {
+        if share { Self { ranks, hosts: 1, most: ranks } } else { Self { ranks, hosts: ranks, most: 1 } }
+    }
+
+    /// Whether all ranks share memory.
+    pub fn share(&self) -> bool {
+        self.hosts <= 1
+    }
+
+    /// Whether one rank speaks for each host in a sparse census: where some ranks share memory, and not all.
+    pub fn have_speakers(&self) -> bool {
+        1 < self.hosts && self.hosts < self.ranks
+    }
+}
+
+/// The census of ranks in these places.
 ///
-/// Where memory is shared, a notification is a store into a line that its reader polls: no message, so direct. Elsewhere
-/// sparse where the model has it 1.25 times as fast.
-pub fn choose(ranks: u32, share: bool, machine: &Machine) -> Census {
-    let cost = |census: Census| cost(census, ranks, share, machine);
-    if !share && cost(Census::Direct) > MARGIN * cost(Census::Sparse) {
+/// Where all share memory, a notification is a store into a line that its reader polls: no message, so direct. Elsewhere
+/// sparse where the model has it 1.25 times as fast; where ranks speak for hosts, only if it would be so for as many
+/// ranks by themselves, too, since fewer have not been measured.
+pub fn choose(places: &Places, machine: &Machine) -> Census {
+    let pays = |places: &Places| {
+        cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
+    };
+    if !places.share() && pays(places) && pays(&Places::of(places.ranks, false)) {
         Census::Sparse
     } else {
         Census::Direct
@@ -65,17 +101,32 @@ pub fn choose(ranks: u32, share: bool, machine: &Machine) -> Census {
 }
 
 /// The predicted time in ns of a census in which no rank has anything for another.
-pub fn cost(census: Census, ranks: u32, share: bool, machine: &Machine) -> f64 {
-    let (rounds, messages) = messages(census, ranks);
-    let link = machine.link(share);
-    f64::from(rounds) * (link.latency + 2.0 * link.overhead * f64::from(messages))
+pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
+    let (rounds, messages) = messages(census, places);
+    let (link, within) = (machine.link(places.share()), machine.link(true));
+    if !places.have_speakers() {
+        return f64::from(rounds) * (link.latency + 2.0 * link.overhead * f64::from(messages));
+    }
+    match census {
+        Census::Direct => {
+            let near = f64::from(places.ranks / places.hosts) - 1.0;
+            let far = f64::from(messages) - near;
+            link.latency + 2.0 * link.overhead * far + 2.0 * within.overhead * near
+        }
+        Census::Sparse => {
+            let between = f64::from(rounds) * (link.latency + 2.0 * link.overhead);
+            between + 2.0 * (within.latency + within.overhead * f64::from(places.most))
+        }
+    }
 }
 
-/// How many rounds there are, and how many messages each rank sends and receives in each.
-pub fn messages(census: Census, ranks: u32) -> (u32, u32) {
+/// How many rounds there are between ranks, or between hosts where they have speakers; and how many messages each rank or
+/// speaker sends and receives in each.
+pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     match census {
-        Census::Direct => (u32::from(ranks > 1), ranks.saturating_sub(1)),
-        Census::Sparse => (rounds(ranks), 1),
+        Census::Direct => (u32::from(places.ranks > 1), places.ranks.saturating_sub(1)),
+        Census::Sparse if places.have_speakers() => (rounds(places.hosts), 1),
+        Census::Sparse => (rounds(places.ranks), 1),
     }
 }
 
@@ -186,7 +237,7 @@ mod tests {
     fn few_ranks_and_shared_memory_are_direct_and_many_that_exchange_messages_are_sparse() {
         let machine = Machine::default();
         let chosen = |share, machine: &Machine| -> Vec<u32> {
-            (1..1100).filter(|&ranks| choose(ranks, share, machine) == Census::Sparse).collect()
+            (1..1100).filter(|&ranks| choose(&Places::of(ranks, share), machine) == Census::Sparse).collect()
         };
         assert_eq!(chosen(true, &machine), []);
         // Of 9 ranks one more round takes what it saves over 8.
@@ -197,11 +248,28 @@ mod tests {
     }
 
     #[test]
+    fn where_ranks_share_hosts_the_rounds_are_of_hosts() {
+        let machine = Machine::default();
+        let places = |hosts, most| Places { ranks: hosts * most, hosts, most };
+        for (hosts, most, rounds) in [(2, 2, 1), (2, 64, 1), (3, 4, 2), (16, 16, 4)] {
+            let places = places(hosts, most);
+            assert_eq!(messages(Census::Sparse, &places), (rounds, 1));
+            let [hosts_first, flat] = [places, Places::of(places.ranks, false)]
+                .map(|places| cost(Census::Sparse, &places, &machine));
+            assert!(hosts_first < flat, "{places:?}: {hosts_first} and {flat}");
+        }
+        let chosen = [(2, 2), (2, 3), (2, 4), (4, 4), (64, 32)]
+            .map(|(hosts, most)| choose(&places(hosts, most), &machine) == Census::Sparse);
+        assert_eq!(chosen, [false, false, true, true, true]);
+    }
+
+    #[test]
     fn a_sparse_census_has_a_message_a_round() {
         for (ranks, expected) in [(1, 0), (2, 1), (3, 2), (16, 4), (17, 5), (64, 6), (256, 8), (1000, 10)] {
-            assert_eq!(messages(Census::Sparse, ranks), (expected, 1), "{ranks}");
+            assert_eq!(messages(Census::Sparse, &Places::of(ranks, false)), (expected, 1), "{ranks}");
         }
-        assert_eq!([1, 64].map(|ranks| messages(Census::Direct, ranks)), [(0, 0), (1, 63)]);
+        let direct = [1, 64].map(|ranks| messages(Census::Direct, &Places::of(ranks, false)));
+        assert_eq!(direct, [(0, 0), (1, 63)]);
     }
 
     #[test]

@@ -55,6 +55,45 @@ fn a_ring_takes_one_message_more() -> Result<()> {
     Ok(())
 }
 
+/// One rank speaks for its host: it sends a message in each round of the hosts, and one to each rank that it speaks for, which
+/// sends it one.
+#[test]
+fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
+    for hosts in
+        [&[0, 0, 0, 1, 1, 1][..], &[0, 1, 2, 0, 1, 2, 0, 0], &[3, 3, 1], &[0, 0, 0, 0, 1, 2, 2, 2, 4, 4]]
+    {
+        let (size, first) = (hosts.len(), |host| hosts.iter().position(|&other| other == host));
+        let speakers = (0..size).filter(|&rank| first(hosts[rank]) == Some(rank)).count();
+        let counts = sparse(size, TransportKind::MixedThreads(hosts.to_vec())).collect(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % size);
+            let mut u = world.window::<u64>(2)?;
+            let empty = [sent(world, || u.fence())?, sent(world, || world.barrier())?];
+            let ring = sent(world, || {
+                u.put([me as u64]).to(next, 0)?;
+                u.fence()
+            })?;
+            assert_eq!(u[0] as usize, (me + size - 1) % size);
+            u.get(1..2).from(next, 0..1)?;
+            u.fence()?;
+            assert_eq!(u[1] as usize, me);
+            let mut sum = [me as u64];
+            world.allreduce(&mut sum, Op::Sum)?;
+            assert_eq!(sum, [(size * (size - 1) / 2) as u64]);
+            Ok((empty, ring))
+        })?;
+        for (rank, (empty, ring)) in counts.into_iter().enumerate() {
+            let speaks = first(hosts[rank]) == Some(rank);
+            let others = hosts.iter().filter(|&&host| host == hosts[rank]).count() as u64 - 1;
+            let expected = if speaks { rounds(speakers) + others } else { 1 };
+            assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {hosts:?}");
+            // Where memory is reached, the element rides.
+            let frame = u64::from(hosts[rank] != hosts[(rank + 1) % size]);
+            assert_eq!(ring, (expected + frame, 0), "rank {rank} of {hosts:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn short_collectives_take_no_message_more() -> Result<()> {
     for size in [8, 64] {
@@ -102,6 +141,12 @@ fn the_census_is_chosen_by_ranks_and_links_and_explained() -> Result<()> {
             TransportKind::Local,
             None,
             "census: direct, 1 rounds of 15 messages for each rank: all ranks share",
+        ),
+        (
+            8,
+            TransportKind::MixedThreads(vec![0, 0, 0, 0, 1, 1, 1, 1]),
+            None,
+            "census: sparse, 1 rounds of 1 messages for one rank of each of 2 hosts, which speaks for the others: by",
         ),
     ] {
         let world = ranks(size).transport(transport).explain(true);

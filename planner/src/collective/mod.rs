@@ -32,7 +32,7 @@
 
 mod algorithms;
 
-use crate::census::{Census, cost};
+use crate::census::{Census, Places, cost};
 use crate::element::{ElementType, Op};
 use crate::ir::pattern::Patterns;
 use crate::machine::Machine;
@@ -286,7 +286,7 @@ impl Collective {
     /// messages of their own, would cost more. In shared memory that is a record for each rank, and the elements among
     /// the records; elsewhere, and in a sparse census, one more copy for each rank.
     pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
-        let exchange = cost(census, self.ranks, share, machine);
+        let exchange = cost(census, &Places::of(self.ranks, share), machine);
         algorithm == Algorithm::Direct && self.ride(machine, share, census) <= exchange
     }
 

@@ -1,13 +1,15 @@
-//! The census of an exchange: what notifications say, in log2 p rounds of one message for each rank.
+//! The census of an exchange: what notifications say, in log2 p rounds of one message for each rank; or, where some ranks
+//! share memory and not all, in rounds of their hosts, whose first ranks speak for the others, before and after which those
+//! others tell their speaker and are told.
 //!
-//! In each round a message has the sender's word and flags in its header, where the flags that [concern all](super::OF_ALL)
+//! A message has the sender's word and flags in its header, where the flags that [concern all](super::OF_ALL)
 //! are those of every rank that the sender has heard of. A rank that receives another word than its own, or another number
 //! of calls, tells so from then on. The way from any rank to any other goes through ranks each of which compares what it
 //! receives with its own; so if two ranks of the world are in different calls, all ranks learn that some are, and then
 //! exchange notifications, by which each learns which. A rank that has completed the census has heard of every rank, by
 //! messages that were each sent after the one before had come: every rank was in the exchange.
 //!
-//! The digest of a message has the number of its census, which ranks count alike since they exchange in turn. So a message that
+//! The digest of a message has the number of its census, which is the same on all ranks since they exchange in turn. So a message that
 //! is of another census, because one was lost, doubled or early, is not taken for one of this.
 //!
 //! Frames of operations go to their targets directly, and are posted before the first message. So they may come sooner than
@@ -18,11 +20,11 @@ use crate::fence::{INLINE, LISTED};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
-use crate::protocol::stall::{Awaited, Watch};
-use crate::state::census::Items;
+use crate::protocol::stall::{Awaited, SPOKEN, Watch};
+use crate::state::census::{Items, Leg};
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
-use fencepost_planner::census::{partners, rounds};
+use fencepost_planner::census::rounds;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Notify, Topology};
 
 /// Bytes of a digest, with which each message begins.
@@ -42,55 +44,10 @@ impl Fence<'_> {
             }
         }
         self.gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
-        let (mut flags, mut stray, mut message) = (mine, None, Vec::new());
-        for round in 0..rounds(size as u32) {
-            let (to, from) = partners(me as u32, size as u32, round);
-            let (to, from) = (to as usize, from as usize);
-            message.clear();
-            message.resize(DIGEST, 0);
-            items.pass(me, size, round, &mut message);
-            let digest = items.digest(word, flags, &message[DIGEST..]);
-            message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
-            post(world, self.endpoint, to, header(word, kind::CENSUS, flags), &mut message)
-                .map_err(|lost| self.quit(&lost))?;
-
-            let watch =
-                || Watch::new(world, self.call, self.windows, from, Awaited::One("messages of a census"));
-            let came = wait(self.endpoint, watch, |endpoint| {
-                while let Some(frame) = world.poll(endpoint, from)? {
-                    let of_epoch = matches!(frame.header.kind, kind::DATA | kind::LOG | kind::ELEMENTS);
-                    if frame.header.kind == kind::CENSUS {
-                        return Ok(Some(Some(frame)));
-                    } else if of_epoch {
-                        // Where it is reached it stays as it is until the fence after the next, released or not.
-                        let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
-                        items.set_aside(from, frame, payload(&frame), in_place);
-                    } else {
-                        stray = Some(from);
-                    }
-                    // One that another kind was written on: what is awaited does not come any more.
-                    let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
-                    let lost = odd && is_whole(&items, &frame);
-                    endpoint.release(from);
-                    if lost {
-                        return Err(world.refuse(endpoint, from, ALTERED));
-                    }
-                }
-                Ok(without(Wait::Skew).then_some(None))
-            });
-            let Some(frame) = came.map_err(|lost| self.quit(&lost))? else { continue };
-            let Header { word: theirs, extra, .. } = frame.header;
-            let good =
-                is_whole(&items, &frame) && items.take(me, size, round, &payload(&frame)[DIGEST..]).is_some();
-            self.endpoint.release(from);
-            if !good {
-                return Err(self.forged(from));
-            }
-            flags |= extra & OF_ALL;
-            if (theirs != word || (extra ^ mine) >> RUNS != 0) && !without(Wait::Word) {
-                flags |= DIFFERS;
-            }
-        }
+        let mut talk = Talk { word, mine, flags: mine, items, stray: None, message: Vec::new() };
+        self.talk(&mut talk)?;
+        let Talk { flags, mut items, stray, .. } = talk;
+        items.end();
         if flags & (FAILED | DIFFERS) != 0 {
             self.items = Some(items);
             return Ok(None);
@@ -120,15 +77,86 @@ impl Fence<'_> {
         Ok(Some(all))
     }
 
+    /// All legs of a census: to the rank that speaks for this one, and from it; or in rounds of those that speak.
+    fn talk(&mut self, talk: &mut Talk) -> Result<()> {
+        let stands = &self.world.stands;
+        let speaker = stands.speaker();
+        if speaker != self.world.rank {
+            self.tell(talk, Leg::ToSpeaker, speaker)?;
+            return self.hear(talk, Leg::FromSpeaker, speaker);
+        }
+        stands.spoken_for().try_for_each(|from| self.hear(talk, Leg::ToSpeaker, from))?;
+        for round in 0..rounds(stands.speakers()) {
+            let (to, from) = stands.partners(round);
+            self.tell(talk, Leg::Round(round), to)?;
+            self.hear(talk, Leg::Round(round), from)?;
+        }
+        stands.spoken_for().try_for_each(|to| self.tell(talk, Leg::FromSpeaker, to))
+    }
+
+    /// Sends what there is for `to` on this leg.
+    fn tell(&mut self, talk: &mut Talk, leg: Leg, to: usize) -> Result<()> {
+        let Talk { word, flags, items, message, .. } = talk;
+        message.clear();
+        message.resize(DIGEST, 0);
+        items.pass(&self.world.stands, leg, to, message);
+        let digest = items.digest(*word, *flags, &message[DIGEST..]);
+        message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
+        post(self.world, self.endpoint, to, header(*word, kind::CENSUS, *flags), message)
+            .map_err(|lost| self.quit(&lost))
+    }
+
+    /// Waits for what `from` sends on this leg, and takes it in.
+    fn hear(&mut self, talk: &mut Talk, leg: Leg, from: usize) -> Result<()> {
+        let Talk { word, mine, flags, items, stray, .. } = talk;
+        let world = self.world;
+        let awaited = if leg == Leg::ToSpeaker { Awaited::Spoken } else { Awaited::One(SPOKEN) };
+        let watch = || Watch::new(world, self.call, self.windows, from, awaited);
+        let came = wait(self.endpoint, watch, |endpoint| {
+            while let Some(frame) = world.poll(endpoint, from)? {
+                let of_epoch = matches!(frame.header.kind, kind::DATA | kind::LOG | kind::ELEMENTS);
+                if frame.header.kind == kind::CENSUS {
+                    return Ok(Some(Some(frame)));
+                } else if of_epoch {
+                    // Where it is reached it stays as it is until the fence after the next, released or not.
+                    let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
+                    items.set_aside(from, frame, payload(&frame), in_place);
+                } else {
+                    *stray = Some(from);
+                }
+                // One that another kind was written on: what is awaited does not come any more.
+                let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
+                let lost = odd && is_whole(items, &frame);
+                endpoint.release(from);
+                if lost {
+                    return Err(world.refuse(endpoint, from, ALTERED));
+                }
+            }
+            Ok(without(Wait::Skew).then_some(None))
+        });
+        let Some(frame) = came.map_err(|lost| self.quit(&lost))? else { return Ok(()) };
+        let Header { word: theirs, extra, .. } = frame.header;
+        let good = is_whole(items, &frame)
+            && items.take(&world.stands, leg, from, &payload(&frame)[DIGEST..]).is_some();
+        self.endpoint.release(from);
+        if !good {
+            return Err(self.forged(from));
+        }
+        *flags |= extra & OF_ALL;
+        if (theirs != *word || (extra ^ *mine) >> RUNS != 0) && !without(Wait::Word) {
+            *flags |= DIFFERS;
+        }
+        Ok(())
+    }
+
     /// Whether `from` may say this in a census in which all ranks agree. It is of the same calls as this rank, whose flags are
-    /// `mine`; only ranks that reach each other read each other's memory, and would be waited for; and records that ride
-    /// are applied as they are, so they must have come through shared memory all the way.
+    /// `mine`; only ranks that reach each other read each other's memory, and would be waited for; and only their records ride,
+    /// which are applied as they are. What such ranks say has come through shared memory all the way.
     fn may_say(&self, from: usize, said: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
-        let alike = (said.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
-        alike
-            && (said.flags & between == 0 || self.endpoint.reaches(from))
-            && (said.address != INLINE || self.world.reaches_all)
+        let same = (said.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
+        let of_messages = said.flags & between == 0 && said.address != INLINE;
+        same && (of_messages || self.endpoint.reaches(from))
     }
 
     /// What `from` sent is not what a rank sends: the world ends.
@@ -157,6 +185,19 @@ pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize)
     let good = frame.header == world.stamped(kind::SETTLED);
     endpoint.release(from);
     if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
+}
+
+/// One rank's census while it is taken.
+struct Talk {
+    word: u64,
+    /// This rank's own flags, and with those that concern all of every rank that it has heard of.
+    mine: u32,
+    flags: u32,
+    items: Items,
+    /// A rank that has sent a frame of no exchange.
+    stray: Option<usize>,
+    /// Room for what is sent.
+    message: Vec<u8>,
 }
 
 /// Posts a message; where it is not copied, it is taken out of `bytes`, and kept.
@@ -198,11 +239,44 @@ fn payload(frame: &Frame) -> &[u8] {
 mod tests {
     use super::*;
     use crate::api::run::ranks;
+    use crate::protocol::call::hash;
+    use crate::state::call::Call;
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::census::Census;
     use fencepost_planner::{Error, ErrorClass};
     use fencepost_transport::{Liveness, Pause, SimConfig};
     use std::sync::Mutex;
+
+    /// Rank 1, of which rank 0 would speak, notifies the others and waits, as one whose census is direct.
+    #[test]
+    fn a_rank_that_does_not_tell_its_speaker_is_told() {
+        let transport = TransportKind::MixedThreads(vec![0, 0, 1]);
+        let told = Mutex::new(Vec::new());
+        let world = ranks(3).transport(transport).census(Census::Sparse);
+        let ended = world.run(|world| {
+            let error = if world.rank() == 1 {
+                let (core, call) = (world.core(), Call::named(0xba, "World::barrier"));
+                core.calls.begin();
+                let endpoint = &mut *core.endpoint.borrow_mut();
+                endpoint.announce(core.next_word(hash(core, &call, &[]) as u32));
+                endpoint.publish(5).expect("the world goes on");
+                let watch = || Watch::new(core, &call, &[], 0, Awaited::Notifications);
+                let lost = wait(endpoint, watch, |endpoint| endpoint.read(0).map(|read| read.map(drop)));
+                core.lost(&lost.expect_err("rank 0 does not notify"), &call)
+            } else {
+                world.barrier().expect_err("rank 1 does not tell rank 0 anything")
+            };
+            told.lock().expect("no panic").push((error.class(), error.message().to_owned()));
+            Err(error)
+        });
+        assert!(ended.is_err());
+        let told = told.into_inner().expect("no panic");
+        assert_eq!(told.len(), 3);
+        for (class, text) in told {
+            let names = text.contains("FENCEPOST_CENSUS") && text.contains("rank 1 is direct");
+            assert!(class == ErrorClass::RmaSync && names, "{text}");
+        }
+    }
 
     #[test]
     fn ranks_that_take_other_censuses_are_told() {

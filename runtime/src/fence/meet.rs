@@ -49,7 +49,7 @@ impl WorldCore {
     }
 
     /// What other ranks have [given](Self::give) to this one in the last exchange, each of those that `gives` once. `take` is
-    /// called with each, in no order: who gave it, whether it was for all, and its bytes; and returns whether it is what that
+    /// called with each, by rank: who gave it, whether it was for all, and its bytes; and returns whether it is what that
     /// rank had to give.
     ///
     /// # Errors
@@ -72,18 +72,19 @@ impl WorldCore {
         gives: impl Fn(usize) -> bool,
         mut take: impl FnMut(usize, bool, &[u8]) -> bool,
     ) -> Result<(), usize> {
-        let (items, size) = (self.items.borrow(), self.size);
-        let below = |far: usize| (self.rank + size - far) % size;
-        let missing = |fars: Range<usize>| fars.map(below).find(|&from| gives(from)).map_or(Ok(()), Err);
-        let mut far = 0;
+        let items = self.items.borrow();
+        let missing = |ranks: Range<usize>| {
+            ranks.filter(|&rank| rank != self.rank).find(|&rank| gives(rank)).map_or(Ok(()), Err)
+        };
+        let mut next = 0;
         for (from, to_all, bytes) in items.given(self.rank) {
-            let before = std::mem::replace(&mut far, (self.rank + size - from) % size);
-            missing(before + 1..far)?;
-            if before == far || !gives(from) || !take(from, to_all, bytes) {
+            missing(next..from)?;
+            if from < next || !gives(from) || !take(from, to_all, bytes) {
                 return Err(from);
             }
+            next = from + 1;
         }
-        missing(far + 1..size)
+        missing(next..self.size)
     }
 }
 

@@ -20,8 +20,10 @@
 //!
 //! # With a sparse census
 //!
-//! A message of round k is sent when the message of each round before has come. So a rank that completes the census has, by
-//! messages one after another, heard from every rank that it had entered: what follows is as if each had notified it.
+//! A message of round k is sent when the message of each round before has come; one that speaks for its host sends none before
+//! all that it speaks for have told it what they have, and tells them when it has completed the rounds. So a rank that
+//! completes the census has, by messages one after another, heard from every rank that it had entered: what follows is as if
+//! each had notified it. What ranks of one host tell each other has come through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words were equal ([`census`] says
 //!   why all ranks learn it if they were not). Frames that come sooner are set aside.

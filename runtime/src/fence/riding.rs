@@ -1,7 +1,6 @@
 //! Records that ride in a notification, where the ranks reach each other's memory: nothing else is sent then.
 
 use crate::fence::{Fence, INLINE};
-use fencepost_planner::census::Census;
 use fencepost_transport::{Notification, Notify, Record, Topology};
 use std::ptr::with_exposed_provenance;
 
@@ -10,9 +9,6 @@ impl Fence<'_> {
     /// directly there, and need nothing to be sent if they are not listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
-        if self.world.census == Census::Sparse && !self.world.reaches_all {
-            return false; // it would pass through ranks that do not reach the target's memory
-        }
         if self.listed && window.pending.borrow().asks(to) {
             return false;
         }
@@ -22,8 +18,8 @@ impl Fence<'_> {
     }
 
     /// Whether what there is from `from` rides in its notification. Only ranks that reach each other's memory do that, and only
-    /// what such a rank says is applied as it is: a notification that came as a message may say anything, and one that came in
-    /// a census by way of other ranks, too, where they do not all reach each other's memory; that is refused there.
+    /// what such a rank says is applied as it is: a notification that came as a message may say anything; in a census it is
+    /// refused there.
     pub(super) fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
             && self.notification(from).is_some_and(|notification| notification.address == INLINE)

@@ -155,7 +155,7 @@ fn dynamic(
     };
     let _ = writeln!(
         text,
-        "  rounds: one exchange of notifications{waits}\n  {}\n  sent: {} messages, {} bytes, {} of them descriptions",
+        "  rounds: one exchange of words{waits}\n  {}\n  sent: {} messages, {} bytes, {} of them descriptions",
         census(world),
         now.messages - before.messages,
         now.bytes - before.bytes,
@@ -220,9 +220,15 @@ fn dynamic(
 
 /// Which census the world takes, and why.
 fn census(world: &WorldCore) -> String {
-    let (ranks, census) = (world.size as u32, world.census);
-    let (rounds, messages) = messages(census, ranks);
-    let cost = |census| cost(census, ranks, world.reaches_all, &world.machine);
+    let (places, census) = (world.stands.places(), world.census);
+    let (rounds, messages) = messages(census, places);
+    let cost = |census| cost(census, places, &world.machine);
+    let who = match census {
+        Census::Sparse if places.have_speakers() => {
+            format!("one rank of each of {} hosts, which speaks for the others", places.hosts)
+        }
+        _ => "each rank".into(),
+    };
     let why = match world.chosen_census {
         Some(_) => "the program or FENCEPOST_CENSUS says so".into(),
         None if world.reaches_all => "all ranks share memory".into(),
@@ -232,7 +238,7 @@ fn census(world: &WorldCore) -> String {
             cost(Census::Sparse)
         ),
     };
-    format!("census: {census}, {rounds} rounds of {messages} messages for each rank: {why}")
+    format!("census: {census}, {rounds} rounds of {messages} messages for {who}: {why}")
 }
 
 fn history(history: &History) -> String {

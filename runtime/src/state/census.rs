@@ -3,14 +3,15 @@
 //! An item is what one rank has for one other, or for all others: a notification, where windows are fenced, or bytes of a call
 //! that fences none. In a message each is its origin and its target (four bytes each), its length (eight), and its bytes.
 //!
-//! A rank holds its items by how far they have come, then by target: its own first, then those of round 0, and so on, each
-//! message in the order in which its sender held them. What comes is believed as far as it can be checked: an item has to be on
-//! the one way that leads from its origin to its target, which passes a rank in one round only, and after the one before it. So
-//! whoever sends one that is elsewhere, or one twice, is found by the first rank that receives it.
+//! A rank holds its items by how far they have come, then by origin and target: its own first, then those of round 0, and so
+//! on, each message in the order in which its sender held them. What comes is believed as far as it can be checked: an item
+//! has to be on the one way that leads from its origin to its target, which passes a rank once only, and after the one before
+//! it. So a rank that sends one which is elsewhere, or one twice, is found by the first rank that receives it. What ranks of one host
+//! have for each other is believed of ranks of that host only.
 
-use fencepost_planner::census::{leaves, spreads};
+use fencepost_planner::census::{Places, leaves, partners, spreads};
 use fencepost_transport::{Frame, Header, Notification, Record};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// The target of an item for all.
@@ -18,6 +19,90 @@ const ALL: u32 = u32::MAX;
 
 /// The bytes before each item's own.
 const HEAD: usize = 16;
+
+/// Where the ranks of a world stand in a census: each by itself, or by hosts, of which the first rank speaks for the others.
+pub(crate) struct Stands {
+    me: usize,
+    ranks: usize,
+    /// The host of each rank, numbered by first ranks, and the first rank of each; none where each stands by itself.
+    hosts: Option<(Vec<u32>, Vec<usize>)>,
+    places: Places,
+}
+
+/// A part of a census.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leg {
+    /// A rank gives what it has to the one that speaks for it.
+    ToSpeaker,
+    /// A round of those that speak.
+    Round(u32),
+    /// One that speaks tells another for which it does.
+    FromSpeaker,
+}
+
+impl Stands {
+    /// Of this rank, `me`, and of ranks on these hosts.
+    pub(crate) fn new(me: usize, hosts: Vec<usize>) -> Self {
+        let ranks = hosts.len();
+        let mut firsts: Vec<usize> = Vec::new();
+        let mut number = BTreeMap::new();
+        let place = |(rank, host): (usize, usize)| {
+            *number.entry(host).or_insert_with(|| {
+                firsts.push(rank);
+                firsts.len() as u32 - 1
+            })
+        };
+        let hosts: Vec<u32> = hosts.into_iter().enumerate().map(place).collect();
+        let mut each = vec![0; firsts.len()];
+        hosts.iter().for_each(|&host| each[host as usize] += 1);
+        let most = each.into_iter().max().unwrap_or(0);
+        let places = Places { ranks: ranks as u32, hosts: firsts.len() as u32, most };
+        Self { me, ranks, hosts: places.have_speakers().then_some((hosts, firsts)), places }
+    }
+
+    /// How many ranks there are, and on how many hosts.
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// How many stand by themselves or speak for others.
+    pub(crate) fn speakers(&self) -> u32 {
+        self.hosts.as_ref().map_or(self.ranks, |(_, firsts)| firsts.len()) as u32
+    }
+
+    /// The rank that speaks for this one: itself, where it speaks.
+    pub(crate) fn speaker(&self) -> usize {
+        self.hosts.as_ref().map_or(self.me, |(hosts, firsts)| firsts[hosts[self.me] as usize])
+    }
+
+    /// The ranks that this one speaks for, if it speaks; without itself.
+    pub(crate) fn spoken_for(&self) -> impl Iterator<Item = usize> {
+        let hosts = self.hosts.as_ref().filter(|_| self.speaker() == self.me).map(|(hosts, _)| hosts);
+        let ranks = hosts.into_iter().flat_map(|hosts| hosts.iter().enumerate());
+        ranks
+            .filter(|&(rank, _)| self.place(rank) == self.place(self.me))
+            .map(|(rank, _)| rank)
+            .filter(|&rank| rank != self.me)
+    }
+
+    /// The rank that this one, which speaks, sends to in a round, and the one that it receives from.
+    pub(crate) fn partners(&self, round: u32) -> (usize, usize) {
+        let (to, from) = partners(self.place(self.me), self.speakers(), round);
+        let rank =
+            |place: u32| self.hosts.as_ref().map_or(place as usize, |(_, firsts)| firsts[place as usize]);
+        (rank(to), rank(from))
+    }
+
+    fn place(&self, rank: usize) -> u32 {
+        self.hosts.as_ref().map_or(rank as u32, |(hosts, _)| hosts[rank])
+    }
+
+    /// How many places further `to` is than `from`, counted upward and round.
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        let (from, to, places) = (self.place(from as usize), self.place(to as usize), self.speakers());
+        (to + places - from) % places
+    }
+}
 
 /// What a rank holds of a census, and what came for it.
 #[derive(Default)]
@@ -75,14 +160,18 @@ impl Items {
         self.give(me, Some(to), &bytes[..if inline { 48 } else { 16 }]);
     }
 
-    /// Writes what leaves rank `me` of `ranks` in this round after what is in `out`.
-    pub(crate) fn pass(&mut self, me: usize, ranks: usize, round: u32, out: &mut Vec<u8>) {
+    /// Writes what goes to rank `to` on this leg after what is in `out`.
+    pub(crate) fn pass(&mut self, stands: &Stands, leg: Leg, to: usize, out: &mut Vec<u8>) {
         let Self { items, bytes, .. } = self;
         items.retain(|item| {
-            let goes = if item.target == ALL {
-                spreads(distance(item.origin, me, ranks), ranks as u32, round)
-            } else {
-                leaves(distance(me as u32, item.target as usize, ranks), round)
+            let (all, me) = (item.target == ALL, stands.me as u32);
+            let goes = match leg {
+                Leg::ToSpeaker => true,
+                Leg::Round(round) if all => {
+                    spreads(stands.distance(item.origin, me), stands.speakers(), round)
+                }
+                Leg::Round(round) => leaves(stands.distance(me, item.target), round),
+                Leg::FromSpeaker => item.target as usize == to || all && item.origin as usize != to,
             };
             if goes {
                 out.extend_from_slice(&item.origin.to_le_bytes());
@@ -90,28 +179,36 @@ impl Items {
                 out.extend_from_slice(&(item.bytes.len() as u64).to_le_bytes());
                 out.extend_from_slice(&bytes[item.bytes.clone()]);
             }
-            item.target == ALL || !goes
+            !goes || all && leg != Leg::ToSpeaker
         });
     }
 
-    /// Takes in what came to rank `me` of `ranks` in this round. `None` where it is not what can come there.
-    pub(crate) fn take(&mut self, me: usize, ranks: usize, round: u32, mut came: &[u8]) -> Option<()> {
-        let step = 1u64 << round;
+    /// Takes in what came from rank `from` on this leg. `None` where it is not what can come there.
+    pub(crate) fn take(&mut self, stands: &Stands, leg: Leg, from: usize, mut came: &[u8]) -> Option<()> {
+        let (me, ranks) = (stands.me as u32, stands.ranks as u32);
         let mut last = None;
         while let Some((head, rest)) = came.split_first_chunk::<HEAD>() {
             let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes);
             let (origin, target) = (word(0).ok()?, word(4).ok()?);
             let len = head.last_chunk::<8>().map(|len| u64::from_le_bytes(*len))?;
             let (own, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-            if origin as usize >= ranks || target != ALL && target as usize >= ranks {
+            let all = target == ALL;
+            if origin >= ranks || target >= ranks && !all || origin == target {
                 return None;
             }
-            let far = u64::from(distance(origin, me, ranks));
-            // What is for one rank has taken the steps of its way up to this round, and this one.
-            let on_its_way =
-                target == ALL || u64::from(distance(origin, target as usize, ranks)) % (2 * step) == far;
-            let after = last.replace((far, target)).is_none_or(|last| last < (far, target));
-            if !((step..2 * step).contains(&far) && on_its_way && after) {
+            let far = stands.distance(origin, me);
+            let on_its_way = match leg {
+                Leg::ToSpeaker => origin as usize == from,
+                Leg::Round(round) => {
+                    let (step, far) = (1u64 << round, u64::from(far));
+                    // What is for one rank has taken the steps of its way up to this round, and this one.
+                    let way = || u64::from(stands.distance(origin, target)) % (2 * step);
+                    (step..2 * step).contains(&far) && (all || way() == far)
+                }
+                Leg::FromSpeaker => target == me || all && origin != me,
+            };
+            let after = last.replace((far, origin, target)).is_none_or(|last| last < (far, origin, target));
+            if !(on_its_way && after) {
                 return None;
             }
             let from = self.bytes.len();
@@ -122,7 +219,12 @@ impl Items {
         came.is_empty().then_some(())
     }
 
-    /// All rounds are over, and windows are fenced: the items for rank `me` are notifications.
+    /// All legs are over: what came is held by origin.
+    pub(crate) fn end(&mut self) {
+        self.items.sort_unstable_by_key(|item| (item.origin, item.target));
+    }
+
+    /// The census has [ended](Self::end), and windows are fenced: the items for rank `me` are notifications.
     ///
     /// # Errors
     /// What this rank sent is not one notification.
@@ -132,7 +234,6 @@ impl Items {
             let notification = (item.target as usize == me).then(|| notification(bytes)).flatten();
             self.notifications.push((item.origin, notification.ok_or(item.origin as usize)?));
         }
-        self.notifications.sort_unstable_by_key(|(origin, _)| *origin);
         Ok(())
     }
 
@@ -148,8 +249,8 @@ impl Items {
         self.notifications.iter().map(|(origin, notification)| (*origin as usize, notification))
     }
 
-    /// What ranks other than `me` gave to this one alone, or to all: the rank, whether it is for all, and the bytes. The rank
-    /// below this one is the first, and so on downward and round.
+    /// What ranks other than `me` gave to this one alone, or to all, by rank, once the census has [ended](Self::end): the rank,
+    /// whether it is for all, and the bytes.
     pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
         let others = self.items.iter().filter(move |item| item.origin as usize != me);
         others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
@@ -214,11 +315,6 @@ fn notification(bytes: &[u8]) -> Option<Notification> {
     })
 }
 
-/// How many ranks further `to` is than `from`, counted upward and round.
-fn distance(from: u32, to: usize, ranks: usize) -> u32 {
-    ((to + ranks - from as usize) % ranks) as u32
-}
-
 /// A digest of a message of the census of this number: of its word, its flags, and the bytes of its items. It tells accidents
 /// apart, not ranks that mean harm.
 pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
@@ -237,52 +333,127 @@ pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fencepost_planner::census::{partners, rounds};
+    use fencepost_planner::census::rounds;
 
-    /// What each rank holds after a census in which rank `r` gives one byte to those whose distance `gives`, and one to all.
-    fn run(ranks: usize, gives: impl Fn(usize) -> bool) -> Vec<Items> {
+    fn stands(hosts: &[usize], me: usize) -> Stands {
+        Stands::new(me, hosts.to_vec())
+    }
+
+    /// Each by itself.
+    fn apart(ranks: usize, me: usize) -> Stands {
+        stands(&(0..ranks).collect::<Vec<_>>(), me)
+    }
+
+    /// What each of the ranks on these hosts holds after a census in which rank `r` gives two bytes to those whose distance
+    /// `gives`, and one to all; and how often a message went from one rank to another.
+    fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
+        let ranks = hosts.len();
+        let each: Vec<Stands> = (0..ranks).map(|me| stands(hosts, me)).collect();
         let mut all: Vec<Items> = (0..ranks).map(|_| Items::default()).collect();
+        let mut sent = BTreeMap::new();
         for (me, items) in all.iter_mut().enumerate() {
             for to in (0..ranks).filter(|&to| to != me && gives((to + ranks - me) % ranks)) {
                 items.give(me, Some(to), &[me as u8, to as u8]);
             }
             items.give(me, None, &[me as u8]);
         }
-        for round in 0..rounds(ranks as u32) {
-            let sent: Vec<Vec<u8>> = all
-                .iter_mut()
-                .enumerate()
-                .map(|(me, items)| {
+        let mut send = |all: &mut [Items], leg, ways: Vec<(usize, usize)>| {
+            let messages: Vec<_> = ways
+                .into_iter()
+                .map(|(from, to)| {
                     let mut out = Vec::new();
-                    items.pass(me, ranks, round, &mut out);
-                    out
+                    all[from].pass(&each[from], leg, to, &mut out);
+                    *sent.entry((from, to)).or_default() += 1;
+                    (from, to, out)
                 })
                 .collect();
-            for (me, items) in all.iter_mut().enumerate() {
-                let (_, from) = partners(me as u32, ranks as u32, round);
-                items.take(me, ranks, round, &sent[from as usize]).expect("what was passed on is taken");
+            for (from, to, out) in messages {
+                all[to].take(&each[to], leg, from, &out).expect("what was passed on is taken");
             }
+        };
+        let speakers: Vec<usize> = (0..ranks).filter(|&me| each[me].speaker() == me).collect();
+        let within = || {
+            speakers.iter().flat_map(|&speaker| each[speaker].spoken_for().map(move |rank| (speaker, rank)))
+        };
+        send(&mut all, Leg::ToSpeaker, within().map(|(speaker, rank)| (rank, speaker)).collect());
+        for round in 0..rounds(speakers.len() as u32) {
+            let ways = speakers.iter().map(|&from| (from, each[from].partners(round).0)).collect();
+            send(&mut all, Leg::Round(round), ways);
         }
-        all
+        send(&mut all, Leg::FromSpeaker, within().collect());
+        all.iter_mut().for_each(Items::end);
+        (all, sent)
     }
 
     #[test]
     fn what_is_given_comes() {
-        for ranks in 1..20 {
+        let mixed =
+            [&[0, 0, 1][..], &[0, 1, 0, 1, 1], &[2, 0, 0, 0, 1, 1, 2, 5], &[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4]];
+        let alone = (1..20).map(|ranks| (0..ranks).collect()).chain([vec![0; 6]]);
+        for hosts in mixed.into_iter().map(<[usize]>::to_vec).chain(alone) {
+            let ranks = hosts.len();
             for gives in [|_: usize| true, |distance: usize| distance == 1, |distance| distance % 3 == 2] {
-                for (me, items) in run(ranks, gives).iter().enumerate() {
-                    let below = (1..ranks).map(|far| (far, (me + ranks - far) % ranks));
-                    let expected: Vec<(usize, bool, Vec<u8>)> = below
-                        .flat_map(|(far, from)| {
-                            let one = gives(far).then(|| (from, false, vec![from as u8, me as u8]));
+                let (all, sent) = run(&hosts, gives);
+                for (me, items) in all.iter().enumerate() {
+                    let others = (0..ranks).filter(|&from| from != me);
+                    let expected: Vec<(usize, bool, Vec<u8>)> = others
+                        .flat_map(|from| {
+                            let one = gives((me + ranks - from) % ranks)
+                                .then(|| (from, false, vec![from as u8, me as u8]));
                             one.into_iter().chain([(from, true, vec![from as u8])])
                         })
                         .collect();
                     let given = items.given(me).map(|(from, to_all, bytes)| (from, to_all, bytes.to_vec()));
-                    assert_eq!(given.collect::<Vec<_>>(), expected, "{me} of {ranks}");
+                    assert_eq!(given.collect::<Vec<_>>(), expected, "{me} of {hosts:?}");
                 }
+                assert!(sent.values().all(|&messages| messages == 1), "one message a way (W5): {sent:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_first_rank_of_each_host_speaks_where_some_share_memory_and_not_all() {
+        let speakers = |hosts: &[usize]| -> Vec<usize> {
+            (0..hosts.len()).map(|me| stands(hosts, me).speaker()).collect()
+        };
+        assert_eq!(speakers(&[7, 3, 7, 3, 5]), [0, 1, 0, 1, 4]);
+        assert_eq!(speakers(&[7, 3, 5]), [0, 1, 2]);
+        assert_eq!(speakers(&[0; 4]), [0, 1, 2, 3]);
+        let stands = stands(&[7, 3, 7, 7, 5], 0);
+        assert_eq!(stands.spoken_for().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!((stands.partners(0), stands.partners(1)), ((1, 4), (4, 1)));
+        assert_eq!(*stands.places(), Places { ranks: 5, hosts: 3, most: 3 });
+    }
+
+    /// Ranks 0, 1 and 2 are on one host, 3 and 4 on another, 5 on a third.
+    #[test]
+    fn what_ranks_of_one_host_have_for_each_other_comes_from_that_host_only() {
+        let item = |origin: u32, target: u32| {
+            let mut bytes = [origin.to_le_bytes(), target.to_le_bytes()].concat();
+            bytes.extend(0u64.to_le_bytes());
+            bytes
+        };
+        let taken = |me: usize, leg, from: usize| -> Vec<(u32, u32)> {
+            let stands = stands(&[0, 0, 0, 1, 1, 2], me);
+            let all = (0..7).flat_map(|origin| (0..7).chain([ALL]).map(move |target| (origin, target)));
+            all.filter(|&(origin, target)| {
+                Items::default().take(&stands, leg, from, &item(origin, target)).is_some()
+            })
+            .collect()
+        };
+        let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
+        assert_eq!(taken(0, Leg::ToSpeaker, 1), to_speaker);
+        // From the third host: what it has for the first one and for all, and what goes on to the second has come in this round.
+        assert_eq!(
+            taken(0, Leg::Round(0), 5),
+            [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]
+                .into_iter()
+                .filter(|&(_, target)| ![3, 4].contains(&target))
+                .collect::<Vec<_>>()
+        );
+        let from_speaker = taken(2, Leg::FromSpeaker, 0);
+        assert!(from_speaker.iter().all(|&(origin, target)| origin != 2 && (target == 2 || target == ALL)));
+        assert_eq!(from_speaker.len(), 10);
     }
 
     #[test]
@@ -297,9 +468,9 @@ mod tests {
         let mut from = Items::default();
         from.notify(0, 1, &sent, true);
         let mut out = Vec::new();
-        from.pass(0, 2, 0, &mut out);
+        from.pass(&apart(2, 0), Leg::Round(0), 1, &mut out);
         let mut to = Items::default();
-        to.take(1, 2, 0, &out).expect("it is for rank 1");
+        to.take(&apart(2, 1), Leg::Round(0), 0, &out).expect("it is for rank 1");
         to.read_notifications(1).expect("it is a notification");
         assert_eq!((to.notification(0), to.notification(1)), (Some(&sent), None));
     }
@@ -309,8 +480,10 @@ mod tests {
         let mut from = Items::default();
         from.give(0, Some(1), b"abc");
         let mut out = Vec::new();
-        from.pass(0, 4, 0, &mut out);
-        let take = |me, round, bytes: &[u8]| Items::default().take(me, 4, round, bytes);
+        from.pass(&apart(4, 0), Leg::Round(0), 1, &mut out);
+        let take = |me, round, bytes: &[u8]| {
+            Items::default().take(&apart(4, me), Leg::Round(round), (me + 4 - (1 << round)) % 4, bytes)
+        };
         assert!(take(1, 0, &out).is_some());
         assert!(take(2, 0, &out).is_none(), "it is elsewhere");
         assert!(take(1, 1, &out).is_none(), "it should have come in the round before");
@@ -322,7 +495,7 @@ mod tests {
         }
         assert!(take(1, 0, &[&out[..], &out[..]].concat()).is_none(), "twice");
         let mut to = Items::default();
-        to.take(1, 4, 0, &out).expect("it could come");
+        to.take(&apart(4, 1), Leg::Round(0), 0, &out).expect("it could come");
         assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
     }
 
@@ -335,7 +508,7 @@ mod tests {
             bytes.extend(0u64.to_le_bytes());
             bytes
         };
-        let take = |bytes: &[u8]| Items::default().take(5, 7, 1, bytes).is_some();
+        let take = |bytes: &[u8]| Items::default().take(&apart(7, 5), Leg::Round(1), 3, bytes).is_some();
         for origin in 0..7 {
             for target in (0..7).chain([ALL]) {
                 let all = target == ALL && [2, 3].contains(&origin);

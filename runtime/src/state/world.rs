@@ -3,7 +3,7 @@
 use crate::collect::operation::WindowKey;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
-use crate::state::census::Items;
+use crate::state::census::{Items, Stands};
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;
 use crate::state::key::Key;
@@ -25,7 +25,7 @@ use fencepost_planner::{Error, ErrorClass, Result, grid};
 use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Topology};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub(crate) struct WorldCore {
     pub(crate) census: Census,
     /// The census that the program has chosen, for this world and those split from it.
     pub(crate) chosen_census: Option<Census>,
+    /// On which hosts the ranks are, and who speaks for whom in a sparse census.
+    pub(crate) stands: Stands,
     /// What came in the last census.
     pub(crate) items: RefCell<Items>,
     /// Which collective call this rank is in.
@@ -133,18 +135,18 @@ impl World {
     ) -> Self {
         let (rank, size) = (endpoint.rank(), endpoint.size());
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
-        let hosts: BTreeSet<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
         let placement = crate::state::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
-        let census = chosen_census.unwrap_or_else(|| choose(size as u32, reaches_all, &machine));
+        let stands = Stands::new(rank, (0..size).map(|peer| endpoint.host(peer)).collect());
+        let census = chosen_census.unwrap_or_else(|| choose(stands.places(), &machine));
         let core = WorldCore {
             id,
             rank,
             size,
             reaches_all,
             is_straight: reaches_all && census == Census::Direct,
-            reaches_some: reaches_all || hosts.len() < size,
+            reaches_some: reaches_all || stands.places().have_speakers(),
             placement,
             shares_all,
             endpoint: RefCell::new(endpoint),
@@ -156,6 +158,7 @@ impl World {
             number: Cell::new(0),
             census,
             chosen_census,
+            stands,
             items: RefCell::default(),
             calls: Calls::default(),
             ran: Cell::new(0),

@@ -13,6 +13,8 @@ use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notif
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+/// [`Stall::what`] of a wait for messages of a census.
+pub(crate) const SPOKEN: &str = "messages of a census";
 /// [`Stall::what`] of a wait for [`Awaited::Leaving`].
 pub(crate) const LEAVING: &str = "notes that it has finished with this rank's windows";
 
@@ -23,6 +25,8 @@ pub(crate) enum Awaited<'a> {
     Notifications,
     /// Something of one rank: what, in the plural.
     One(&'static str),
+    /// What one rank sends to the one that speaks for it, before it waits for anything, if its census is sparse.
+    Spoken,
     /// Frames of a program: how many have come, of how many.
     Frames(&'a dyn Fn() -> (usize, usize)),
     /// The end of all accesses to this rank's windows, when the world has ended.
@@ -49,6 +53,8 @@ struct Lasting {
     next: Option<Duration>,
     /// Set once the wait is in the table: how much this rank had sent by then.
     shown: Option<u64>,
+    /// Whether the awaited rank had entered the same call before that was read.
+    same_call: bool,
     /// Which wait of the awaited rank was read before this look.
     read: u64,
     /// The wait-for cycle that this rank is in.
@@ -75,7 +81,8 @@ impl<'a> Watch<'a> {
             if stalls.settings.watches() {
                 let (stalls, since) = (stalls.clone(), Instant::now());
                 let next = stalls.settings.after;
-                let lasting = Lasting { stalls, since, next, shown: None, read: 0, cycle: None };
+                let lasting =
+                    Lasting { stalls, since, next, shown: None, same_call: false, read: 0, cycle: None };
                 self.lasting = Some(lasting);
                 self.woke(endpoint);
             }
@@ -97,6 +104,7 @@ impl<'a> Watch<'a> {
             waits.begin(rank, peer, &text);
             lasting.shown = Some(sent(endpoint));
         }
+        lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
         // First the other's entry, then whether all from before it is here.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
         if lasting.read != 0 && !endpoint.nothing_in_flight(peer) {
@@ -114,6 +122,10 @@ impl<'a> Watch<'a> {
         let (rank, peer) = (self.world.rank, self.peer);
         let Some(lasting) = &mut self.lasting else { return };
         let Some(shown) = lasting.shown else { return };
+        if matches!(self.awaited, Awaited::Spoken) && lasting.read != 0 && lasting.same_call {
+            // It waits in this call, and has not sent what comes first.
+            return censuses_differ(self.world, endpoint, rank, peer);
+        }
         let Stalls { settings, waits } = &lasting.stalls;
         if sent(endpoint) != shown {
             // What this rank has sent while it looked may be what another rank waits for: a new wait begins.
@@ -163,6 +175,7 @@ impl<'a> Watch<'a> {
                 ("notifications", world.size - 1 - missing.len(), world.size - 1)
             }
             Awaited::One(what) => (what, 0, 1),
+            Awaited::Spoken => (SPOKEN, 0, 1),
             Awaited::Frames(counts) => {
                 let (came, expected) = counts();
                 ("frames", came, expected)
@@ -225,17 +238,24 @@ impl Drop for Watch<'_> {
 
 /// Ends the world if some rank takes a sparse census in it: it never sends the notification that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
-    for from in (0..world.size).filter(|&from| from != world.rank) {
-        if matches!(endpoint.poll(from), Ok(Some(frame)) if frame.header.kind == kind::CENSUS) {
-            let what = format!(
-                "the census of rank {from} is sparse, and that of rank {} is direct: give all ranks one FENCEPOST_CENSUS and one machine model",
-                world.rank
-            );
-            world.call_sites.end(ErrorClass::RmaSync);
-            endpoint.end(Cause { rank: from, what });
-            return;
-        }
+    let sparse = |&from: &usize| {
+        from != world.rank
+            && matches!(endpoint.poll(from), Ok(Some(frame)) if frame.header.kind == kind::CENSUS)
+    };
+    if let Some(from) = (0..world.size).find(sparse) {
+        censuses_differ(world, endpoint, from, world.rank);
     }
+}
+
+/// Ends the world, in which the census of one rank is sparse and that of another one direct: each waits for what the other does
+/// not send.
+#[cold]
+fn censuses_differ(world: &WorldCore, endpoint: &mut Endpoint, sparse: usize, direct: usize) {
+    let what = format!(
+        "the census of rank {sparse} is sparse, and that of rank {direct} is direct: give all ranks one FENCEPOST_CENSUS and one machine model"
+    );
+    world.call_sites.end(ErrorClass::RmaSync);
+    endpoint.end(Cause { rank: sparse + direct - world.rank, what });
 }
 
 /// Everything that this end has sent so far, as a number.

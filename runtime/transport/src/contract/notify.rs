@@ -1,4 +1,4 @@
-//! [`Notify`]: the all-to-all exchange of notifications, one for each fence of the whole world.
+//! [`Notify`]: the all-to-all exchange of notifications, in turn, by the whole world.
 //!
 //! A rank drafts a notification to every rank, itself included, publishes them together, and reads the notification of
 //! every other rank.
