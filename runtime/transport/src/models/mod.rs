@@ -4,6 +4,7 @@
 //! A correct protocol proves little unless the model would detect a wrong one. So for each of the six waits there is
 //! the same protocol without that wait, which loom must reject; and the handshake of sleeping without its fences.
 
+mod census;
 mod epochs;
 mod frames;
 mod sleeping;

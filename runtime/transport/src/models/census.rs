@@ -1,0 +1,363 @@
+//! A sparse census over the queues of frames, and epochs around it: the six waits, and each taken away; and messages that
+//! are lost, doubled or early.
+//!
+//! In round k of a census rank r sends to rank r + 2^k, and then awaits rank r - 2^k; or, with hosts first, rank 0 speaks for
+//! rank 1. A message has the number of its census, and says of which ranks its sender has heard, and what they said.
+
+use std::mem::ManuallyDrop;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use super::{model, rejected};
+use crate::sync::Arc;
+use crate::{Cause, Channels, Header, Liveness, LocalEnd, Topology, local};
+
+/// The wait that is left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    /// W1: access the other's window before the last message has come.
+    Entry,
+    /// W1: send a message before that of the round before has come.
+    Rounds,
+    /// W2: apply to one's own window before the other has said that it has read it.
+    ReadsFirst,
+    /// W3: leave before the other has said so; nothing is applied.
+    Leaving,
+    /// W4: one arena instead of two in turn.
+    Reuse,
+    /// W5: rank 0 does not await the messages of the first census.
+    Skew,
+    /// W6: leave out the second census, since the first ended without failure.
+    Composition,
+    /// Take a message of any census for one of this.
+    Number,
+}
+
+/// What happens to the message of rank 0 in the first round of census 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    Lost,
+    Doubled,
+    /// The one of census 1 comes before it.
+    Early,
+}
+
+struct World {
+    size: usize,
+    /// Rank 0 speaks for rank 1, and rank 2 for itself.
+    hosts: bool,
+    without: Without,
+    fault: Fault,
+    windows: Vec<UnsafeCell<u64>>,
+    /// `[rank][set]`.
+    arenas: Vec<[UnsafeCell<u64>; 2]>,
+}
+
+impl World {
+    fn new(size: usize, hosts: bool, without: Without, fault: Fault) -> Arc<Self> {
+        let windows = (0..size).map(|_| UnsafeCell::new(0)).collect();
+        let arenas = (0..size).map(|_| [0; 2].map(UnsafeCell::new)).collect();
+        Arc::new(Self { size, hosts, without, fault, windows, arenas })
+    }
+
+    /// Whom a rank sends to and whom it awaits, one after another.
+    fn steps(&self, me: usize) -> Vec<(Option<usize>, Option<usize>)> {
+        let size = self.size;
+        match me {
+            0 if self.hosts => vec![(None, Some(1)), (Some(2), Some(2)), (Some(1), None)],
+            1 if self.hosts => vec![(Some(0), None), (None, Some(0))],
+            _ if self.hosts => vec![(Some(0), Some(0))],
+            _ => (0..size.next_power_of_two().trailing_zeros())
+                .map(|round| (Some((me + (1 << round)) % size), Some((me + size - (1 << round)) % size)))
+                .collect(),
+        }
+    }
+}
+
+fn load(cell: &UnsafeCell<u64>) -> u64 {
+    // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
+    cell.with(|value| unsafe { *value })
+}
+
+fn store(cell: &UnsafeCell<u64>, value: u64) {
+    // SAFETY: loom checks that nobody else accesses it meanwhile; the model asks just that.
+    cell.with_mut(|place| unsafe { *place = value });
+}
+
+/// What rank `from` stores in epoch `e`, and what it sends.
+fn stored(from: usize, e: u64) -> u64 {
+    100 * (from as u64 + 1) + e
+}
+
+fn sent(from: usize, e: u64) -> u64 {
+    stored(from, e) + 1000
+}
+
+const CENSUS: u32 = 1;
+const SETTLED: u32 = 2;
+
+/// Why a rank goes no further.
+type Told = String;
+
+fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
+    // SAFETY: an empty payload needs no memory.
+    unsafe { end.post(to, header, std::ptr::dangling(), 0) }.map_err(|lost| lost.to_string())
+}
+
+/// The next frame of `from`, of which only the header says anything. Where one is lost, a rank gives up after a few looks, as
+/// the clocks of a transport have it.
+fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
+    let mut looks = 0;
+    loop {
+        if let Some(frame) = end.poll(from).map_err(|lost| lost.to_string())? {
+            end.release(from);
+            return Ok(frame.header);
+        }
+        looks += 1;
+        if fault == Fault::Lost && looks > 2 {
+            return Err(format!("rank {from} is silent"));
+        }
+        thread::yield_now();
+    }
+}
+
+/// Takes census `number`. A rank that is sent what is not of it ends the world.
+fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
+    let World { size, without, fault, .. } = *world;
+    let me = end.rank();
+    // Which ranks were heard of, and the least census that any of them spoke of.
+    let (mut heard, mut least) = (1u32 << me, number as u32);
+    let steps = world.steps(me);
+    let last = steps.iter().rposition(|(_, from)| from.is_some());
+    let mut faults = (me, number) == (0, 0) && fault != Fault::None;
+    for (i, (to, from)) in steps.into_iter().enumerate() {
+        let message = |number: u64| Header { word: number, kind: CENSUS, extra: heard | least << 8 };
+        if let Some(to) = to {
+            match if std::mem::take(&mut faults) { fault } else { Fault::None } {
+                Fault::Lost => {}
+                Fault::None => post(end, to, message(number))?,
+                Fault::Doubled => {
+                    post(end, to, message(number))?;
+                    post(end, to, message(number))?;
+                }
+                Fault::Early => {
+                    post(end, to, Header { extra: heard | 1 << 8, ..message(1) })?;
+                    post(end, to, message(number))?;
+                }
+            }
+        }
+        let awaited = match without {
+            Without::Entry => last != Some(i),
+            Without::Rounds => last == Some(i),
+            Without::Skew => (me, number) != (0, 0),
+            _ => true,
+        };
+        let Some(from) = from.filter(|_| awaited) else { continue };
+        let Header { word, kind, extra } = take(end, from, fault)?;
+        if kind != CENSUS || word != number && without != Without::Number {
+            let what = format!("rank {from} has sent a message of census {word} in census {number}");
+            end.end(Cause { rank: from, what: what.clone() });
+            return Err(what);
+        }
+        heard |= extra & 0xff;
+        least = least.min(extra >> 8);
+    }
+    if !matches!(without, Without::Entry | Without::Rounds | Without::Skew) {
+        assert_eq!(heard, (1 << size) - 1, "a rank has not been heard of");
+    }
+    assert_eq!(least, number as u32, "what was said in another census is believed");
+    Ok(())
+}
+
+/// Each rank stores to its window, fills an arena for the rank above, and enters; gets from the window of the rank above;
+/// tells it; waits for the rank below; applies the arena of the rank below.
+fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
+    let World { size, without, .. } = *world;
+    let me = end.rank();
+    let (above, below) = ((me + 1) % size, (me + size - 1) % size);
+    let set = if without == Without::Reuse { 0 } else { e as usize % 2 };
+    store(&world.windows[me], stored(me, e));
+    store(&world.arenas[me][set], sent(me, e));
+    if without != Without::Composition || e == 0 {
+        census(end, world, e)?;
+    }
+    assert_eq!(load(&world.windows[above]), stored(above, e));
+    post(end, above, Header { word: e, kind: SETTLED, extra: 0 })?;
+    let settled = |end: &mut LocalEnd| -> Result<(), Told> {
+        let header = take(end, below, world.fault)?;
+        assert_eq!((header.word, header.kind), (e, SETTLED));
+        Ok(())
+    };
+    match without {
+        Without::Leaving => return Ok(()),
+        Without::ReadsFirst => {}
+        _ => settled(end)?,
+    }
+    let value = load(&world.arenas[below][set]);
+    assert_eq!(value, sent(below, e));
+    store(&world.windows[me], value);
+    if without == Without::ReadsFirst {
+        settled(end)?;
+    }
+    Ok(())
+}
+
+/// Runs this on each rank, and returns what each was told.
+fn run(world: &Arc<World>, program: fn(&mut LocalEnd, &World) -> Result<(), Told>) -> Vec<Result<(), Told>> {
+    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    let mut ends = local(world.size).into_iter().map(ManuallyDrop::new);
+    let mut first = ends.next().expect("a rank at least");
+    let others: Vec<_> = ends
+        .map(|mut end| {
+            let world = Arc::clone(world);
+            thread::spawn(move || (program(&mut end, &world), end))
+        })
+        .collect();
+    let result = program(&mut first, world);
+    let others: Vec<_> =
+        others.into_iter().map(|other| other.join().expect("a panic ends the model")).collect();
+    drop(ManuallyDrop::into_inner(first));
+    let others = others.into_iter().map(|(result, end)| {
+        drop(ManuallyDrop::into_inner(end));
+        result
+    });
+    [result].into_iter().chain(others).collect()
+}
+
+fn epochs(size: usize, hosts: bool, without: Without) {
+    let results = run(&World::new(size, hosts, without, Fault::None), |end, world| {
+        (0..2).try_for_each(|e| epoch(end, world, e))
+    });
+    results.into_iter().for_each(|result| result.expect("nobody is told anything"));
+}
+
+/// Whether this says that two ranks accessed memory at once, or that a rank found something else there than it should.
+fn is_seen(complaint: &str) -> bool {
+    ["Causality violation", "left == right"].iter().any(|what| complaint.contains(what))
+}
+
+#[track_caller]
+fn caught(without: Without) {
+    for hosts in [false, true] {
+        let complaint = rejected(2, move || epochs(3, hosts, without));
+        assert!(is_seen(&complaint), "{hosts}: {complaint}");
+    }
+}
+
+#[test]
+fn epochs_with_a_sparse_census_and_all_waits_are_accepted() {
+    model(2, || epochs(2, false, Without::Nothing));
+    for hosts in [false, true] {
+        model(0, move || epochs(3, hosts, Without::Nothing));
+    }
+}
+
+#[test]
+fn w1_a_window_touched_before_the_census_is_complete_is_caught() {
+    caught(Without::Entry);
+}
+
+#[test]
+fn w2_an_element_written_before_its_reader_has_said_that_it_read_it_is_caught() {
+    caught(Without::ReadsFirst);
+}
+
+#[test]
+fn w3_leaving_before_the_reader_has_said_that_it_read_is_caught() {
+    caught(Without::Leaving);
+}
+
+#[test]
+fn w4_an_arena_used_again_at_once_is_caught_with_a_sparse_census() {
+    caught(Without::Reuse);
+}
+
+#[test]
+fn w5_a_rank_that_does_not_await_its_messages_is_caught() {
+    for hosts in [false, true] {
+        let complaint = rejected(2, move || epochs(3, hosts, Without::Skew));
+        assert!(is_seen(&complaint) || complaint.contains("of census"), "{complaint}");
+    }
+}
+
+#[test]
+fn w6_an_epoch_without_a_census_of_its_own_is_caught() {
+    caught(Without::Composition);
+}
+
+/// Rank 2 reads the window of rank 1, of which it hears by way of rank 0.
+fn by_way_of_another(without: Without) {
+    let results = run(&World::new(3, true, without, Fault::None), |end, world| {
+        if end.rank() == 1 {
+            store(&world.windows[1], stored(1, 0));
+        }
+        census(end, world, 0)?;
+        if end.rank() == 2 {
+            assert_eq!(load(&world.windows[1]), stored(1, 0));
+        }
+        Ok(())
+    });
+    results.into_iter().for_each(|result| result.expect("nobody is told anything"));
+}
+
+#[test]
+fn a_rank_that_is_heard_of_by_way_of_another_has_entered() {
+    model(0, || by_way_of_another(Without::Nothing));
+}
+
+#[test]
+fn w1_a_message_sent_before_that_of_the_round_before_has_come_is_caught() {
+    let complaint = rejected(2, || by_way_of_another(Without::Rounds));
+    assert!(is_seen(&complaint), "{complaint}");
+}
+
+/// Censuses alone, with this fault.
+fn censuses(size: usize, hosts: bool, without: Without, fault: Fault) -> Vec<Result<(), Told>> {
+    run(&World::new(size, hosts, without, fault), |end, world| {
+        (0..2).try_for_each(|number| census(end, world, number))
+    })
+}
+
+#[test]
+fn a_doubled_message_or_an_early_one_is_told() {
+    for fault in [Fault::Doubled, Fault::Early] {
+        for (size, hosts, preemptions) in [(2, false, 2), (3, false, 0), (3, true, 0)] {
+            model(preemptions, move || {
+                let results = censuses(size, hosts, Without::Nothing, fault);
+                let receiver = if hosts { 2 } else { 1 };
+                let told = results[receiver].as_ref().expect_err("it is sent what is not of its census");
+                assert!(told.contains("rank 0 has sent a message of census"), "{told}");
+                // The others are told why, or had completed all they began.
+                let names = |told: &Told| told.contains("rank 0 has sent") || told.contains("left");
+                assert!(results.iter().filter_map(|result| result.as_ref().err()).all(names), "{results:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_message_of_another_census_that_is_believed_is_caught() {
+    for fault in [Fault::Doubled, Fault::Early] {
+        for hosts in [false, true] {
+            let complaint = rejected(1, move || drop(censuses(3, hosts, Without::Number, fault)));
+            assert!(complaint.contains("what was said in another census is believed"), "{complaint}");
+        }
+    }
+}
+
+#[test]
+fn no_census_is_complete_where_a_message_of_it_was_lost() {
+    for (size, hosts, preemptions) in [(2, false, 2), (3, false, 0), (3, true, 0)] {
+        model(preemptions, move || {
+            let results = censuses(size, hosts, Without::Nothing, Fault::Lost);
+            // Others may have completed it, since all had entered it; and nobody completes the next one.
+            assert!(results.iter().all(Result::is_err), "{results:?}");
+            let receiver = if hosts { 2 } else { 1 };
+            let told = results[receiver].as_ref().expect_err("all are");
+            assert!(told.contains("rank 0 is silent") || told.contains("rank 0 has sent"), "{told}");
+        });
+    }
+}
