@@ -44,9 +44,11 @@ impl Fence<'_> {
             }
         }
         self.gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
-        let mut talk = Talk { word, mine, flags: mine, items, stray: None, message: Vec::new() };
+        let message = std::mem::take(&mut items.message);
+        let mut talk = Talk { word, mine, flags: mine, items, stray: None, message };
         self.talk(&mut talk)?;
-        let Talk { flags, mut items, stray, .. } = talk;
+        let Talk { flags, mut items, stray, message, .. } = talk;
+        items.message = message;
         items.end();
         if flags & (FAILED | DIFFERS) != 0 {
             self.items = Some(items);

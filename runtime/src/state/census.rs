@@ -115,6 +115,8 @@ pub(crate) struct Items {
     notifications: Vec<(u32, Notification)>,
     /// Frames that came before the census had ended, in order, and the rank that sent each.
     aside: VecDeque<(usize, Aside)>,
+    /// Room for a message.
+    pub(crate) message: Vec<u8>,
 }
 
 struct Item {
