@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 
-/// What the names of the body stand for.
+/// The names of the body, and what each stands for.
 #[derive(Debug)]
 pub struct Scope {
     /// Windows that take part, and other names for them (`let w = &u`), by the window's number.
     pub windows: BTreeMap<String, usize>,
-    /// How many windows take part.
+    /// The number of windows that take part.
     pub count: usize,
     /// `&Window` parameters.
     pub shared: BTreeSet<String>,
@@ -20,7 +20,7 @@ pub struct Scope {
     pub worlds: BTreeSet<String>,
     /// Other parameters.
     pub arguments: BTreeSet<String>,
-    /// Where one of the windows' names is given to something else.
+    /// The place where one of the windows' names is given to something else.
     pub shadowed: Option<Span>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Visit<'a> for Aliases<'_> {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// What a chain does.
+/// The operation of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
     Put,

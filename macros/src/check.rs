@@ -158,7 +158,7 @@ fn nothing_open(open: Option<&Open>) -> Result<()> {
     }
 }
 
-/// What is open after `flow`; `None` where its end is not reached.
+/// Returns the operations and sections that are open after `flow`; `None` where its end is not reached.
 fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<Option<Open>> {
     for step in flow {
         match step {

@@ -14,7 +14,7 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::{Block, Expr, ExprCall, ExprMethodCall, Macro, Pat, Stmt, UnOp};
 
-/// What a superstep's body does to its windows.
+/// The effects of a superstep's body on its windows.
 #[derive(Debug)]
 pub struct Body {
     pub scope: Scope,
@@ -25,7 +25,7 @@ pub struct Body {
     pub odd: Vec<Oddity>,
 }
 
-/// Why a superstep is dynamic: a line, and what is wrong with it.
+/// The reason why a superstep is dynamic: a line, and what is wrong with it.
 #[derive(Clone, Debug)]
 pub struct Reason {
     pub span: Span,
@@ -136,7 +136,7 @@ impl<'a> Visit<'a> for Conditional {
     }
 }
 
-/// What the walk is inside of.
+/// The construct that the walk is inside of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Body,

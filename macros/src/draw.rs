@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// How many bodies the file has.
+/// The number of bodies in the file.
 const IN_FILE: u64 = 80;
 
 /// One body being drawn.

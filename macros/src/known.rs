@@ -286,10 +286,10 @@ fn among(list: &[&str], name: &Ident) -> bool {
     list.contains(&name.as_str())
 }
 
-/// What a method does to its receiver.
+/// The effect of a method on its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// Nothing.
+    /// No effect.
     Pure,
     /// Its elements change, their number does not.
     Rearrange,
@@ -303,7 +303,7 @@ pub enum Effect {
     Unknown,
 }
 
-/// What `method` does to its receiver.
+/// Returns the effect of `method` on its receiver.
 pub fn effect(method: &Ident) -> Effect {
     match () {
         () if among(PURE, method) => Effect::Pure,

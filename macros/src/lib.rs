@@ -93,7 +93,7 @@ pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream
 ///
 /// The struct is `Copy` and `#[repr(C)]` (or `transparent`), not generic, its fields are elements themselves, and there is no
 /// padding between or after them. Elements of it can be put, got and replaced; the arithmetic operators act on numbers.
-/// What breaks these rules does not compile.
+/// An item that breaks these rules does not compile.
 #[proc_macro_derive(Element)]
 pub fn element(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     element::derive(item.into()).into()

@@ -11,7 +11,7 @@ use syn::{
 /// A function that is a superstep.
 #[derive(Debug)]
 pub struct Superstep {
-    /// Where the facade is.
+    /// The path of the facade.
     pub facade: Path,
     /// The name of the prepared superstep's type, if the user gives one.
     pub prepared: Option<Ident>,
@@ -43,7 +43,7 @@ pub struct Param {
     pub uniform: bool,
 }
 
-/// What a parameter is, by its type as written.
+/// The role of a parameter, by its type as written.
 #[derive(Debug)]
 pub enum ParamKind {
     /// `&mut Window<element>`: takes part.
@@ -284,7 +284,7 @@ fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
     }
 }
 
-/// Where an identifier or keyword occurs in tokens.
+/// Returns the first place of an identifier or keyword in tokens.
 pub fn find_ident(tokens: TokenStream, name: &str) -> Option<Span> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Ident(ident) if ident == name => Some(ident.span()),

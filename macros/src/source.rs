@@ -1,4 +1,4 @@
-//! Where something stands in the source, and what it looks like there.
+//! The place of tokens in the source, and their text there.
 
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -8,7 +8,7 @@ pub fn place_of(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
-/// What something looks like in the source, on one line and not too long.
+/// Returns the text of tokens in the source, on one line and not too long.
 pub fn text_of(tokens: &impl ToTokens) -> String {
     let mut line = String::new();
     write_tokens(tokens.to_token_stream(), &mut line, &mut None);

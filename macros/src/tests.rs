@@ -25,7 +25,7 @@ fn outcome(source: &str) -> Outcome {
     }
 }
 
-/// Why a function is dynamic: line, text and reason.
+/// Returns why a function is dynamic: line, text and reason.
 #[track_caller]
 fn dynamic(source: &str) -> String {
     match outcome(source) {

@@ -1,5 +1,5 @@
-//! What is the same on all ranks, by how it is written: literals, constants, `size()`, `#[uniform]` parameters, and
-//! locals made of these alone.
+//! Expressions that are the same on all ranks, by how they are written: literals, constants, `size()`, `#[uniform]`
+//! parameters, and locals made of these alone.
 
 use crate::chain::Scope;
 use crate::exprs::{bound_by, children, is_compound, is_constant, name_of, root_of, roots_of, strip};
@@ -12,7 +12,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, Pat};
 
-/// What makes a condition differ between ranks.
+/// The part of a condition that makes it differ between ranks.
 #[derive(Clone, Debug)]
 pub struct Cause {
     pub span: Span,
@@ -57,7 +57,7 @@ impl Uniform {
         }
     }
 
-    /// What in `expr` may differ between ranks, if anything.
+    /// Returns the part of `expr` that may differ between ranks, if there is one.
     pub fn cause(&self, expr: &Expr) -> Option<Cause> {
         let differs = || Some(Cause { span: expr.span(), text: text_of(expr) });
         match strip(expr) {

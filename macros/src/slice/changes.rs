@@ -52,7 +52,7 @@ impl<'a> Visit<'a> for Mutable {
     }
 }
 
-/// What names a pattern gives to parts of a value.
+/// The names that a pattern gives to parts of a value.
 struct Parts {
     /// Whether one is `ref mut`.
     by_mut: bool,

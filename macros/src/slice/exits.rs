@@ -19,7 +19,7 @@ pub type ExitPosition = (usize, usize);
 /// A place where the body may leave with an error.
 pub struct Exit<'a> {
     pub position: ExitPosition,
-    /// What a `?` asks; nothing for a `return Err(..)` or an `Err(..)?`.
+    /// The expression that a `?` asks; `None` for a `return Err(..)` or an `Err(..)?`.
     asked: Option<&'a Expr>,
 }
 

@@ -1,4 +1,4 @@
-//! What in an expression has to stay in the slice: operations, exits, and changes of what is needed.
+//! The parts of an expression that have to stay in the slice: operations, exits, and changes of what is needed.
 
 use super::need::{Known, Need};
 use crate::exprs::{is_compound, is_err, name_of, root_of, roots_of};
@@ -8,7 +8,7 @@ use proc_macro2::Span;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro};
 
-/// What in an expression has to stay.
+/// The kinds of parts of an expression that have to stay.
 #[derive(Default, Clone, Copy)]
 pub struct Found {
     /// An operation or a fence.
@@ -38,7 +38,7 @@ pub struct Keepers<'s> {
 }
 
 impl<'s> Keepers<'s> {
-    /// What in `expr` has to stay.
+    /// Returns the kinds of parts of `expr` that have to stay.
     pub fn of(known: Known<'s>, expr: &Expr) -> Found {
         let mut keepers = Keepers { known, found: Found::default(), loops: Vec::new(), closure: false };
         keepers.visit_expr(expr);

@@ -5,8 +5,8 @@
 //! added. All bindings of one name are taken together, which keeps more than it must and never less. Of a slice that is
 //! put only the *shape* is needed, so what fills a buffer can go while what sizes it stays.
 //!
-//! What cannot be followed makes the superstep dynamic, with the line as the [`Reason`]. What is believed without being
-//! seen is written in `state`, and compared with the body's calls the first time, and each time under `FENCEPOST_CHECK`.
+//! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`]. Assumptions about code that is
+//! not seen are written in `state`, and compared with the body's calls the first time, and each time under `FENCEPOST_CHECK`.
 
 mod changes;
 mod exits;
@@ -128,7 +128,7 @@ fn describe(
     }
 }
 
-/// Why an argument of this type has no owned form that a closure could return.
+/// Returns why an argument of this type has no owned form that a closure could return.
 fn not_owned(ty: &Type) -> Option<&'static str> {
     struct Borrows(Option<&'static str>);
     impl<'a> Visit<'a> for Borrows {

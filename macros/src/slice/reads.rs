@@ -1,4 +1,4 @@
-//! What an expression in a slice may not read, and what takes the place of what it may.
+//! The parts of an expression that a slice may not read, and the replacements of those that it may.
 
 use crate::chain::Scope;
 use crate::collect::Reason;

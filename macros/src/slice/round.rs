@@ -28,7 +28,7 @@ type Sliced = Result<TokenStream, Reason>;
 pub struct Round {
     /// The statements that stay.
     pub statements: TokenStream,
-    /// What is needed, what these statements need included.
+    /// The needs, those of these statements included.
     pub found: BTreeMap<String, Need>,
     /// Nothing was left out, and no operation has a buffer of its own.
     pub whole: bool,
@@ -46,7 +46,7 @@ struct Slicer<'s> {
     superstep: &'s Superstep,
     idle: &'s [(usize, usize)],
     known: Known<'s>,
-    /// What is needed, as found by this round.
+    /// The needs that this round has found.
     found: BTreeMap<String, Need>,
     /// Nothing was left out, and no operation has a buffer of its own.
     whole: bool,

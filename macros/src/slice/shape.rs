@@ -1,4 +1,4 @@
-//! How many elements a value has, without the elements: what the pattern needs to know of a slice that is put.
+//! The number of a value's elements, without the elements: what the pattern needs to know of a slice that is put.
 
 use crate::chain::Scope;
 use crate::collect::Reason;

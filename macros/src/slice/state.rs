@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, Item, Local, Macro, Pat, Stmt, Type, UnOp};
 
-/// What the names of a body are bound to, as far as that tells whether they may have a state.
+/// The bindings of the names of a body, as far as they tell whether the names may have a state.
 #[derive(Debug, Default)]
 pub struct States {
     /// Parameters, locals, constants and functions of the body.
@@ -63,12 +63,12 @@ impl States {
         states
     }
 
-    /// What the slice cannot copy.
+    /// Returns the item that the slice cannot copy, if there is one.
     pub fn repeated(&self) -> Option<&Reason> {
         self.repeated.as_ref()
     }
 
-    /// What in an expression may be another value the next time.
+    /// Returns the first part of an expression that may have another value the next time.
     pub fn first(&self, expr: &Expr) -> Option<Reason> {
         let mut reads = Reads { states: self, found: None };
         reads.visit_expr(expr);
@@ -245,7 +245,7 @@ impl<'a> Visit<'a> for Reads<'_> {
     }
 }
 
-/// Why unsafe code is not evaluated ahead.
+/// The reason why unsafe code is not evaluated ahead.
 pub const UNSAFE: &str = "is unsafe code, and the check that makes it right may be one that a pattern does not have: pass what it computes as an argument";
 
 /// Whether tokens have no `unsafe` in them.
