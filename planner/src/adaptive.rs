@@ -1,4 +1,4 @@
-//! What a dynamic epoch does with its bytes: pure functions of what a rank observed and of the machine.
+//! The decisions of a dynamic epoch about its bytes: pure functions of what a rank observed and of the machine.
 //!
 //! A compiled superstep is planned with all that all ranks do in view. A dynamic epoch is not: a rank decides at each
 //! call and at the fence, from its own operations and its own history, and no other rank has to know. The runtime keeps
@@ -31,10 +31,10 @@ use crate::ir::pattern::Mode;
 use crate::machine::Machine;
 use crate::units::Nanos;
 
-/// What a rank observed of the epochs that began at one line of the program.
+/// The observations of a rank about the epochs that began at one line of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
-    /// How many of them have ended.
+    /// The number of these epochs that have ended.
     pub epochs: u32,
     /// The bytes that the last one sent to the target that received most, operations on single elements apart: to collect
     /// those for the fence takes less time than to ask after each of them whether a piece is full.
@@ -96,7 +96,7 @@ pub struct Section<'a> {
     pub mode: Mode,
     /// The elements at the origin.
     pub source: &'a Datatype,
-    /// Where they go at the target.
+    /// The elements at the target that they go to.
     pub target: &'a Datatype,
     /// The size of an element in bytes.
     pub size: u32,

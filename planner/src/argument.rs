@@ -11,7 +11,7 @@ pub trait Argument {
         None
     }
 
-    /// How the ranks are laid out, row-major, slowest first: keeps the plan's map of classes small.
+    /// Returns the extents of the grid of ranks, row-major, slowest first: they keep the plan's map of classes small.
     fn shape(&self) -> Option<Vec<u32>> {
         None
     }

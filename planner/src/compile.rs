@@ -17,10 +17,10 @@ use crate::verify::{Verified, verify};
 /// The schedule of these patterns, verified.
 ///
 /// # Errors
-/// What [`check`] says; class `Arg` for hosts of no ranks; class `NoMem` where [`Options::cap`] cannot be kept, with what is needed at least, and where
-/// operations that overlap have more than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in
-/// common than the verifier goes through; class `Intern` if the verifier refuses the schedule, which is a bug of the
-/// planner.
+/// The errors of [`check`]; class `Arg` for hosts of no ranks; class `NoMem` where [`Options::cap`] cannot be kept, with
+/// what is needed at least, and where operations that overlap have more than
+/// [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the verifier goes through; class
+/// `Intern` if the verifier refuses the schedule, which is a bug of the planner.
 ///
 /// # Cost
 /// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have

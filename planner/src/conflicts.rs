@@ -23,7 +23,7 @@ pub const MOST_CONFLICTS: usize = 1000;
 pub struct Conflict {
     /// The rank that owns the window: the first of `ranks` ranks that have this conflict.
     pub rank: usize,
-    /// How many ranks have this conflict, seen from where each stands.
+    /// The number of ranks that have this conflict, seen from where each stands.
     pub ranks: usize,
     /// The window, by its place among the parameters of the superstep.
     pub window: usize,
@@ -138,7 +138,7 @@ fn moving(patterns: &Patterns, pattern: ClassId) -> impl Iterator<Item = (Operat
     all.filter(|(_, operation)| operation.target.is_some() && operation.remote.size() > 0)
 }
 
-/// What a rank's operations do to its own sections.
+/// Returns the accesses of a rank's operations to its own sections.
 fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_>> {
     moving(patterns, pattern)
         .filter_map(|(operation, call)| {
@@ -149,7 +149,7 @@ fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_>> {
         .collect()
 }
 
-/// What the operations of the rank at `origin` do to this rank.
+/// Returns the accesses of the operations of the rank at `origin` to this rank.
 fn from(patterns: &Patterns, pattern: ClassId, origin: Delta) -> impl Iterator<Item = Access<'_>> {
     let here =
         moving(patterns, pattern).filter(move |(_, operation)| operation.target == Some(origin.back()));

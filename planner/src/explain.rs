@@ -254,7 +254,7 @@ fn line(
     format!("{what}: {how}{instead}; {costs}")
 }
 
-/// How many operations share the frames of this one.
+/// Returns the number of operations that share the frames of this one.
 fn together(program: &Program, operation: &Operation, route: Routing) -> usize {
     let shares_frames = |(id, other): (OperationId, &Operation)| {
         let same_way = program.routes[id].is_some_and(|other| {

@@ -54,7 +54,7 @@ ids! {
     BufferId "b";
 }
 
-/// Where another rank stands, seen from this one: its number less one's own.
+/// The position of another rank, seen from this one: its number less one's own.
 ///
 /// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so programs of
 /// ranks that differ only by where they stand are equal as they are written. Ascending deltas are ascending ranks.

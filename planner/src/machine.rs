@@ -25,7 +25,7 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// What a message costs on one kind of link.
+    /// The cost of a message on one kind of link.
     Link {
         /// `L`: ns from sent to seen.
         latency "latency",
@@ -39,7 +39,7 @@ parameters! {
 }
 
 parameters! {
-    /// What moving elements in memory costs a core.
+    /// The cost to a core of moving elements in memory.
     Moving {
         /// ns for each run of contiguous elements, packed or unpacked.
         per_run "per_run",
@@ -54,7 +54,7 @@ parameters! {
     }
 }
 
-/// What communication costs. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all keys, each
+/// The cost of communication. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all keys, each
 /// once; `#` begins a comment); values are nanoseconds. For another machine, write such a text and give what it parses
 /// to as the machine to compile for.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -28,7 +28,7 @@ impl<I: Id, T> Table<I, T> {
         self.rows.get(id.index())
     }
 
-    /// How many rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }

@@ -15,7 +15,7 @@ pub(crate) fn write_signed(out: &mut Vec<u8>, value: i64) {
 /// Reads one from the front of `bytes`, which is left at what follows.
 ///
 /// # Errors
-/// What is wrong there; `bytes` is left behind the last byte that was read.
+/// The text says what is wrong there; `bytes` is left behind the last byte that was read.
 pub(crate) fn read(bytes: &mut &[u8]) -> Result<u64, &'static str> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {

@@ -103,7 +103,7 @@ pub(super) fn plan(what: &Collective, algorithm: Algorithm) -> Plan {
     Plan { window, steps }
 }
 
-/// What one rank calls in an epoch.
+/// The calls of one rank in an epoch.
 struct Calls {
     rank: u32,
     pattern: Pattern,

@@ -79,15 +79,15 @@ pub enum Operation {
 pub struct Collective {
     /// The operation of a collective.
     pub operation: Operation,
-    /// By how many ranks.
+    /// The number of ranks that call it.
     pub ranks: u32,
-    /// How many elements each rank brings; for an all-to-all, for each rank.
+    /// The number of elements that each rank brings; for an all-to-all, for each rank.
     pub len: usize,
-    /// Of which type.
+    /// The type of the elements.
     pub element: ElementType,
 }
 
-/// How a collective is carried out.
+/// The algorithm that carries out a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
     /// One round, in which everything goes where it is needed.
@@ -129,7 +129,7 @@ pub struct Slots {
     pub fold: Fold,
 }
 
-/// How many elements a slot has.
+/// The number of elements of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotLen {
     /// The given number.
@@ -138,7 +138,7 @@ pub enum SlotLen {
     BlockOf(usize),
 }
 
-/// What becomes of the slots.
+/// The contents of the slots after they were combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fold {
     /// Slot 0 is all of them, combined over the balanced tree; the others are used up.
@@ -152,12 +152,12 @@ pub enum Fold {
 /// ns for a record and what it takes to apply it, where memory is shared: `benches/LOG.md`.
 const RECORD: f64 = 7.0;
 
-/// What an algorithm does.
+/// The steps of an algorithm, and the size of the window that they need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// How many elements the window has, on every rank.
+    /// The number of elements of the window, on every rank.
     pub window: usize,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -222,7 +222,7 @@ impl Collective {
         !matches!(self.operation, Operation::Reduce { .. } | Operation::Gather { .. } | Operation::AllToAll)
     }
 
-    /// What is left to combine after the moves of the direct algorithm.
+    /// Returns the slots that are left to combine after the moves of the direct algorithm, if there are any.
     pub fn direct_slots(&self) -> Option<Slots> {
         let slots =
             |op, root, fold| Slots { op, root, first: 0, stride: self.len, len: SlotLen::Of(self.len), fold };
@@ -234,7 +234,7 @@ impl Collective {
         }
     }
 
-    /// How many elements the window has in the direct algorithm.
+    /// Returns the number of elements of the window in the direct algorithm.
     pub fn direct_window(&self) -> usize {
         let slots = (self.ranks as usize).saturating_mul(self.len);
         match self.operation {
@@ -244,7 +244,7 @@ impl Collective {
         }
     }
 
-    /// Where in the window this rank's elements must be before the first step; empty where it brings none.
+    /// Returns the place in the window where this rank's elements must be before the first step; empty where it brings none.
     pub fn input(&self, algorithm: Algorithm, rank: u32) -> Range<usize> {
         let (me, len) = (rank as usize, self.len);
         let slots = match self.operation {
@@ -258,8 +258,8 @@ impl Collective {
         at..at + len
     }
 
-    /// Where in the window this rank's result is after the last step: two ranges, one after the other; empty where it
-    /// gets none.
+    /// Returns the place in the window of this rank's result after the last step: two ranges, one after the other; empty
+    /// where it gets none.
     pub fn output(&self, algorithm: Algorithm, rank: u32) -> [Range<usize>; 2] {
         let (ranks, me, len) = (self.ranks as usize, rank as usize, self.len);
         match self.operation {

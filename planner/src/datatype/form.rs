@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// One dimension of a nest: `count` times, `stride` elements apart. The stride may be negative or zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Dim {
-    /// How many times; in canonical form at least 2.
+    /// The number of times; in canonical form at least 2.
     pub count: usize,
-    /// From one to the next, in elements.
+    /// The distance from one to the next, in elements.
     pub stride: i64,
 }
 
@@ -40,12 +40,12 @@ impl Piece {
         Self { offset, dims: SmallVec::new(), run }
     }
 
-    /// How many elements it visits.
+    /// Returns the number of elements that it visits.
     pub fn size(&self) -> usize {
         self.runs() * self.run
     }
 
-    /// How many runs it visits.
+    /// Returns the number of runs that it visits.
     pub fn runs(&self) -> usize {
         self.dims.iter().map(|dim| dim.count).product()
     }
@@ -186,7 +186,7 @@ impl Datatype {
         Self { size: piece.size(), low: piece.low(), high: piece.high(), form: Form::One(piece) }
     }
 
-    /// How many elements it visits.
+    /// Returns the number of elements that it visits.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
@@ -238,7 +238,7 @@ impl Datatype {
         }
     }
 
-    /// How many maximal runs it has.
+    /// Returns the number of its maximal runs.
     #[must_use]
     pub fn run_count(&self) -> usize {
         self.pieces().iter().map(Piece::runs).sum()

@@ -17,7 +17,7 @@ use crate::error::Result;
 /// The two are of equal size; of unequal ones only as many elements as the smaller has are looked at.
 ///
 /// # Panics
-/// Where the result would be beyond the [limits](super#limits); [`try_monotone`] returns an error there.
+/// Panics if the result would be beyond the [limits](super#limits); [`try_monotone`] returns an error there.
 #[must_use]
 pub fn monotone(origin: &Datatype, target: &Datatype) -> (Datatype, Datatype) {
     granted(try_monotone(origin, target))

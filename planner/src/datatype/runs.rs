@@ -10,7 +10,7 @@ pub struct Runs<'a> {
     /// The piece that is being visited.
     dims: &'a [Dim],
     run: usize,
-    /// Where in its dimensions the next run is, and its displacement; no piece if `left` is 0.
+    /// The indices of the next run in the dimensions, and its displacement; no piece if `left` is 0.
     index: SmallVec<[usize; 4]>,
     offset: i64,
     left: usize,

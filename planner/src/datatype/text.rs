@@ -38,7 +38,7 @@ impl fmt::Debug for Datatype {
 impl FromStr for Datatype {
     type Err = Error;
 
-    /// What [`Display`](fmt::Display) prints; descriptions that are not canonical are read too.
+    /// Reads the text that [`Display`](fmt::Display) prints; descriptions that are not canonical are read too.
     ///
     /// # Errors
     /// Class `Type`: not such a text (the message quotes the part that is not), or beyond the [limits](super#limits).

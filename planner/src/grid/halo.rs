@@ -73,8 +73,8 @@ impl<const D: usize> Block<D> {
         self.part(self.coords, n.offset, Side::Inner)
     }
 
-    /// Where they go: the cells of `n`'s halo towards this block, in `n`'s local storage. As many as
-    /// [`inner_edge`](Self::inner_edge) has, in the same order.
+    /// Returns the cells that [`inner_edge`](Self::inner_edge) goes to: those of `n`'s halo towards this block, in `n`'s
+    /// local storage. There are as many, in the same order.
     pub fn halo_of(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Outer)
     }
@@ -84,8 +84,8 @@ impl<const D: usize> Block<D> {
         self.part(self.coords, n.offset, Side::Outer)
     }
 
-    /// What belongs there: `n`'s own cells next to this block, in `n`'s local storage. As many as
-    /// [`outer_edge`](Self::outer_edge) has, in the same order.
+    /// Returns the cells that belong in [`outer_edge`](Self::outer_edge): `n`'s own cells next to this block, in `n`'s local
+    /// storage. There are as many, in the same order.
     pub fn inner_edge_of(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Inner)
     }

@@ -26,7 +26,7 @@ use std::cell::Cell;
 pub trait RankPosition {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
-    /// How many ranks there are.
+    /// The number of ranks.
     fn size(&self) -> usize;
 }
 
@@ -312,7 +312,7 @@ impl<const D: usize> Block<D> {
         self.grid
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
@@ -328,7 +328,7 @@ impl<const D: usize> Block<D> {
         self.origin_at()
     }
 
-    /// Where this rank stands in the grid.
+    /// Returns the coordinates of this rank in the grid.
     pub fn coords(&self) -> [usize; D] {
         self.observed.set(true);
         self.coords

@@ -45,7 +45,7 @@ pub struct Row<const D: usize> {
     strides: [usize; D],
     /// The width of the halo in each dimension.
     widths: [usize; D],
-    /// How far from the row a kernel may read, in each dimension.
+    /// The distance from the row within which a kernel may read, in each dimension.
     reach: [usize; D],
     /// Whether it may read in one dimension at a time only.
     star: bool,

@@ -14,7 +14,7 @@ pub struct Step<const D: usize> {
     block: Block<D>,
     /// The number of cells of the halo that this step computes, on each side behind which there is another block.
     rim: [usize; D],
-    /// How far from a cell this step may read.
+    /// The distance from a cell within which this step may read, in each dimension.
     reach: [usize; D],
 }
 

@@ -9,7 +9,7 @@ use indexmap::IndexSet;
 /// `count` times the same class or the same line of the level below.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Run {
-    /// How many times; at least 1.
+    /// The number of times; at least 1.
     pub count: u32,
     /// The class, or the line of the level below.
     pub of: u32,

@@ -31,7 +31,7 @@ pub enum Local {
     },
 }
 
-/// How the bytes of a transfer travel: a preference of the user, or a decision of `route`.
+/// The way in which the bytes of a transfer travel: a preference of the user, or a decision of `route`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Mode {
     /// The machine model chooses; in a dynamic epoch, what earlier epochs of the same line transferred.
@@ -113,7 +113,7 @@ pub struct Patterns {
     pub name: String,
     /// The element type of each window of the superstep.
     pub windows: Table<WindowId, ElementType>,
-    /// How the ranks are laid out, row-major, slowest first; their product is the number of ranks. A hint that keeps
+    /// The extents of the grid of ranks, row-major, slowest first; their product is the number of ranks. A hint that keeps
     /// the map of classes small, never a matter of meaning.
     pub shape: Vec<u32>,
     /// Each distinct pattern.
@@ -125,7 +125,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// How many ranks.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         self.class_of.len() as u32
     }

@@ -1,6 +1,6 @@
 //! [`Peers`]: ranks grouped by what they do and by what is done to them; every stage up to `lower` is kept over one.
 //!
-//! What goes from one rank to another is a *link*, interned by content, and its id stands at both of its ends. A pass
+//! All that goes from one rank to another is a *link*, interned by content, and its id stands at both of its ends. A pass
 //! that decides something about a link decides it once, in the link, so its two ends cannot disagree.
 
 use crate::ids::{ClassId, Delta, LinkId};
@@ -56,7 +56,7 @@ impl RankClass {
         self.place(Delta::SELF).and_then(|place| self.peers[place].sends)
     }
 
-    /// Where in `peers` the one at `delta` is.
+    /// Returns the index in `peers` of the one at `delta`.
     pub fn place(&self, delta: Delta) -> Option<usize> {
         self.peers.binary_search_by_key(&delta, |peer| peer.delta).ok()
     }

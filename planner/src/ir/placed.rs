@@ -23,7 +23,7 @@ pub struct Placed<'p> {
 pub struct Staging {
     /// Bytes of one copy.
     pub bytes: u64,
-    /// How many copies there are, used in turn.
+    /// The number of copies, used in turn.
     pub copies: u32,
     /// Whether the sender must await a copy's release before it writes the copy again, since the peer does not send it
     /// a frame in every run.

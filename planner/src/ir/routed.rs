@@ -26,7 +26,7 @@ pub struct Message {
 }
 
 impl Route {
-    /// How many rounds it takes: one a message, and one for all direct copies.
+    /// Returns the number of rounds that it takes: one a message, and one for all direct copies.
     pub fn rounds(&self) -> usize {
         self.messages.len() + usize::from(!self.direct.is_empty())
     }

@@ -25,7 +25,7 @@ pub struct Schedule {
     pub name: String,
     /// The element type of each window parameter.
     pub windows: Table<WindowId, ElementType>,
-    /// How the ranks are laid out; see [`Patterns::shape`](crate::ir::pattern::Patterns::shape).
+    /// The extents of the grid of ranks; see [`Patterns::shape`](crate::ir::pattern::Patterns::shape).
     pub shape: Vec<u32>,
     /// Each distinct program.
     pub classes: Table<ClassId, Program>,
@@ -76,7 +76,7 @@ impl Placement {
 /// One rank's part of a schedule: the same for all ranks of its class.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
-    /// What the rank's calls ask for: calls are matched against it by ordinal, and loading compares it with the
+    /// The pattern of the rank's calls: calls are matched against it by ordinal, and loading compares it with the
     /// rank's own.
     pub pattern: Pattern,
     /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has
@@ -90,7 +90,7 @@ pub struct Program {
     pub instructions: Vec<Instruction>,
 }
 
-/// How an operation travels.
+/// The way in which an operation travels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Routing {
     /// The mode taken; never `Auto`.
@@ -108,7 +108,7 @@ pub struct Buffer {
     pub peer: Delta,
     /// Bytes of one copy.
     pub bytes: u64,
-    /// How many copies there are, used in turn.
+    /// The number of copies, used in turn.
     pub copies: u32,
 }
 
@@ -129,15 +129,15 @@ pub enum Part {
     Operation {
         /// The operation.
         operation: OperationId,
-        /// From which element of it.
+        /// The index of its first element.
         first: usize,
-        /// How many.
+        /// The number of elements.
         count: usize,
     },
 }
 
 impl Part {
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Part::Window { datatype, .. } => datatype.size(),
@@ -156,7 +156,7 @@ impl Part {
 pub enum Frame {
     /// The sender is in this superstep: the receiver may access the sender's windows (W1).
     Entry,
-    /// Bytes.
+    /// The frame carries bytes.
     Data {
         /// The number of bytes.
         bytes: u64,

@@ -6,7 +6,7 @@ use crate::ir::peers::Peers;
 use crate::ir::schedule::Placement;
 use crate::table::Table;
 
-/// What travels between all ranks, where `L` is what one link holds: the passes differ by it, so that none takes the
+/// The links between all ranks, where `L` is what one link holds: the passes differ by it, so that none takes the
 /// stage of another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage<'p, L> {
@@ -16,6 +16,6 @@ pub struct Stage<'p, L> {
     pub placement: Placement,
     /// The classes of ranks, and the links between them.
     pub peers: Peers,
-    /// What each distinct link holds.
+    /// The content of each distinct link.
     pub links: Table<LinkId, L>,
 }

@@ -17,9 +17,9 @@ pub type Transfers<'p> = Stage<'p, Vec<Transfer>>;
 pub struct Transfer {
     /// The kind of the operation at its origin; for [`Kind::Get`] the origin is the rank that the elements go to.
     pub kind: Kind,
-    /// Where the elements come from, on the rank that sends.
+    /// The elements that move, on the rank that sends.
     pub source: Side,
-    /// Where they go, on the rank that receives.
+    /// The elements that they go to, on the rank that receives.
     pub target: Side,
     /// Their type.
     pub element: ElementType,
@@ -54,15 +54,15 @@ pub enum Side {
     Operation {
         /// The operation.
         operation: OperationId,
-        /// From which element.
+        /// The index of the first element.
         first: usize,
-        /// How many.
+        /// The number of elements.
         count: usize,
     },
 }
 
 impl Side {
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn size(&self) -> usize {
         match self {
             Side::Window { datatype, .. } => datatype.size(),
@@ -107,7 +107,7 @@ impl Side {
 }
 
 impl Fold {
-    /// What of it goes to elements `first..first + count`, as of a transfer that begins there.
+    /// Returns the parts of it that go to elements `first..first + count`, as of a transfer that begins there.
     fn slice(&self, first: usize, count: usize) -> Result<Vec<Fold>> {
         let (low, high) = (first as i64, (first + count) as i64);
         if low <= self.into.low() && self.into.high() <= high {
@@ -146,12 +146,12 @@ impl Transfer {
             && run(&self.target)
     }
 
-    /// How many elements.
+    /// Returns the number of elements.
     pub fn size(&self) -> usize {
         self.target.size()
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> u64 {
         self.size() as u64 * u64::from(self.element.size)
     }

@@ -1,4 +1,4 @@
-//! What one rank sends another becomes one message: abutting transfers become one, and elements that no rank can see
+//! All that one rank sends another becomes one message: abutting transfers become one, and elements that no rank can see
 //! are not sent.
 //!
 //! ```text

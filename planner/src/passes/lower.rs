@@ -77,7 +77,7 @@ struct Lowering<'a> {
     buffers: &'a [Option<Staging>],
 }
 
-/// How a frame of a link is sent.
+/// A frame of a link, as it is sent.
 struct Sending<'a> {
     peer: usize,
     buffer: BufferId,
@@ -326,7 +326,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// How each operation travels.
+    /// Returns how each operation travels.
     fn routes(&self, operations: usize, options: &Options) -> Table<OperationId, Option<Routing>> {
         let mut routes: Table<_, Option<Routing>> = std::iter::repeat_n(None, operations).collect();
         for (peer, assignment) in self.class.peers.iter().zip(self.assignments) {
@@ -358,7 +358,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// How far the frames of one peer have landed.
+/// The position up to which the frames of one peer have landed.
 struct Landing {
     place: usize,
     next: usize,

@@ -138,7 +138,7 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
-    /// What goes from a rank with pattern `from` to one with pattern `to`, `delta` away.
+    /// Returns the link from a rank with pattern `from` to one with pattern `to`, `delta` away, if anything goes there.
     fn link(&mut self, from: ClassId, to: ClassId, delta: Delta) -> Option<LinkId> {
         let (key, new) = self.keys.intern(&[from.0, to.0, delta.0 as u32, (delta.0 >> 32) as u32]);
         if new {

@@ -127,12 +127,12 @@ fn by_direction(routed: &Routed<'_>, h: u32) -> Option<Assignments> {
     Some(assigned)
 }
 
-/// How ranks are laid out: a grid that wraps.
+/// The layout of the ranks: a grid that wraps.
 struct Grid {
     shape: Vec<u32>,
 }
 
-/// Where a rank is in the grid, if that has at most three dimensions; else it is taken for a row.
+/// The coordinates of a rank in the grid, if that has at most three dimensions; else it is taken for a row.
 type Coordinates = [u32; 3];
 
 impl Grid {
@@ -233,7 +233,7 @@ pub fn colour(edges: &[(u32, u32)]) -> Vec<RoundId> {
     colouring.of.into_iter().map(RoundId).collect()
 }
 
-/// How many edges each vertex has, and the most.
+/// Returns the number of edges of each vertex, and the most.
 fn degrees(ends: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
     let mut degrees = Vec::new();
     for end in ends {

@@ -4,7 +4,7 @@
 //! REPLACE) of the same element cannot be seen, whichever rank it is of, so it is not sent. The same holds for the
 //! answer to a get that arrives where a rank puts. In a relaxed epoch any order is valid, so the canonical one is.
 //!
-//! What a link carries then depends on the other ranks that write to its target, so ranks are grouped again, by their
+//! The content of a link then depends on the other ranks that write to its target, so ranks are grouped again, by their
 //! class and by those of their peers.
 
 use super::classes::regrouped;

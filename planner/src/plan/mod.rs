@@ -62,7 +62,7 @@ impl std::fmt::Debug for Digest {
     }
 }
 
-/// What a plan file holds.
+/// The content of a plan file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// The schedule, not verified.

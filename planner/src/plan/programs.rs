@@ -1,7 +1,7 @@
 //! Programs as words. Operations, routes, buffers and instructions are kept once each, whichever classes have them: the
 //! classes of a halo are made of the same few.
 //!
-//! What refers to a table is checked against it, so that no reader of a loaded schedule can index past an end.
+//! Each reference to a table is checked against it, so that no reader of a loaded schedule can index past an end.
 
 use super::words::{Reader, Uses, Writer};
 use crate::element::{ElementKind, ElementType, Op, Scalar};

@@ -71,7 +71,7 @@ pub(super) struct Reader<'a> {
     pub uses: Uses,
 }
 
-/// How many operations and buffers a program must have for its instructions to make sense.
+/// The numbers of operations and buffers that a program must have for its instructions to make sense.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Uses {
     pub operations: usize,

@@ -15,7 +15,7 @@ pub struct Finding {
     pub instruction: Option<usize>,
     /// The rank whose operation it is, the operation, and the user's line.
     pub operation: Option<(Rank, OperationId, Site)>,
-    /// What was found, and what was expected.
+    /// The text of the finding: what was found, and what was expected.
     pub what: String,
 }
 

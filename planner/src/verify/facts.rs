@@ -30,7 +30,7 @@ pub(super) struct Facts<'s> {
 pub(super) struct Packed {
     /// Bytes in all.
     pub bytes: u64,
-    /// How often something is packed into it or sent from it.
+    /// The number of times that something is packed into it or sent from it.
     pub things: usize,
     /// The first that is packed into it, by instruction.
     pub first: Option<usize>,
@@ -38,7 +38,7 @@ pub(super) struct Packed {
     pub reclaim: Option<usize>,
 }
 
-/// What passes between a rank and one peer, by instruction.
+/// The traffic between a rank and one peer, by instruction.
 pub(super) struct Peer<'s> {
     /// Frames to the peer, in order.
     pub sent: ArenaVec<'s, Sent<'s>>,
@@ -86,7 +86,7 @@ pub(super) struct Sent<'s> {
     pub buffer: BufferId,
 }
 
-/// What is combined into packed bytes: between which, and by which instruction.
+/// A combination into packed bytes: the range of the bytes, and the instruction.
 #[derive(Clone, Copy)]
 pub(super) struct Folded {
     pub low: u64,
@@ -99,7 +99,7 @@ pub(super) struct Awaited<'s> {
     pub instruction: usize,
     pub frame: Frame,
     pub unpacks: ArenaVec<'s, usize>,
-    /// Where a data frame is released.
+    /// The instruction that releases a data frame.
     pub released: usize,
 }
 

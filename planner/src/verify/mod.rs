@@ -9,7 +9,7 @@
 //!
 //! # The accepted form
 //!
-//! What cannot be shown is refused, so a schedule must also be plain in these ways:
+//! A schedule that cannot be shown to be right is refused, so it must also be plain in these ways:
 //! - a rank exposes itself to each peer, and is done with each peer, at most once a run;
 //! - each byte of a buffer is packed at most once and sent at most once a run; what is combined into packed bytes is
 //!   combined before they are sent, by an operator whose order does not show, and unpacked in one piece by the same;
@@ -62,7 +62,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Verified<S>(S);
 
 impl<S> Verified<S> {
-    /// What was verified.
+    /// Returns what was verified.
     pub fn get(&self) -> &S {
         &self.0
     }

@@ -368,7 +368,7 @@ impl<'s> Walk<'_, 's> {
         found.ok_or_else(|| VerifyError::Malformed(self.at(at, format!("no buffer {buffer}"))))
     }
 
-    /// Where `bytes` bytes from `byte` end, if that is inside.
+    /// Returns the end of `bytes` bytes from `byte`, if that is inside.
     fn within_buffer(&self, at: usize, buffer: BufferId, byte: u64, bytes: Option<u64>) -> Check<u64> {
         let size = self.buffer(at, buffer)?.bytes;
         match bytes.and_then(|bytes| byte.checked_add(bytes)) {

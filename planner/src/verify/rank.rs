@@ -59,7 +59,7 @@ pub(super) fn bounded(here: &Neighbourhood<'_, '_>) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// What the patterns ask for, in canonical order: gets, then origins ascending, each in program order.
+/// Adds the demands of the patterns, in canonical order: gets, then origins ascending, each in program order.
 fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     let operations = &here.own.program.pattern.operations;
     for (id, operation) in operations.iter().filter(|(_, operation)| operation.kind == Kind::Get) {
@@ -92,7 +92,7 @@ fn local(id: OperationId, operation: &Operation) -> (Space, Datatype) {
     }
 }
 
-/// How many elements the programs write and read here.
+/// Returns the number of elements that the programs write and read here.
 fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
     let own = here.own.own.iter().map(|&at| match &here.own.program.instructions[at] {
         Instruction::Unpack { to, .. } => to.len() as u64,
@@ -130,7 +130,7 @@ fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
     own.chain(combined).chain(theirs).fold(0, u64::saturating_add)
 }
 
-/// What the rank's own program does to its memory.
+/// Adds the accesses of the rank's own program to its memory.
 fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> Result<(), VerifyError> {
     let own = here.own;
     for &at in &own.own {
@@ -215,7 +215,7 @@ fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyErr
     VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }
 
-/// What the programs of peers do to this rank's windows directly.
+/// Adds the direct accesses of the peers' programs to this rank's windows.
 fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
         let Some(there) = facts.peers.get(&delta.back()) else { continue };

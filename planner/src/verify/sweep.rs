@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The most visits of runs: where runs overlap, each is visited several times.
 const MOST_VISITS: usize = 1 << 24;
 
-/// Where elements lie on a rank.
+/// The memory of a rank that holds elements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Space {
     Window(WindowId),
@@ -23,11 +23,11 @@ pub(super) enum Space {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
-    /// Asked for.
+    /// The elements are asked for.
     Demand,
-    /// Done.
+    /// The elements are written.
     Write,
-    /// Looked at.
+    /// The elements are read.
     Read,
 }
 
@@ -136,7 +136,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         }
     }
 
-    /// Compare.
+    /// Compares the accesses with the demands.
     pub fn run(mut self) -> Result<(), VerifyError> {
         if self.plain() {
             return Ok(());
@@ -396,7 +396,7 @@ impl Found {
 
 /// Whether an element that took `taken` holds what `wanted` leaves. The first `gets` of `wanted` are gets.
 ///
-/// What comes before the last move of `wanted` cannot show, so it need not have been done, but nothing else may have
+/// A visit before the last move of `wanted` cannot show, so it need not have been done, but nothing else may have
 /// been.
 fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, order: Order) -> bool {
     if canonical(wanted, taken, kind) {
@@ -453,7 +453,7 @@ fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -
     &wanted[shows..]
 }
 
-/// Where in `all` those are that have no counterpart in `others`, as often as they have none.
+/// Returns the indices in `all` of those that have no counterpart in `others`, as often as they have none.
 fn without(all: &[Visit], others: &[Visit]) -> Vec<usize> {
     if all.is_empty() {
         return Vec::new();

@@ -68,7 +68,7 @@ fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links, arena: &Bump) -> b
     done == nodes
 }
 
-/// What a rank does with channels, in order.
+/// A use of a channel by a rank.
 enum ChannelUse {
     Send(usize),
     Await(usize),

@@ -1,4 +1,4 @@
-//! How many steps should follow one exchange.
+//! The number of steps that should follow one exchange.
 
 use fencepost_planner::grid::{Advice, Block};
 use fencepost_planner::ir::schedule::Placement::{Apart, Hosts, Together};

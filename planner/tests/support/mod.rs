@@ -1,4 +1,4 @@
-//! What the tests of schedules share: random patterns, a plain lowering, and an interpreter of schedules.
+//! The common parts of the tests of schedules: random patterns, a plain lowering, and an interpreter of schedules.
 
 pub mod interpreter;
 pub mod naive;
@@ -47,7 +47,7 @@ pub fn sources(patterns: &Patterns, rank: usize, run: usize) -> Buffers {
         .collect()
 }
 
-/// What a rank stores into its own windows before it enters run `run`.
+/// Stores into a rank's own windows, as the rank does before it enters run `run`.
 pub fn store(world: &mut World, rank: usize, run: usize) {
     let mut dice = Random::new((rank * 3001 + run * 17) as u64 + 5);
     for (window, element) in world.element.clone().iter() {

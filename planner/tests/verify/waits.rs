@@ -46,7 +46,7 @@ fn without(mut schedule: Schedule, which: impl Fn(&Instruction) -> bool) -> Sche
     schedule
 }
 
-/// What a run of `schedule` with this seed does wrong: four times in a row, ranks running ahead as far as it lets them.
+/// Returns what a run of `schedule` with this seed does wrong: four times in a row, ranks running ahead as far as they can.
 fn goes_wrong(patterns: &Patterns, schedule: &Schedule, seed: u64) -> Option<String> {
     let windows: Vec<_> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), random::LEN, seed);
