@@ -30,7 +30,7 @@ impl<T: Pod> Element for T {}
 pub struct ValueAt<V, I> {
     /// The value that is compared.
     pub value: V,
-    /// Where it was found; the smaller one wins a tie.
+    /// The index where it was found; the smaller one wins a tie.
     pub index: I,
 }
 

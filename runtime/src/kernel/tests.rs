@@ -195,7 +195,7 @@ fn canonical(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What an operator makes of two elements, by paragraph 7 of `planner/README.md`.
+/// Returns the result of an operator on two elements, by paragraph 7 of `planner/README.md`.
 fn by_the_book(op: Op, element: ElementType, old: &[u8], new: &[u8]) -> Vec<u8> {
     match (op, element.kind) {
         (Op::Replace, _) => new.to_vec(),

@@ -1,4 +1,4 @@
-//! What an operator makes of two values: paragraph 7 of `planner/README.md` as functions, and the choice among them.
+//! The results of operators on two values: paragraph 7 of `planner/README.md` as functions, and the choice among them.
 //!
 //! Integers wrap; logical operators leave 0 or 1; MIN and MAX are `minimum` and `maximum` of IEEE 754-2019, section 9.6
 //! (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way; every NaN is the canonical quiet one.
@@ -16,15 +16,15 @@ pub trait Kernel {
     fn combine(old: Self::Value, new: Self::Value) -> Self::Value;
 }
 
-/// What is done with the kernel that was chosen.
+/// A use of the kernel that was chosen.
 pub trait Job {
-    /// What it returns.
+    /// The type of the result.
     type Out;
     /// Do it.
     fn with<K: Kernel>(self) -> Self::Out;
 }
 
-/// How MINLOC and MAXLOC see a value.
+/// A value in the order of MINLOC and MAXLOC.
 pub trait Ranked: Copy {
     /// By MINLOC: what is less wins.
     fn low(self, other: Self) -> Ordering;
@@ -143,7 +143,7 @@ impl<V: Ranked, I: Copy + Ord> Kernel for MaxLoc<ValueAt<V, I>> {
     }
 }
 
-/// What elements may be, as a type: which operators it has, known where code is compiled.
+/// A type of elements: its operators are known where code is compiled.
 pub trait Values: Copy + 'static {
     /// Do `job` with the kernel of `op`; `None` where there is none: REPLACE, and what these elements do not take.
     fn choose<J: Job>(op: Op, job: J) -> Option<J::Out>;
@@ -196,9 +196,9 @@ impl<const SIZE: usize> Values for [u8; SIZE] {
     }
 }
 
-/// What is done with the type of elements that was found.
+/// A use of the type of elements that was found.
 pub trait Task {
-    /// What it returns.
+    /// The type of the result.
     type Out;
     /// Do it.
     fn with<V: Values>(self) -> Self::Out;

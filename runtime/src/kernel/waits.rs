@@ -2,7 +2,7 @@
 //!
 //! Elsewhere [`without`] is the constant `false`, and costs nothing.
 
-/// What can be taken away.
+/// A wait that can be taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
     /// W1: words are compared, of notifications and of frames.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// What a program promises at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
+/// The promises of a program at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
 ///
 /// A false assertion is an error or has no effect; it never costs memory safety, and never leaves wrong bits. NOPRECEDE
 /// and NOSUCCEED are checked always; whether NOSTORE and NOPUT are true is not looked at.
@@ -42,7 +42,7 @@ impl Assertions {
         Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
     }
 
-    /// What it adds to the word of a fence.
+    /// Returns the bits that it adds to the word of a fence.
     pub(crate) fn word(self) -> u64 {
         u64::from(self.0) << 56
     }

@@ -6,7 +6,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
 
-/// Why a call is refused: the class and the message. The window or recorder adds the rank and the line.
+/// The reason why a call is refused: the class and the message. The window or recorder adds the rank and the line.
 pub(crate) type Refusal = (ErrorClass, String);
 
 /// Both sides of a call have as many elements.

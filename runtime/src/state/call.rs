@@ -10,7 +10,7 @@ pub(crate) struct Call {
     pub(crate) hash: u64,
     /// The superstep's name.
     pub(crate) name: Option<&'static str>,
-    /// What all ranks assert; it is in the hash.
+    /// The assertions that all ranks make; they are in the hash.
     pub(crate) asserted: Assertions,
     /// The user's line.
     pub(crate) site: &'static Location<'static>,

@@ -19,7 +19,7 @@ pub(crate) struct CallSites {
     ended: OnceLock<ErrorClass>,
 }
 
-/// Where one rank is; a cache line of its own.
+/// The call that one rank entered last; a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Entered {

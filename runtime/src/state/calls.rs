@@ -11,18 +11,18 @@
 
 use std::cell::Cell;
 
-/// What a rank has begun in a world.
+/// The counts of the calls that a rank has begun in a world.
 #[derive(Default)]
 pub(crate) struct Calls {
     /// Calls outside of supersteps, and outermost supersteps.
     number: Cell<u32>,
     /// Calls in the body of the outermost superstep, and its end.
     inner: Cell<u32>,
-    /// How many supersteps the rank is in, one inside the other.
+    /// The number of supersteps that the rank is in, one inside the other.
     depth: Cell<u32>,
 }
 
-/// How many bits of the number a notification carries.
+/// The number of bits of the call number that a notification carries.
 const BITS: u32 = 16;
 
 impl Calls {
@@ -71,7 +71,7 @@ impl Calls {
         result
     }
 
-    /// How many calls outside of supersteps have begun.
+    /// Returns the number of calls outside of supersteps that have begun.
     pub(crate) fn number(&self) -> u32 {
         self.number.get()
     }
@@ -82,7 +82,8 @@ impl Calls {
     }
 }
 
-/// How many calls the first of two tags is ahead of the second; the number wraps, and ranks that exchange notifications are never 2^15 calls apart.
+/// Returns by how many calls the first of two tags is ahead of the second; the number wraps, and ranks
+/// that exchange notifications are never 2^15 calls apart.
 pub(crate) fn ahead(first: u32, second: u32) -> i32 {
     let unused = u32::BITS - BITS;
     (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused

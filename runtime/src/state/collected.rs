@@ -1,4 +1,4 @@
-//! What a window has collected for its next fence: forgotten, kept apart, or asked about.
+//! The operations that a window has collected for its next fence: forgotten, kept apart, or asked about.
 
 use crate::collect::outbox::Outbox;
 use crate::collect::pending::Pending;

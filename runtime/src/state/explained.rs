@@ -1,4 +1,4 @@
-//! What is kept of an epoch to explain it.
+//! The records of an epoch that are kept to explain it.
 
 use crate::state::traffic::Traffic;
 use fencepost_planner::adaptive::Rendezvous;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// What a line has asked of a window since its last fence.
+/// The operations that a line has asked of a window since its last fence.
 pub(crate) struct Note {
     pub(crate) site: &'static Location<'static>,
     pub(crate) kind: Kind,
@@ -20,13 +20,13 @@ pub(crate) struct Note {
     pub(crate) targets: BTreeSet<usize>,
 }
 
-/// What a rank of a world keeps for [`World::explain_last`](crate::World::explain_last).
+/// The data that a rank of a world keeps for [`World::explain_last`](crate::World::explain_last).
 #[derive(Default)]
 pub(crate) struct Explained {
     pub(crate) last: Option<Last>,
-    /// What had been sent when the last epoch ended.
+    /// The traffic up to the end of the last epoch.
     pub(crate) before: Traffic,
-    /// What was decided about the sections of the epoch that is being ended.
+    /// The decisions about the sections of the epoch that is being ended.
     pub(crate) rendezvous: Rendezvous,
     /// Whether it was said how many ranks share a core.
     pub(crate) cores: bool,

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::rc::Rc;
 
-/// What is done with the errors of a world's or a window's calls before they are returned; see [`World::on_error`] and
+/// The treatment of the errors of a world's or a window's calls before they are returned; see [`World::on_error`] and
 /// [`Window::on_error`].
 ///
 /// [`World::on_error`]: crate::World::on_error
@@ -17,7 +17,7 @@ use std::rc::Rc;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ErrorHandler {
-    /// Nothing (MPI_ERRORS_RETURN).
+    /// Nothing is done (MPI_ERRORS_RETURN).
     #[default]
     Return,
     /// The error is printed on standard error and the process ends, with exit code 1 and without unwinding; ranks of the

@@ -6,10 +6,10 @@
 use fencepost_planner::adaptive::{Departure, Observed, predict};
 use fencepost_planner::machine::Machine;
 
-/// How many lines are remembered.
+/// The number of lines that are remembered.
 const LINES: usize = 8;
 
-/// What followed the lines that a window's epochs began at.
+/// The lines that a window's epochs began at, and what followed each of them.
 #[derive(Default)]
 pub(crate) struct History {
     /// Each line, and the epochs that began there.

@@ -7,13 +7,13 @@
 //! model, by which ranks plan alone what they do together (ranks with different models have different words): `1 k^n + c1 k^(n-1) +
 //! .. + cn`. Two different lists of `n` coefficients have the same word at `n` places of all `2^61` at most.
 //!
-//! What a program can do: choose the coefficients, as many as it likes, and learn from the result of a call whether the
+//! A program can choose the coefficients, as many as it likes, and learn from the result of a call whether the
 //! words of two ranks were equal. Each try that fails excludes `n` places at most, and is an error on all ranks; so after a
-//! million tries with ten windows each the next one succeeds with a probability of about `2^-58`. What it cannot do:
+//! million tries with ten windows each the next one succeeds with a probability of about `2^-58`. A program cannot
 //! read the key or a word, which are in no value that safe code gets; they travel over connections and lie in memory that
 //! the ranks of a job share.
 //!
-//! What this does not cover: the values marked `#[uniform]` of one call are one coefficient, a hash without a key
+//! The word does not cover everything: the values marked `#[uniform]` of one call are one coefficient, a hash without a key
 //! ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A program that searches can find two values that pass for equal.
 //! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
 
@@ -24,7 +24,7 @@ use std::hash::{BuildHasher, RandomState};
 /// A prime.
 const P: u64 = (1 << 61) - 1;
 
-/// How many coefficients are taken at once.
+/// The number of coefficients that are taken at once.
 const AT_ONCE: usize = 9;
 
 /// The secret place at which words are taken: its powers, from the first on.

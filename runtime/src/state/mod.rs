@@ -1,4 +1,4 @@
-//! What a rank knows: of its world, its windows, its settings. Data, without protocol.
+//! The data that a rank has of its world, its windows and its settings, without protocol.
 
 pub(crate) mod assertions;
 pub(crate) mod bounds;

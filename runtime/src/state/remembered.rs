@@ -3,10 +3,10 @@
 use crate::collect::description::Description;
 use fencepost_transport::Record;
 
-/// How many descriptions each pair remembers for a window.
+/// The number of descriptions that each pair remembers for a window.
 pub(crate) const SLOTS: usize = 8;
 
-/// What a window remembers of what it sent to and got from the ranks whose memory it does not reach.
+/// The data that a window remembers of its frames to and from the ranks whose memory it does not reach.
 #[derive(Default)]
 pub(crate) struct Remembered {
     pub(crate) sent: Vec<Memory<Sendings>>,
@@ -21,17 +21,17 @@ pub(crate) struct Remembered {
     /// The elements that operations touch which ride in the notifications of a fence, a put of each, by their origins: noted
     /// where it matters.
     pub(crate) riders: Vec<(usize, Record)>,
-    /// What has left early for each rank.
+    /// The counts of what has left early for each rank.
     pub(crate) left: Vec<Left>,
     /// Epochs so far, given up ones too: what left early in one is never taken for another's.
     pub(crate) generation: u32,
     pub(crate) frame: Vec<u8>,
 }
 
-/// What has left early for a rank.
+/// The counts of what has left early for a rank.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
-    /// In this epoch.
+    /// Frames in this epoch.
     pub(crate) frames: u32,
     /// Bytes in them.
     pub(crate) bytes: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Arrived {
     pub(crate) lent: Option<(*const u8, usize)>,
 }
 
-/// Where the description of what arrived is.
+/// The place of the description of what arrived.
 pub(crate) enum Described {
     /// Remembered, in this slot.
     Slot(usize),

@@ -8,7 +8,7 @@ use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::{Machine, Options, Result, Verified};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// What determines the schedules.
+/// The values that determine the schedules.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Key {
     pub(crate) what: Collective,
@@ -24,7 +24,7 @@ pub(crate) enum Made {
     Combine(Slots),
 }
 
-/// How many elements the window needs, and the steps.
+/// The number of elements that the window needs, and the steps.
 pub(crate) type Schedules = (usize, Vec<Made>);
 
 /// See the [module](self).

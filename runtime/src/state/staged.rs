@@ -4,7 +4,7 @@ use crate::collect::limits::earlier;
 use fencepost_transport::Header;
 use std::collections::TryReserveError;
 
-/// What came before its fence, by sender, in the order sent.
+/// The operations that came before their fence, by sender, in the order sent.
 pub(crate) struct Staged {
     from: Vec<Vec<Early>>,
 }
@@ -42,7 +42,7 @@ impl Staged {
         Self { from: (0..ranks).map(|_| Vec::new()).collect() }
     }
 
-    /// What `from` sent early, in a frame of this header.
+    /// Keeps what `from` sent early, in a frame of this header.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -77,7 +77,7 @@ impl Staged {
         Ok(())
     }
 
-    /// What `from` sent for this window before the fence of this word, in the order sent; [`frames`] takes it apart.
+    /// Takes the frames that `from` sent for this window before the fence of this word, in the order sent; see [`frames`].
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
         taken.map(|early| early.frames).collect()

@@ -18,11 +18,11 @@ pub struct Stall {
     pub awaited: usize,
     /// The host that it is on, where the job has several.
     pub host: Option<Arc<str>>,
-    /// How many ranks that world has.
+    /// The number of ranks of that world.
     pub size: usize,
     /// The rank that waits, among all that were started, where its world was split off.
     pub rank_of_all: Option<usize>,
-    /// How long it has waited.
+    /// The time that it has waited.
     pub waited: Duration,
     /// The name of the superstep, where it has one.
     pub superstep: Option<&'static str>,
@@ -34,15 +34,15 @@ pub struct Stall {
     pub line: u32,
     /// The call in words.
     pub call: String,
-    /// What it waits for, in the plural.
+    /// The kind of what it waits for, in the plural.
     pub what: &'static str,
-    /// How many of them were expected.
+    /// The number of them that were expected.
     pub expected: usize,
-    /// How many of them have come.
+    /// The number of them that have come.
     pub came: usize,
     /// The ranks of which none has come, where that can be told; at most 16 of them.
     pub missing: Vec<usize>,
-    /// Where the awaited rank is, as far as is known here.
+    /// A text that says where the awaited rank is, as far as is known here.
     pub peer: String,
     /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait cannot end.
     pub deadlock: Option<String>,
@@ -74,7 +74,7 @@ impl fmt::Display for Stall {
     }
 }
 
-/// How a world treats waits, and the table of waits.
+/// The settings of a world for waits, and the table of waits.
 #[derive(Clone)]
 pub(crate) struct Stalls {
     pub(crate) settings: Arc<Settings>,
@@ -84,7 +84,7 @@ pub(crate) struct Stalls {
 /// The function that is called with each report.
 type Told = dyn Fn(&Stall) + Send + Sync;
 
-/// How a world treats waits that last.
+/// The settings of a world for waits that last.
 #[derive(Clone)]
 pub(crate) struct Settings {
     /// After how long a wait is reported first.
@@ -145,7 +145,7 @@ impl Settings {
     }
 }
 
-/// How often a rank that waits wakes, at least.
+/// The longest time between two wakes of a rank that waits.
 const TICK: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) landing: Option<Slot>,
 }
 
-/// What one fence ends: its windows, and the operations on them.
+/// The epoch that one fence ends: its windows, and the operations on them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedEpoch {
     /// The windows that are fenced.
@@ -67,7 +67,7 @@ pub struct RecordedEpoch {
     pub pattern: Pattern,
 }
 
-/// What is known of a superstep from its text.
+/// The properties of a superstep that are known from its text.
 #[derive(Debug)]
 pub struct Superstep {
     /// The function's name.
@@ -86,7 +86,7 @@ pub struct Superstep {
     pub opens: bool,
     /// The mode that operations without one of their own prefer in it.
     pub mode: Option<Mode>,
-    /// Why it cannot be compiled ahead, with the line; `None` where it can.
+    /// The reason why it cannot be compiled ahead, with the line; `None` where it can.
     pub dynamic: Option<&'static str>,
     /// Its hash and its number.
     pub known: Known,
@@ -183,7 +183,7 @@ pub(crate) struct Running {
     /// The line that called it.
     pub(crate) site: &'static Location<'static>,
     pub(crate) superstep: &'static Superstep,
-    /// Where the windows begin that it was entered with.
+    /// The index of the first window that it was entered with.
     pub(crate) windows: usize,
     /// The modes that they preferred before, where the superstep has one of its own.
     pub(crate) modes: Option<[Mode; 6]>,
@@ -230,7 +230,7 @@ impl Supersteps {
         }
     }
 
-    /// Why the superstep around a fence cannot be compiled ahead.
+    /// Returns why the superstep around a fence cannot be compiled ahead.
     pub(crate) fn dynamic(&self) -> Option<&'static str> {
         self.running.borrow().last()?.superstep.dynamic
     }

@@ -1,6 +1,6 @@
 //! [`Traffic`] and [`EpochKind`]: what a rank can read of its last epochs.
 
-/// What this rank has moved in dynamic epochs so far.
+/// The traffic of this rank in dynamic epochs so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Traffic {
     /// Successful epochs.
@@ -13,7 +13,7 @@ pub struct Traffic {
     pub described: u64,
 }
 
-/// What is known of the operations of an epoch that was not prepared.
+/// The kind of an epoch that was not prepared, by what is known of its operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochKind {
     /// Some rank's operations were not those of the last epoch that the same line ended there: they were described.

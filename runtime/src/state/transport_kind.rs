@@ -4,7 +4,7 @@ use crate::state::environment;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, SimConfig, local, sim};
 
-/// How the ranks of a world reach each other.
+/// The way in which the ranks of a world reach each other.
 #[derive(Clone, Debug, Default)]
 pub enum TransportKind {
     /// Threads that reach each other's memory.

@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub struct Window<T: Element> {
     pub(crate) data: *mut T,
     pub(crate) len: usize,
-    /// Where small operations go, by target.
+    /// The fast paths of small operations, by target.
     pub(crate) fast_paths: Rc<[FastPath]>,
     pub(crate) core: Rc<WindowCore>,
     element: PhantomData<T>,
@@ -71,7 +71,7 @@ pub struct WindowCore {
     pub(crate) apply: Apply,
     /// Whether small operations go the fast path: not while calls are matched with a plan.
     pub(crate) short: Cell<bool>,
-    /// Where they go, by target.
+    /// The fast paths, by target.
     pub(crate) fast_paths: Rc<[FastPath]>,
     /// Whether NOSUCCEED was asserted for this epoch.
     pub(crate) closed: Cell<bool>,
@@ -83,15 +83,15 @@ pub struct WindowCore {
     pub(crate) far: bool,
     /// What travelled to and from ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
-    /// What went to them before, by the line that its epoch began at.
+    /// The history of what went to them, by the line that its epoch began at.
     pub(crate) history: RefCell<History>,
-    /// What was asked for since the last fence, where that is to be explained.
+    /// The operations asked for since the last fence, where they are to be explained.
     pub(crate) notes: RefCell<Vec<Note>>,
     /// The handler of errors.
     pub(crate) handler: Handler,
 }
 
-/// What a rank knows of another's part of a window.
+/// The data that a rank has of another's part of a window.
 pub struct Peer {
     pub(crate) len: usize,
     /// Its region, where values are shared.
@@ -117,13 +117,13 @@ impl<T: Element> Window<T> {
         self.core.world.rank
     }
 
-    /// How many ranks the window has.
+    /// Returns the number of ranks of the window.
     #[inline]
     pub fn size(&self) -> usize {
         self.core.world.size
     }
 
-    /// How many elements this rank's part has.
+    /// Returns the number of elements of this rank's part.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -135,7 +135,7 @@ impl<T: Element> Window<T> {
         self.len == 0
     }
 
-    /// How many elements `rank`'s part has; `None` for a rank that is not one.
+    /// Returns the number of elements of `rank`'s part; `None` if there is no such rank.
     pub fn len_of(&self, rank: usize) -> Option<usize> {
         self.core.peers.get(rank).map(|peer| peer.len)
     }
@@ -210,7 +210,7 @@ impl WindowCore {
         unsafe { self.getting.lift(&mut self.pending.borrow_mut().gets) };
     }
 
-    /// What was collected for `target` so far, all of it counted.
+    /// Runs `act` on the outbox for `target`, with all that was collected so far counted.
     pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
         let writer = &self.fast_paths[target].writer;
         // SAFETY: the set being filled is touched by its owner only, and while the writer is lifted by this reference only.

@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// A set of ranks that run one program. Every rank has its own; it is neither `Send` nor `Sync`.
 pub struct World {
     pub(crate) core: Rc<WorldCore>,
-    /// What collectives keep from one call to the next.
+    /// The values that collectives keep from one call to the next.
     pub(crate) collectives: OnceCell<Box<dyn Any>>,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct WorldCore {
     pub(crate) key: Key,
     pub(crate) call_sites: Arc<CallSites>,
     pub(crate) kind: TransportKind,
-    /// What communication costs, for all decisions of this world: the same on all ranks, since it is in the [`Key`].
+    /// The cost of communication, for all decisions of this world: the same on all ranks, since it is in the [`Key`].
     pub(crate) machine: Machine,
     /// Supersteps so far: the high half of every word.
     pub(crate) number: Cell<u32>,
-    /// How ranks learn who has entered an exchange, and who has something for whom.
+    /// The way in which ranks learn who has entered an exchange, and who has something for whom.
     pub(crate) census: Census,
     /// The census that the program has chosen, for this world and those split from it.
     pub(crate) chosen_census: Option<Census>,
@@ -84,9 +84,9 @@ pub(crate) struct WorldCore {
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
-    /// Where the superstep was begun that is not finished yet.
+    /// The line that began the superstep that is not finished yet.
     pub(crate) begun: Cell<Option<&'static Location<'static>>>,
-    /// Why the world has ended.
+    /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<String>>,
     /// The world that this one was split from.
     pub(crate) above: RefCell<Weak<WorldCore>>,
@@ -115,7 +115,7 @@ pub(crate) struct WorldCore {
     /// Whether what epochs do is kept to be explained.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
-    /// How waits that last are treated.
+    /// The treatment of waits that last.
     pub(crate) stalls: RefCell<Stalls>,
     /// The name of each rank's host, for messages; none, where all are on one.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
@@ -201,13 +201,13 @@ impl World {
         self.core.rank
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     #[inline]
     pub fn size(&self) -> usize {
         self.core.size
     }
 
-    /// What this rank has moved so far.
+    /// Returns the traffic of this rank so far.
     pub fn traffic(&self) -> Traffic {
         self.core.traffic.get()
     }
@@ -217,7 +217,7 @@ impl World {
         if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
-    /// What the transport has sent for this rank so far, counted where it is handed over.
+    /// Returns the counts of what the transport has sent for this rank so far, counted where it is handed over.
     pub fn meter(&self) -> fencepost_transport::Meter {
         self.core.endpoint.borrow().meter().clone()
     }
@@ -260,7 +260,7 @@ impl WorldCore {
         self.made.set(made);
     }
 
-    /// How many supersteps there were so far.
+    /// Returns the number of supersteps so far.
     pub(crate) fn number(&self) -> u32 {
         self.number.get()
     }
@@ -287,7 +287,7 @@ impl WorldCore {
         self.endpoint.borrow_mut().leave(how);
     }
 
-    /// Why this world, or one above it, has ended.
+    /// Returns why this world, or one above it, has ended.
     fn why_dead(&self) -> Option<String> {
         let own = self.dead.borrow().clone();
         own.or_else(|| self.above.borrow().upgrade().and_then(|above| above.why_dead()))

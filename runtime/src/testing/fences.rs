@@ -28,7 +28,7 @@ const EPOCHS: usize = 24;
 /// Epochs before anything is taken away: outboxes have their room then.
 const WHOLE: usize = 4;
 
-/// What rank `rank` puts to the right in epoch `epoch`.
+/// Returns the value that rank `rank` puts to the right in epoch `epoch`.
 fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
     stored(rank, epoch, at) + 500
 }

@@ -1,4 +1,4 @@
-//! What fuzzers call: functions of bytes that may be any, each of which must come back, without a panic, without touching
+//! The functions that fuzzers call, with any bytes: each of them must come back, without a panic, without touching
 //! memory that it was not given, and without taking much of it. `fuzz/` calls them by libFuzzer, this package's
 //! tests with bytes that were changed in every small way; nothing else has them.
 
@@ -19,10 +19,10 @@ const LEN: usize = 24;
 /// Bytes on both sides of a window's memory.
 const GUARD: usize = 4096;
 
-/// What the bytes around a window hold.
+/// The value of the bytes around a window.
 const FILL: u8 = 0xa5;
 
-/// What the frames are for: a world of one rank and its windows.
+/// The receiver of the frames: a world of one rank and its windows.
 struct Target {
     words: Window<u64>,
     bytes: Window<u8>,

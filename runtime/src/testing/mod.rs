@@ -1,4 +1,4 @@
-//! What tests and fuzzers do to this package from within: waits taken away, frames changed on their way.
+//! The changes that tests and fuzzers make to this package from within: waits taken away, frames changed on their way.
 
 #[cfg(test)]
 mod fences;

@@ -1,11 +1,11 @@
-//! What the tests of the waits share: links that a seed decides, ranks that linger, and the search for a seed.
+//! The common parts of the tests of the waits: links that a seed decides, ranks that linger, and the search for a seed.
 
 use crate::state::transport_kind::TransportKind;
 use fencepost_planner::census::Census;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::SimConfig;
 
-/// How ranks reach each other over the links of `sim`, and with which census, where it is not direct.
+/// The way in which ranks reach each other over the links of `sim`, and their census, where it is not direct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// By messages only.
@@ -45,7 +45,7 @@ impl Reach {
     }
 }
 
-/// What a rank does, as a seed decides.
+/// The choices of a rank, as a seed decides.
 pub(super) struct Dice(Random);
 
 impl Dice {
@@ -60,7 +60,7 @@ impl Dice {
     }
 }
 
-/// What rank `rank` stores to element `at` before it enters epoch `epoch`.
+/// Returns the value that rank `rank` stores to element `at` before it enters epoch `epoch`.
 pub(super) fn stored(rank: usize, epoch: usize, at: usize) -> u64 {
     (epoch as u64 + 1) * 1_000_000 + rank as u64 * 1000 + at as u64
 }
