@@ -9,7 +9,7 @@ pub struct Named {
     pub name: String,
     /// The address or interface that the host's ranks listen at, if the user named one.
     pub address: Option<String>,
-    /// How many ranks the host can take, if the user gave a number.
+    /// The number of ranks that the host can take, if the user gave one.
     pub ranks: Option<u32>,
 }
 

@@ -1,6 +1,6 @@
 //! `fencepost`: starts programs as jobs of processes, on this machine or on several.
 //!
-//! What is deliberately absent: running a job, which is the part of the crate `fencepost-job`. This crate has the
+//! Running a job is deliberately absent: that is the part of the crate `fencepost-job`. This crate has the
 //! command line, the lists of hosts, and the assignment of ranks to hosts.
 
 mod hosts;

@@ -107,7 +107,7 @@ const PRETENDED_MAX: i64 = 250;
 /// The remote command of a pretended host: it only runs its arguments.
 const ENV: &str = "env";
 
-/// Why no job is started, and the exit code for it.
+/// The reason why no job is started, and the exit code for it.
 struct NotStarted {
     code: u8,
     why: String,

@@ -1,4 +1,4 @@
-//! How jobs end: with success, with a code, by a signal, by a time limit, with their launcher.
+//! The ends of jobs: with success, with a code, by a signal, by a time limit, with their launcher.
 
 use crate::launched::{BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, start};
 use rustix::process::Signal;

@@ -175,7 +175,7 @@ fn run_epoch(
 
 /// The number of puts of one element in one epoch, each of which is sent by itself.
 const SMALL_PUTS: usize = 500_000;
-/// How much memory one of them may cost its receiver: a frame has 64 bytes, and some megabytes are in transit.
+/// The memory in bytes that one of them may cost its receiver: a frame has 64 bytes, and some megabytes are in transit.
 const BYTES_A_PUT: u64 = 300;
 
 /// The program of each rank: rank 0 puts to the last rank, which reports by how much its peak memory has grown.

@@ -35,7 +35,7 @@ pub struct Launched {
     mark: String,
 }
 
-/// How a launcher ended.
+/// The end of a launcher.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
