@@ -25,7 +25,7 @@ fn side(workload: Workload, mode: Mode, size: usize) -> impl FnMut(u64) -> Durat
     }
 }
 
-/// What `auto` makes of the first operation of the first rank that has one.
+/// Returns the mode that `auto` chooses for the first operation of the first rank that has one.
 fn chosen(workload: Workload, size: usize) -> Mode {
     let compiled = workload.compile(RANKS, Mode::Auto, size).expect("it compiles");
     let schedule = compiled.schedules()[0].get();

@@ -23,7 +23,7 @@ fn jump(u: &impl Index<usize, Output = f64>, places: &[usize]) -> f64 {
     places.iter().map(|&at| u[at]).sum()
 }
 
-/// What a window derefs to, without the window: indexed by `usize` alone.
+/// The slice that a window derefs to, without the window: indexed by `usize` alone.
 struct Slice<'a>(&'a [f64]);
 impl Index<usize> for Slice<'_> {
     type Output = f64;

@@ -22,7 +22,7 @@ const WORK: Duration = Duration::from_micros(100);
 /// A step may take as long as its work and this many exchanges.
 const BUDGET: f64 = 1.2;
 
-/// How long bytes travel on the simulated link.
+/// The time that bytes travel on the simulated link.
 const LATENCY: Duration = Duration::from_micros(400);
 
 /// A step in two halves may take as long as the longer of work and exchange, times this.
@@ -62,7 +62,7 @@ fn work(turns: u64) {
     }
 }
 
-/// How many turns take [`WORK`] on this machine as it is now.
+/// Returns the number of turns that take [`WORK`] on this machine as it is now.
 fn turns() -> u64 {
     let turns = 100_000;
     let once = |_| {

@@ -18,7 +18,7 @@ pub struct Contest {
     question: String,
     /// Operations an iteration.
     operations: f64,
-    /// What the ratio to the first side should not exceed, by side.
+    /// The ratio to the first side that should not be exceeded, by side.
     budgets: Vec<Option<f64>>,
     sides: Vec<Side>,
 }
@@ -101,7 +101,7 @@ impl Contest {
 }
 
 impl Side {
-    /// How many iterations take about `each`.
+    /// Returns the number of iterations that take about `each`.
     fn calibrate(&mut self, each: Duration) -> u64 {
         let mut iterations = 1;
         loop {

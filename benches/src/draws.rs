@@ -3,7 +3,7 @@
 /// The tables that scattered operations go to hold this many elements (1 MiB).
 pub const TABLE: usize = 1 << 17;
 
-/// What one rank does in one epoch: `indices[i]` takes `values[i]`.
+/// The changes that one rank makes in one epoch: `indices[i]` takes `values[i]`.
 #[derive(Clone, Debug)]
 pub struct Set {
     /// The elements of the table.

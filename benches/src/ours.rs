@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// What the teams of this thread run on.
+    /// The transport that the teams of this thread run on.
     static TRANSPORT: RefCell<TransportKind> = RefCell::default();
 }
 
@@ -24,7 +24,7 @@ pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -
 /// time of the slowest rank. `epoch` gets the world, the state and the iteration's number.
 ///
 /// # Panics
-/// Where the world fails: a bench has no one to report to.
+/// Panics if the world fails: a bench has no one to report to.
 pub fn team<S>(
     size: usize,
     iterations: u64,

@@ -31,7 +31,7 @@ impl Arrays {
         unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), self.of(copy, rank), mine.len()) };
     }
 
-    /// What `rank` brought before the last barrier.
+    /// Returns the elements that `rank` brought before the last barrier.
     fn read(&self, copy: u64, rank: usize) -> &[f64] {
         // SAFETY: written before the last barrier, and not again before the one after the next.
         unsafe { std::slice::from_raw_parts(self.of(copy, rank), self.len) }

@@ -50,7 +50,7 @@ impl Face {
         Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
     }
 
-    /// How many elements go each way.
+    /// Returns the number of elements that go each way.
     pub fn elements(&self) -> usize {
         self.outer * self.inner
     }

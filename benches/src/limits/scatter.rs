@@ -5,7 +5,7 @@ use crate::draws::{Set, TABLE};
 use std::sync::atomic::{Ordering, compiler_fence};
 use std::time::Duration;
 
-/// How the owner of a table applies a record.
+/// The way in which the owner of a table applies a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Apply {
     /// Stores its value.

@@ -33,7 +33,7 @@ impl Beat<'_> {
         }
     }
 
-    /// How many barriers this thread has passed.
+    /// Returns the number of barriers that this thread has passed.
     pub fn beats(&self) -> u64 {
         self.beats
     }
