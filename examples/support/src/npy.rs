@@ -17,7 +17,7 @@ const HEADER_MAX: u32 = 1 << 16;
 /// 2 GiB of `f64`.
 const CELLS_MAX: u64 = 1 << 28;
 
-/// Why a file is not a grid.
+/// The reason why a file is not a grid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {

@@ -75,9 +75,9 @@ impl Heights {
 /// Rows of pixels, three bytes each.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Picture {
-    /// Pixels in a row.
+    /// The number of pixels in a row.
     pub width: usize,
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
     /// Red, green, blue; row 0 on top.
     pub rgb: Vec<u8>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How long several ways to compute the same steps took. The first way is what the others are compared with.
+/// The times that several ways to compute the same steps took. The first way is what the others are compared with.
 #[derive(Clone, Debug)]
 pub struct Race {
     steps: u64,
