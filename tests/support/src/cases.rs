@@ -1,12 +1,12 @@
-//! How much a test tries: a sample by default, and more where `FENCEPOST_CASES` is set, which `.ci/run` does.
+//! The number of cases that a test tries: a sample by default, and more where `FENCEPOST_CASES` is set, which `.ci/run` does.
 
 const VARIABLE: &str = "FENCEPOST_CASES";
 
-/// How many cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, and any number that is set instead.
+/// Returns the number of cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, else the number that is set.
 ///
 /// # Panics
 ///
-/// Where the variable is neither `all` nor a number.
+/// Panics if the variable is neither `all` nor a number.
 pub fn cases(sample: u64, all: u64) -> u64 {
     match std::env::var(VARIABLE) {
         Err(_) => sample,

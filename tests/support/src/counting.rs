@@ -20,7 +20,7 @@ thread_local! {
     };
 }
 
-/// What a thread has allocated. It is never dropped, and never allocates.
+/// The account of a thread's allocations. It is never dropped, and never allocates.
 struct OfThread {
     allocations: Cell<u64>,
     /// Bytes that this thread allocated, less those that it freed.
@@ -46,7 +46,7 @@ pub fn live_of_process() -> i64 {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// What `act` returns, and the maximum of bytes that this thread held meanwhile, above those before.
+/// Returns what `act` returns, and the maximum of bytes that this thread held meanwhile, above those before.
 pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     let before = OF_THREAD.with(|thread| {
         thread.peak.set(thread.live.get());
@@ -56,7 +56,7 @@ pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     (result, OF_THREAD.with(|thread| thread.peak.get()) - before)
 }
 
-/// What `act` returns where no allocation of this thread of more than `most` bytes is granted.
+/// Returns what `act` returns where no allocation of this thread of more than `most` bytes is granted.
 pub fn with_at_most<R>(most: usize, act: impl FnOnce() -> R) -> R {
     OF_THREAD.with(|thread| thread.most.set(most));
     let result = act();

@@ -1,5 +1,5 @@
-//! What test programs share. [`random`], [`counting`] and [`cases`] need nothing of ours, so that the tests of every layer
-//! can use them; the feature `worlds` adds transports and programs.
+//! The common parts of test programs. [`random`], [`counting`] and [`cases`] need nothing of ours, so that the tests of
+//! every layer can use them; the feature `worlds` adds transports and programs.
 
 pub mod cases;
 pub mod counting;

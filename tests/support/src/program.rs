@@ -123,7 +123,7 @@ impl Epoch {
     }
 }
 
-/// What a program leaves: all windows, and what each ticket brought, by epoch and rank.
+/// The data that a program leaves: all windows, and what each ticket brought, by epoch and rank.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// `[rank][window]`.
@@ -330,7 +330,7 @@ impl Program {
         law
     }
 
-    /// What the law says.
+    /// Returns the outcome that the law demands.
     pub fn reference(&self) -> Outcome {
         let mut world = self.first();
         let mut tickets = vec![BTreeMap::new(); self.ranks];
@@ -351,7 +351,7 @@ impl Program {
     }
 }
 
-/// Where two outcomes differ first, in words.
+/// Returns the first difference between two outcomes, in words.
 pub fn first_difference(expected: &Outcome, found: &Outcome) -> String {
     for (rank, (a, b)) in expected.memory.iter().zip(&found.memory).enumerate() {
         for (window, (a, b)) in a.iter().zip(b).enumerate() {

@@ -26,7 +26,7 @@ impl Random {
     ///
     /// # Panics
     ///
-    /// Where the range is empty.
+    /// Panics if the range is empty.
     pub fn within(&mut self, range: Range<i64>) -> i64 {
         self.0.i64(range)
     }
@@ -40,7 +40,7 @@ impl Random {
     ///
     /// # Panics
     ///
-    /// Where the list is empty.
+    /// Panics if the list is empty.
     pub fn one_of<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())].clone()
     }
