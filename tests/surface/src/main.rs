@@ -181,7 +181,7 @@ impl Surface {
         self.lines.insert(format!("{path}: {}", declaration(&item)), members);
     }
 
-    /// What can be named of an item: fields, variants, methods, and the traits that it has.
+    /// Adds all that can be named of an item: fields, variants, methods, and the traits that it has.
     fn members(&mut self, target: &Item, path: &str, members: &mut Vec<String>) {
         let item = self.item(target).clone();
         let (what, inner) = kind(&item);
