@@ -167,7 +167,7 @@ pub mod scoped {
     pub use fencepost_runtime::scoped::{BorrowingGet, Destination, Epoch};
 }
 
-/// What a program may set and read of transports: the simulated network, its faults, and counts of what was sent.
+/// The parts of transports that a program may set and read: the simulated network, its faults, and counts of what was sent.
 pub mod transport {
     pub use fencepost_runtime::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 }

@@ -1,4 +1,4 @@
-//! What the compiler itself refuses, in its own words: only that it does is tested, here, by the error's number.
+//! Programs that the compiler itself refuses, in its own words: only that it does is tested, here, by the error's number.
 //!
 //! One window twice in a superstep: two `&mut` of one thing.
 //! ```compile_fail,E0499

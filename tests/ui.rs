@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What the compiler says of programs outside this package, one line an error: all of them in one build.
+/// Returns the compiler's errors of programs outside this package, one line an error: all of them in one build.
 fn errors(cases: &[PathBuf]) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (project, target) = (folder.join("ui"), folder.parent().expect("it is in the target folder"));

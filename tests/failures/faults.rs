@@ -24,7 +24,7 @@ fn turn(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What all windows should hold.
+/// The elements that all windows should hold.
 #[derive(Clone)]
 struct Model {
     u: Vec<Vec<u64>>,
@@ -107,7 +107,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// What an error says.
+/// The content of an error.
 #[derive(Debug)]
 struct Said {
     rank: Option<usize>,
@@ -121,7 +121,7 @@ impl Said {
     }
 }
 
-/// What each rank's program said, by rank.
+/// Returns the error of each rank's program, by rank.
 fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     let said = Mutex::new(Vec::new());
     let ended = ranks(SIZE).transport(TransportKind::Sim(config)).run(|world| {

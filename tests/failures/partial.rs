@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What rank `rank` sends in phase `phase` of call `call`.
+/// Returns the value that rank `rank` sends in phase `phase` of call `call`.
 fn tag(call: usize, phase: usize, rank: usize) -> u64 {
     (call as u64 + 1) * 1000 + phase as u64 * 100 + rank as u64
 }
@@ -334,7 +334,7 @@ fn drawn(seed: u64) -> (usize, Vec<Step>) {
     (ranks, steps)
 }
 
-/// How one call ended on one rank.
+/// The end of one call on one rank.
 type Ended = std::result::Result<(), String>;
 
 /// Run the program: how each call ended on each rank.
@@ -376,7 +376,7 @@ fn play(transport: fencepost::TransportKind, size: usize, steps: &[Step]) -> Vec
     ended.expect("no rank returns an error")
 }
 
-/// What is wrong with how a program ended.
+/// Returns what is wrong with how a program ended.
 fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
     for (rank, ends) in ended.iter().enumerate() {
         let last = ends.iter().rev().take(3).position(Result::is_err);
@@ -461,7 +461,7 @@ fn to_the_first(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to(target, 1)
 }
 
-/// What one of them has sent is in a channel, where no rank awaits it: no later call may take it for a frame of its
+/// A frame that one of them has sent is in a channel, where no rank awaits it: no later call may take it for a frame of its
 /// own.
 #[test]
 fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {

@@ -30,7 +30,7 @@ fn filled(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// What the previous rank has put.
+/// Whether all that the previous rank has put has arrived.
 fn arrived(world: &World, u: &[u64]) -> bool {
     let previous = ((world.rank() + world.size() - 1) % world.size()) as u64 + 1;
     u[1000..].iter().all(|&element| element == previous)
@@ -212,7 +212,7 @@ fn windows_of_another_world_or_too_short_or_pending_end_the_world() {
     }
 }
 
-/// How one rank ends between the halves.
+/// The way in which one rank ends between the halves.
 type Leave = fn(Running) -> Result<()>;
 type Running = fencepost::Running<Window<u64>>;
 

@@ -1,4 +1,4 @@
-//! What is handed to a plan, and what a plan file may hold, in whole programs.
+//! The arguments of a plan, and the content that a plan file may have, in whole programs.
 
 use fencepost::prelude::*;
 use fencepost::ranks;
@@ -197,7 +197,7 @@ mod memory {
         u.put(elements).to(to, elements)
     }
 
-    /// What fails in little memory and time is run again by itself, in a process that has no more.
+    /// The test runs itself again, in a process that has little memory and time.
     #[test]
     fn a_put_of_more_than_any_memory_is_no_memory_however_it_is_made() {
         let name = "plans::memory::a_put_of_more_than_any_memory_is_no_memory_however_it_is_made";

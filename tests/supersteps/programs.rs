@@ -647,7 +647,7 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
 
 type Values = Vec<u32>;
 
-/// What is put is not seen to be values: no syntax says so.
+/// The argument that is put is not seen to be values: no syntax says so.
 #[superstep]
 fn aliased(u: &mut Window<u32>, values: &Values, by: usize) -> Result<()> {
     let to = (u.rank() + by) % u.size();

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How many ranks.
+/// The number of ranks.
 const RANKS: usize = 3;
-/// How many sets of arguments.
+/// The number of sets of arguments.
 const CASES: usize = 6;
 
 /// A body as a function; one that is bound to its plan.
@@ -24,17 +24,17 @@ type Bound = Box<dyn FnMut(&mut Window<u64>, usize, usize, &[usize]) -> Result<(
 /// One body, in all its forms.
 struct Program {
     name: &'static str,
-    /// Why it has no pattern.
+    /// The reason why it has no pattern; `None` if it has one.
     dynamic: fn() -> Option<&'static str>,
     /// Whether it fences by itself.
     fences: fn() -> bool,
     plain: Plain,
     direct: Plain,
-    /// What it has beyond that, if it has a pattern.
+    /// The functions that it has beyond that, if it has a pattern.
     ahead: Option<Ahead>,
 }
 
-/// What can be done with a body that has a pattern.
+/// The functions of a body that has a pattern.
 struct Ahead {
     prepare: fn(&World, usize, usize, &[usize]) -> Result<Bound>,
     load: fn(&World, &Path, usize, usize, &[usize]) -> Result<Bound>,
@@ -142,7 +142,7 @@ fn window(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// What is the matter with a program, if anything, and whether it ran from a plan of each kind at least once.
+/// Returns what is the matter with a program, if anything, and whether it ran from a plan of each kind at least once.
 fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(true).collect(|world| {
         let said = RefCell::new(Vec::new());
@@ -224,7 +224,7 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     }
 }
 
-/// How many programs there are, and of these how many are dynamic; whether each one `succeeds` for some arguments.
+/// Returns the numbers of programs and of dynamic ones; `succeeds` tells whether each one succeeds for some arguments.
 fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     quiet_hook();
     let dir = Directory::new();

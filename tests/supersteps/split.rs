@@ -17,7 +17,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// What `steps` steps of a nine-point stencil leave, with the exchange in one piece or in two.
+/// Returns the result of six steps of a stencil, with the exchange in one piece or in two.
 fn smooth(world: &World, halves: bool, wraps: bool) -> Result<Vec<u64>> {
     let block = Block::new(world, [13, 17])?.halo(2)?.periodic([wraps, false]);
     let mut u = world.window::<f64>(block.len())?;
@@ -143,7 +143,7 @@ fn what_no_call_writes_is_lent_and_what_one_touches_is_refused_with_its_line() -
     Ok(())
 }
 
-/// What is left of `v` of each rank goes into `u` of the next one.
+/// The first two elements of `v` of each rank go into `u` of the next one.
 #[superstep]
 fn across(u: &mut Window<f32>, v: &mut Window<f32>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();

@@ -47,11 +47,11 @@ fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// How many runs a rank may be ahead of one that it only sends short messages to: they are copied as they are posted, so
-/// its buffers are free.
+/// The number of runs that a rank may be ahead of one that it only sends short messages to: they are copied as they are
+/// posted, so its buffers are free.
 const MESSAGES_AHEAD: u64 = 16;
 
-/// What rank 0 sends in step `step`.
+/// Returns the elements that rank 0 sends in step `step`.
 fn sent(step: u64) -> [u64; LAST / 2] {
     std::array::from_fn(|i| step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i as u64)
 }
@@ -116,7 +116,7 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// What this rank's step of a script is: prepared, or dynamic; to the right, to the left, or from the next but one.
+/// The step of this rank in a script: prepared, or dynamic; to the right, to the left, or from the next but one.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -170,7 +170,7 @@ fn first(rank: usize) -> [[u64; LAST]; 2] {
     [0, 1].map(|window| std::array::from_fn(|i| (rank * 100 + window * 10 + i) as u64))
 }
 
-/// What every rank stores between supersteps.
+/// Changes a window as every rank does between supersteps.
 fn stir(u: &mut [u64], number: usize) {
     u[0] = u[0].wrapping_mul(31).wrapping_add(u[LAST - 1]) ^ number as u64;
     u[1] ^= u[LAST / 2];
@@ -420,7 +420,7 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
     }
 }
 
-/// What `failures.rs` does not leak: what is compiled, prepared and loaded, in a world that goes on.
+/// The leaks that `failures.rs` does not have: what is compiled, prepared and loaded, in a world that goes on.
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {
     for transport in transports([1, 2]) {

@@ -42,7 +42,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// What a page refers to: the targets of its links, and what it sets in backticks that looks like a path.
+/// Returns the paths that a page names: the targets of its links, and the text in backticks that looks like a path.
 fn paths_named(page: &str) -> Vec<String> {
     let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let quoted = page.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
