@@ -510,4 +510,29 @@ mod tests {
         }
         Ok(())
     }
+
+    /// Where memory is reached, sections that are exposed are read in the order of their descriptions.
+    #[test]
+    fn a_run_before_an_exposed_section_is_described_before_it() {
+        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+            let run = |world: &crate::World| {
+                let mut u = world.window::<u64>(9000)?;
+                let other = 1 - world.rank();
+                for epoch in 0..3 {
+                    u[..4000].iter_mut().enumerate().for_each(|(i, element)| *element = (epoch * i) as u64);
+                    let values = [epoch as u64 + 7; 40];
+                    u.put(&values).to(other, 8000)?;
+                    u.put(0..4000).mode(Mode::Direct).to(other, 4000)?;
+                    u.put(&values[..20]).to(other, 4000)?;
+                    u.accumulate(1..2, Op::Sum).to(other, 8000)?;
+                    u.fence()?;
+                    assert!((20..4000).all(|i| u[4000 + i] == (epoch * i) as u64));
+                    assert!(u[4000..4020].iter().chain(&u[8001..8040]).all(|&element| element == values[0]));
+                    assert_eq!(u[8000], values[0] + epoch as u64);
+                }
+                Ok(())
+            };
+            ranks(2).transport(transport).run(run).expect("no panic");
+        }
+    }
 }

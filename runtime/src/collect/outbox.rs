@@ -170,6 +170,8 @@ pub(crate) struct Outbox {
     /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
     /// them with what it writes.
     pub(crate) looks: Vec<Datatype>,
+    /// The memory of `wide` for when all of it is described in another order; empty.
+    spare: Vec<DatatypeOperation>,
 }
 
 impl Outbox {
@@ -181,6 +183,7 @@ impl Outbox {
             bytes: Log::on(memory.clone()),
             sections: 0,
             looks: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -219,29 +222,40 @@ impl Outbox {
         }
     }
 
-    /// Makes operations on datatypes of all runs: their elements are described then, as those of other operations.
+    /// Makes operations on datatypes of all runs: their elements are described then, as those of other operations, in the
+    /// order of the records.
     pub(crate) fn describe_runs(&mut self, size: usize) {
-        let mut log = std::mem::take(&mut self.records);
+        let (mut log, mut before) = (std::mem::take(&mut self.records), std::mem::take(&mut self.wide));
+        std::mem::swap(&mut self.wide, &mut self.spare);
+        let mut described = before.drain(..);
         let records = log.as_mut_slice();
         let (mut from, mut to) = (0, 0);
         while let Some(&record) = records.get(from) {
             let (head, run) = (Head(record.head), Run(record.value));
             from += 1;
+            let operation = match head.code() {
+                DATATYPE => described.next(),
+                RUN => {
+                    let elements = &records[from..from + run.records(size)];
+                    from += elements.len();
+                    let at = self.keep(&bytemuck::cast_slice(elements)[..run.count() * size]);
+                    let remote = Datatype::run(head.at()..head.at() + run.count());
+                    let source = DatatypeSource::Bytes(at);
+                    Some(DatatypeOperation { code: run.code(), remote, source, mode: Mode::Auto })
+                }
+                _ => None,
+            };
             records[to] = record;
-            if head.code() == RUN {
-                let elements = &records[from..from + run.records(size)];
-                from += elements.len();
-                let at = self.keep(&bytemuck::cast_slice(elements)[..run.count() * size]);
-                let remote = Datatype::run(head.at()..head.at() + run.count());
-                let index = self.wide.len() as u64;
-                let source = DatatypeSource::Bytes(at);
-                self.wide.push(DatatypeOperation { code: run.code(), remote, source, mode: Mode::Auto });
-                records[to] = Record { head: head.to(index, DATATYPE).0, value: 0 };
+            if let Some(operation) = operation {
+                records[to].head = head.to(self.wide.len() as u64, DATATYPE).0;
+                records[to].value = 0;
+                self.wide.push(operation);
             }
             to += 1;
         }
+        drop(described);
         log.truncate(to);
-        self.records = log;
+        (self.records, self.spare) = (log, before);
     }
 
     /// `len` more bytes of elements, which `write` puts where it is told; returns where they begin. `None` where there is no
