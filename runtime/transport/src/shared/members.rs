@@ -164,8 +164,9 @@ impl FailedRanks {
 }
 
 impl FailedRanks {
+    /// Returns whether `rank` was marked failed.
     #[inline]
-    fn has(&self, rank: usize) -> bool {
+    pub(crate) fn has(&self, rank: usize) -> bool {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
     }
 

@@ -68,7 +68,8 @@ impl ShmEnd {
         }
         let members: Arc<[u32]> = (0..size as u32).collect();
         let mut created = None;
-        let located = segment.worlds().take(world, rank, || {
+        let failed = segment.failed();
+        let located = segment.worlds().take(world, rank, failed, || {
             let (address, kept, tables) = create_world(segment, rank, &members)?;
             created = Some((kept, tables));
             Ok(address)

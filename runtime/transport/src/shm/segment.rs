@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Resource, getrlimit};
@@ -250,14 +251,21 @@ impl JobTables {
 }
 
 /// The directory of the worlds of the whole job: a world reuses the slot of the world `MAX_AHEAD` before it, once all
-/// ranks have taken that one's address.
+/// ranks have taken that one's address. The first rank to take a world claims its slot and creates the world, while the
+/// others wait: it takes some microseconds for each rank, which thousands of ranks cannot spend at once, nor its memory.
 pub(super) struct WorldDirectory {
     /// The address of the block of a world, a multiple of 128, and in the lowest bit the parity of how often the slot
-    /// was used. A rank finds a world of its own round or of the round before, since no rank is further ahead.
+    /// was used. A rank finds a world of its own round or of the round before, since no rank is further ahead. With
+    /// `CLAIMED` set, the number above it is the rank that is creating the world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,
 }
+
+/// In a slot: a rank is creating the world.
+const CLAIMED: u64 = 2;
+/// The bits of a slot that are no part of an address.
+const SLOT_BITS: u32 = 7;
 
 /// Which rank created a world.
 pub(super) enum Located {
@@ -276,8 +284,8 @@ impl WorldDirectory {
     }
 
     /// Takes world number `world` for `rank`, the caller, which must be the next one for it. Returns its address; the
-    /// caller creates it by `create` if no rank has. If that fails, the rank has taken the world all the same, and
-    /// continues with the next one.
+    /// caller creates it by `create` if no rank has, and no rank that has not failed is about to. If that fails, the rank
+    /// has taken the world all the same, and continues with the next one.
     ///
     /// # Errors
     /// `world` is not the rank's next one, the rank is too far ahead of another rank, or there is no room.
@@ -285,6 +293,7 @@ impl WorldDirectory {
         &self,
         world: u32,
         rank: usize,
+        failed: &FailedRanks,
         create: impl FnOnce() -> io::Result<u64>,
     ) -> io::Result<Located> {
         let next = self.taken[rank].load(Ordering::Relaxed);
@@ -292,38 +301,75 @@ impl WorldDirectory {
             let message = format!("rank {rank} cannot take world {world}: its next world is {next}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let located = self.find(world, create);
+        let located = self.find(world, rank, failed, create);
         // Release: pairs with the load in `find`, so that the read of the slot happened before.
         self.taken[rank].store(world.wrapping_add(1), Ordering::Release);
         located
     }
 
-    fn find(&self, world: u32, create: impl FnOnce() -> io::Result<u64>) -> io::Result<Located> {
+    fn find(
+        &self,
+        world: u32,
+        rank: usize,
+        failed: &FailedRanks,
+        create: impl FnOnce() -> io::Result<u64>,
+    ) -> io::Result<Located> {
         let ahead = self.slots.len() as u32;
-        let place = &self.slots[(world % ahead) as usize];
+        let slot = &self.slots[(world % ahead) as usize];
         let round = u64::from((world / ahead) & 1);
-        let found = place.load(Ordering::Acquire);
-        if found != 0 && found & 1 == round {
-            return Ok(Located::There(found & !1));
-        }
-        // A rank that has taken the previous world of this slot has read its address.
+        let claim = (rank as u64) << SLOT_BITS | CLAIMED | round;
+        let mut looks = 0;
+        let found = loop {
+            let found = slot.load(Ordering::Acquire); // the store of an address, below
+            let of_round = found != 0 && found & 1 == round;
+            if of_round && found & CLAIMED == 0 {
+                return Ok(Located::There(found & !1));
+            }
+            if of_round && !failed.has((found >> SLOT_BITS) as usize) {
+                wait_for_claim(&mut looks);
+                continue;
+            }
+            if !of_round {
+                self.check_ahead(world)?;
+            }
+            // The value does not recur: no rank uses the slot twice more before this rank has taken this world.
+            if slot.compare_exchange(found, claim, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                break found;
+            }
+        };
+        let created = create();
+        // Release: a rank that finds the address finds the values placed there. If there is none, another rank tries.
+        slot.store(created.as_ref().map_or(found, |address| address | round), Ordering::Release);
+        created.map(Located::Here)
+    }
+
+    /// Returns an error if the slot of this world is still needed: a rank that has taken the previous world of this slot has
+    /// read its address.
+    fn check_ahead(&self, world: u32) -> io::Result<()> {
+        let ahead = self.slots.len() as u32;
         let late =
             |other: &AtomicU32| world.wrapping_sub(other.load(Ordering::Acquire)) as i32 >= ahead as i32;
-        if let Some(late) = self.taken.iter().position(late) {
-            let message = format!(
-                "this rank has called `run` {ahead} times more than rank {late}, and may be at most {ahead} calls ahead: let the ranks wait for one another now and then, as by `World::barrier`"
-            );
-            return Err(io::Error::new(io::ErrorKind::OutOfMemory, message));
-        }
-        let address = create()?;
-        // Acquire and Release: a rank that finds the address finds the values placed there. The value loaded above does
-        // not recur: no rank uses the slot twice more before this rank has taken this world.
-        Ok(match place.compare_exchange(found, address | round, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Located::Here(address),
-            Err(other) => Located::There(other & !1),
-        })
+        let Some(late) = self.taken.iter().position(late) else { return Ok(()) };
+        let message = format!(
+            "this rank has called `run` {ahead} times more than rank {late}, and may be at most {ahead} calls ahead: let the ranks wait for one another now and then, as by `World::barrier`"
+        );
+        Err(io::Error::new(io::ErrorKind::OutOfMemory, message))
     }
 }
+
+/// One step of waiting for a rank that is creating a world: mostly it runs on this core next. A rank that was stopped there
+/// may take long.
+fn wait_for_claim(looks: &mut u32) {
+    *looks += 1;
+    if *looks < LOOKS {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How often a rank looks for a world that is being created before it sleeps between.
+const LOOKS: u32 = 64;
 
 /// Returns the size of an arena: any rank may come to use all memory of the machine, as far as addresses and limits
 /// allow.
@@ -365,8 +411,10 @@ mod tests {
     #[test]
     fn places_of_worlds_are_used_again_once_all_ranks_have_taken_them() {
         let worlds = WorldDirectory::place(4, 2, &mut Heap).expect("a heap has room");
+        let failed = FailedRanks::place(2, &mut Heap).expect("a heap has room");
         let address_of = |world: u32| u64::from(world + 1) * 256;
-        let take = |world, rank| worlds.take(world, rank, || Ok(address_of(world) + rank as u64 * 128));
+        let take =
+            |world, rank| worlds.take(world, rank, &failed, || Ok(address_of(world) + rank as u64 * 128));
         let found = |world, rank| take(world, rank).map(address).expect("there is a place");
         assert!(take(1, 0).is_err(), "not yet");
         for world in 0..4 {
@@ -389,13 +437,56 @@ mod tests {
     #[test]
     fn numbers_of_worlds_begin_again_after_the_last() {
         let worlds = WorldDirectory::place(4, 2, &mut Heap).expect("a heap has room");
+        let failed = FailedRanks::place(2, &mut Heap).expect("a heap has room");
         worlds.taken.iter().for_each(|taken| taken.store(u32::MAX - 1, Ordering::Relaxed));
         for step in 0..8_u32 {
             let world = (u32::MAX - 1).wrapping_add(step);
             for rank in 0..2 {
-                let located = worlds.take(world, rank, || Ok(u64::from(step + 1) * 128)).expect("in step");
+                let located =
+                    worlds.take(world, rank, &failed, || Ok(u64::from(step + 1) * 128)).expect("in step");
                 assert_eq!(address(located), (rank == 0, u64::from(step + 1) * 128), "{step}");
             }
         }
+    }
+
+    #[test]
+    fn one_rank_creates_a_world_and_another_does_if_that_one_fails() {
+        let worlds = WorldDirectory::place(4, 3, &mut Heap).expect("a heap has room");
+        let failed = FailedRanks::place(3, &mut Heap).expect("a heap has room");
+        // Rank 0 has no room: it has taken the world, and rank 1 creates it.
+        assert!(worlds.take(0, 0, &failed, || Err(io::ErrorKind::OutOfMemory.into())).is_err());
+        assert_eq!(worlds.take(0, 1, &failed, || Ok(128)).map(address).expect("there is room"), (true, 128));
+        assert_eq!(worlds.take(0, 2, &failed, || Ok(256)).map(address).expect("it is there"), (false, 128));
+        // Rank 0 dies while it creates the next one.
+        worlds.slots[1].store(CLAIMED, Ordering::Release);
+        failed.mark_failed(0, "killed");
+        assert_eq!(worlds.take(1, 2, &failed, || Ok(384)).map(address).expect("there is room"), (true, 384));
+        assert_eq!(worlds.take(1, 1, &failed, || Ok(512)).map(address).expect("it is there"), (false, 384));
+    }
+
+    #[test]
+    fn ranks_that_take_a_world_at_once_create_it_once() {
+        let worlds = WorldDirectory::place(4, 8, &mut Heap).expect("a heap has room");
+        let failed = FailedRanks::place(8, &mut Heap).expect("a heap has room");
+        let created = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for rank in 0..8 {
+                let (worlds, failed, created) = (&worlds, &failed, &created);
+                scope.spawn(move || {
+                    for world in 0..100 {
+                        let create = || Ok(u64::from(created.fetch_add(1, Ordering::Relaxed) + 1) * 128);
+                        let located = loop {
+                            // Refused where it is too far ahead, but taken all the same; so it waits before.
+                            if worlds.check_ahead(world).is_ok() {
+                                break worlds.take(world, rank, failed, create).map(address);
+                            }
+                            std::thread::yield_now();
+                        };
+                        assert_eq!(located.expect("there is room").1, u64::from(world + 1) * 128);
+                    }
+                });
+            }
+        });
+        assert_eq!(created.into_inner(), 100);
     }
 }
