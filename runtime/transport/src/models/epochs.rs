@@ -7,7 +7,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::{model, rejected};
-use crate::shared::notify::{NotificationBoard, NotificationMatrix};
+use crate::shared::notify::{NotificationBoard, NotificationTables};
 use crate::shared::slice::Heap;
 use crate::sync::Arc;
 use crate::{Cause, Channels, CreateJoin, Liveness, Notify, Topology, local};
@@ -45,8 +45,8 @@ impl Memory {
 
 /// Returns a board for each rank.
 fn boards<const SETS: usize>(size: usize) -> Vec<NotificationBoard<SETS>> {
-    let matrix = NotificationMatrix::place(size, SETS, &mut Heap).expect("a heap has room");
-    (0..size).map(|rank| NotificationBoard::new(rank, size, matrix.clone())).collect()
+    let tables = NotificationTables::place(size, &mut Heap).expect("a heap has room");
+    (0..size).map(|rank| NotificationBoard::new(rank, size, tables.clone())).collect()
 }
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {
@@ -87,7 +87,7 @@ fn epoch<const SETS: usize>(
     store(&memory.windows[rank], stored(rank, e));
     store(&memory.arenas[rank][set], sent(rank, e));
     board.draft(peer).count = e as u32;
-    board.publish(e);
+    board.publish(e, &mut Heap).expect("a heap has room");
     until(|| board.arrived(rank));
     let enters = match without {
         Without::Entry => false,
@@ -122,12 +122,13 @@ fn epochs<const SETS: usize>(count: u64, without: Without) {
         for e in 0..count {
             epoch(rank, e, &mut board, &memory, without);
         }
+        board // others may read its row
     };
     let (second, first) = (boards.pop().expect("two boards"), boards.pop().expect("two boards"));
     let others = Arc::clone(&memory);
     let other = thread::spawn(move || run(1, second, others));
-    run(0, first, memory);
-    other.join().expect("a panic ends the model");
+    let first = run(0, first, memory);
+    drop((first, other.join().expect("a panic ends the model")));
 }
 
 fn caught(without: Without) {
@@ -167,7 +168,7 @@ fn notifications<const SETS: usize>(exchanges: u64) {
             for to in 0..2 {
                 board.draft(to).count = (10 * rank + to) as u32;
             }
-            board.publish(e);
+            board.publish(e, &mut Heap).expect("a heap has room");
             for from in 0..2 {
                 until(|| board.arrived(from));
                 let notification =
@@ -175,12 +176,13 @@ fn notifications<const SETS: usize>(exchanges: u64) {
                 assert_eq!(notification, Some((e, (10 * from + rank) as u32)));
             }
         }
+        board // others may read its row
     };
     let mut boards = boards::<SETS>(2);
     let (second, first) = (boards.pop().expect("two boards"), boards.pop().expect("two boards"));
     let other = thread::spawn(move || run(1, second));
-    run(0, first);
-    other.join().expect("a panic ends the model");
+    let first = run(0, first);
+    drop((first, other.join().expect("a panic ends the model")));
 }
 
 #[test]
@@ -207,11 +209,11 @@ fn one_notification_is_missing(waits: bool) {
     let (dead, mut b, mut a) = (ends.pop(), ends.pop().expect("an end"), ends.pop().expect("an end"));
     let mut boards = boards::<2>(3);
     let mut died = boards.pop().expect("a board");
-    died.publish(1);
+    died.publish(1, &mut Heap).expect("a heap has room");
     let (mut second, mut first) = (boards.pop().expect("a board"), boards.pop().expect("a board"));
     let kept = Arc::clone(&memory);
     let other = thread::spawn(move || {
-        second.publish(1);
+        second.publish(1, &mut Heap).expect("a heap has room");
         until(|| second.arrived(0)); // the notification of rank 2 has arrived as well
         assert!(second.arrived(2));
         if b.touching(true) {
@@ -219,16 +221,16 @@ fn one_notification_is_missing(waits: bool) {
         }
         b.touching(false);
         drop(kept);
-        b
+        (b, second)
     });
-    first.publish(1);
+    first.publish(1, &mut Heap).expect("a heap has room");
     // No notification of rank 2 arrives.
     a.end(Cause { rank: 2, what: "it died".into() });
     while waits && a.is_touching(1) {
         thread::yield_now();
     }
     store(&memory, 2);
-    drop((a, other.join(), dead));
+    drop((a, other.join(), dead, first, died));
 }
 
 #[test]

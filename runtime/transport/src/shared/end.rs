@@ -9,8 +9,8 @@ use crate::sync::Arc;
 use crate::deadlock::Waits;
 use crate::meter::Meter;
 use crate::shared::members::{FailedRanks, Membership};
-use crate::shared::notify::{NotificationBoard, NotificationMatrix};
-use crate::shared::queue::{Queues, Receiver, SHORT, Sender, queues};
+use crate::shared::notify::{NotificationBoard, NotificationTables};
+use crate::shared::queue::{Inboxes, Receivers, SHORT, Senders, inboxes};
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
@@ -65,11 +65,12 @@ pub trait Backend {
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
 }
 
-/// The tables that the ranks of one world share.
+/// The tables that the ranks of one world share, of a few lines for each rank. What two ranks share is in memory of one of
+/// them, from when they talk.
 #[derive(Clone)]
 pub(crate) struct WorldTables {
-    matrix: NotificationMatrix,
-    queues: Queues,
+    notifications: NotificationTables,
+    inboxes: Inboxes,
     pub(crate) membership: Membership,
 }
 
@@ -80,8 +81,8 @@ impl WorldTables {
         placement: &mut impl Placement,
     ) -> io::Result<Self> {
         Ok(Self {
-            matrix: NotificationMatrix::place(size, 2, placement)?,
-            queues: queues(size, placement)?,
+            notifications: NotificationTables::place(size, placement)?,
+            inboxes: inboxes(size, placement)?,
             membership: Membership::place(size, dead, placement)?,
         })
     }
@@ -93,10 +94,8 @@ pub struct SharedEnd<G: Backend> {
     /// This rank's name in the causes that it reports.
     called: usize,
     board: NotificationBoard,
-    /// One for each target.
-    senders: Vec<Sender>,
-    /// One for each origin.
-    receivers: Vec<Receiver>,
+    senders: Senders,
+    receivers: Receivers,
     wakers: Wakers,
     membership: Membership,
     meter: Meter,
@@ -109,13 +108,12 @@ pub struct SharedEnd<G: Backend> {
 impl<G: Backend> SharedEnd<G> {
     /// Creates the end of `rank`; a rank has one.
     pub(crate) fn new(rank: usize, size: usize, tables: &WorldTables, wakers: Wakers, backend: G) -> Self {
-        let queues = || tables.queues.clone();
         Self {
             rank,
             called: rank,
-            board: NotificationBoard::new(rank, size, tables.matrix.clone()),
-            senders: (0..size).map(|to| Sender::new(queues(), rank * size + to)).collect(),
-            receivers: (0..size).map(|from| Receiver::new(queues(), from * size + rank)).collect(),
+            board: NotificationBoard::new(rank, size, tables.notifications.clone()),
+            senders: Senders::new(rank, tables.inboxes.clone()),
+            receivers: Receivers::new(rank, tables.inboxes.clone()),
             wakers,
             membership: tables.membership.clone(),
             meter: Meter::default(),
@@ -170,6 +168,30 @@ impl<G: Backend> SharedEnd<G> {
         membership.lost(self.rank).or_else(|| membership.lost(to)).map_or(Ok(()), Err)
     }
 
+    /// Puts a frame into the queue to `to`, and its payload where `to` can read it.
+    #[inline]
+    fn send(&mut self, to: usize, mut frame: Frame) -> io::Result<()> {
+        if !G::SHARES && frame.len > 0 {
+            let (posted, released) = self.senders.counts(to);
+            // SAFETY: the caller of `post` promised the same.
+            frame.payload =
+                unsafe { self.backend.make_readable(to, posted, released, frame.payload, frame.len) }?;
+        }
+        let placement = self.backend.placement();
+        self.senders.open(to, placement)?.post(frame, placement)
+    }
+
+    /// Puts a frame into the queue to `to`, and its payload into the frame's slot.
+    ///
+    /// # Safety
+    /// As [`Channels::post_copy`].
+    #[inline]
+    unsafe fn send_copy(&mut self, to: usize, frame: Frame) -> io::Result<()> {
+        let placement = self.backend.placement();
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.senders.open(to, placement)?.post_copy(frame, placement) }
+    }
+
     /// Decides what a poll that found nothing from `from` means; `again` polls again.
     #[inline]
     fn missing<T>(
@@ -193,7 +215,7 @@ impl<G: Backend> Topology for SharedEnd<G> {
 
     #[inline]
     fn size(&self) -> usize {
-        self.senders.len()
+        self.senders.size()
     }
 
     #[inline]
@@ -216,7 +238,7 @@ impl<G: Backend> Notify for SharedEnd<G> {
     #[inline]
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
         self.may_send(self.rank)?;
-        self.board.publish(word);
+        self.board.publish(word, self.backend.placement()).map_err(|error| self.no_room(&error))?;
         self.meter.exchanges += 1;
         self.wakers.wake_others(self.rank);
         Ok(())
@@ -255,17 +277,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
     #[inline]
     unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
         self.may_send(to)?;
-        let sender = &mut self.senders[to];
-        let payload = if G::SHARES || len == 0 {
-            payload
-        } else {
-            // SAFETY: the caller's promise is the same.
-            unsafe { self.backend.make_readable(to, sender.posted(), sender.released(), payload, len) }
-                .map_err(|error| self.no_room(&error))?
-        };
-        self.senders[to]
-            .post(Frame { header, payload, len }, self.backend.placement())
-            .map_err(|error| self.no_room(&error))?;
+        self.send(to, Frame { header, payload, len }).map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
         self.wakers.wake([to]);
         Ok(())
@@ -285,7 +297,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
         }
         self.may_send(to)?;
         // SAFETY: the caller's promise.
-        unsafe { self.senders[to].post_copy(Frame { header, payload, len }, self.backend.placement()) }
+        unsafe { self.send_copy(to, Frame { header, payload, len }) }
             .map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
         self.wakers.wake([to]);
@@ -294,16 +306,16 @@ impl<G: Backend> Channels for SharedEnd<G> {
 
     #[inline]
     fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
-        match self.receivers[from].peek() {
+        match self.receivers.peek(from) {
             Some(frame) => Ok(Some(frame)),
-            None => self.missing(from, |end| end.receivers[from].peek()),
+            None => self.missing(from, |end| end.receivers.peek(from)),
         }
     }
 
     #[inline]
     fn release(&mut self, from: usize) {
         assert!(
-            self.receivers[from].release(),
+            self.receivers.release(from),
             "release without a polled frame: rank {from} has no open frame"
         );
         self.meter.releases += 1;
@@ -313,7 +325,8 @@ impl<G: Backend> Channels for SharedEnd<G> {
     #[inline]
     fn released(&mut self, to: usize) -> u64 {
         // A rank that has left reads nothing any more.
-        if self.membership.gone(to) { self.senders[to].posted() } else { self.senders[to].released() }
+        let (posted, released) = self.senders.counts(to);
+        if released < posted && self.membership.gone(to) { posted } else { released }
     }
 
     fn memory(&self) -> Memory {
@@ -405,7 +418,7 @@ impl<G: Backend> Drop for SharedEnd<G> {
     fn drop(&mut self) {
         self.leave(crate::dropped());
         let retained = self.retained.drain(..).map(|(.., memory)| Arc::new(memory) as KeepAlive);
-        let kept = self.senders.drain(..).flat_map(Sender::into_kept).chain(retained).collect();
+        let kept = self.senders.take_kept().chain(self.board.take_kept()).chain(retained).collect();
         self.membership.detach(self.rank);
         self.backend.retain_after_drop(&self.membership, kept);
     }

@@ -6,6 +6,11 @@
 //! becomes visible without help from any rank. The reader moves to the next ring when it has released all frames of the
 //! old one. The sender owns the rings; it frees the old one when it sees that a frame of the next was released, since
 //! its reader has then moved on. A queue whose reader keeps up stays in one ring and allocates nothing.
+//!
+//! A queue exists from its first frame on, in memory of its sender. The sender links it into the *inbox* of its reader, a
+//! list to which any rank adds at the front and from which nobody removes. So what a world of p ranks takes grows with the
+//! pairs of ranks that exchange frames, and not with p squared. A reader that does not know a queue looks at its inbox,
+//! which costs one load where no queue was linked since it looked last.
 
 use std::io;
 use std::ptr::NonNull;
@@ -46,19 +51,115 @@ struct RingHead {
 
 /// What a queue's two sides share apart from rings.
 #[repr(C)]
-pub(crate) struct QueueState {
+struct QueueState {
     /// The number of frames that the reader has released.
     released: AtomicU64,
     /// The address of the first ring's head; 0 while there is no ring.
     start: AtomicU64,
+    /// The rank that sends.
+    origin: u64,
+    /// The address of the queue that was linked into the inbox before this one; 0 for none. Written before this queue is
+    /// linked, and not afterwards.
+    before: AtomicU64,
 }
 
-/// The queues of one world, `[origin][target]`.
-pub(crate) type Queues = SharedSlice<Line<QueueState>>;
+/// For each rank of a world, the address of the queue that was linked into its inbox last; 0 while there is none.
+pub(crate) type Inboxes = SharedSlice<Line<AtomicU64>>;
 
-pub(crate) fn queues(size: usize, placement: &mut impl Placement) -> io::Result<Queues> {
-    placement
-        .place(size * size, || Line(QueueState { released: AtomicU64::new(0), start: AtomicU64::new(0) }))
+pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result<Inboxes> {
+    placement.place(size, || Line(AtomicU64::new(0)))
+}
+
+/// The posting sides of a rank's queues.
+pub(crate) struct Senders {
+    rank: usize,
+    inboxes: Inboxes,
+    /// By target, from the first frame on.
+    to: Vec<Option<Box<Sender>>>,
+}
+
+impl Senders {
+    /// Creates the posting sides of `rank`; a rank has one of each.
+    pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
+        Self { rank, to: inboxes.iter().map(|_| None).collect(), inboxes }
+    }
+
+    /// Returns the number of ranks.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.to.len()
+    }
+
+    /// Returns the posting side of the queue to `to`, which is linked into that rank's inbox if it was not.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    #[inline]
+    pub(crate) fn open(&mut self, to: usize, placement: &mut impl Placement) -> io::Result<&mut Sender> {
+        if self.to[to].is_none() {
+            self.to[to] = Some(Box::new(Sender::link(self.rank, &self.inboxes[to].0, placement)?));
+        }
+        Ok(self.to[to].as_mut().expect("it was just made"))
+    }
+
+    /// Returns the numbers of frames that were posted to `to`, and that were released there.
+    #[inline]
+    pub(crate) fn counts(&mut self, to: usize) -> (u64, u64) {
+        self.to[to].as_mut().map_or((0, 0), |sender| (sender.posted, sender.released()))
+    }
+
+    /// Returns what readers may still read when this side is gone.
+    pub(crate) fn take_kept(&mut self) -> impl Iterator<Item = KeepAlive> {
+        self.to.drain(..).flatten().flat_map(|sender| sender.into_kept())
+    }
+}
+
+/// The reading sides of a rank's queues.
+pub(crate) struct Receivers {
+    rank: usize,
+    inboxes: Inboxes,
+    /// The queue that this rank found first in its inbox when it looked last.
+    seen: u64,
+    /// By origin, once its queue was found in the inbox.
+    from: Vec<Option<Box<Receiver>>>,
+}
+
+impl Receivers {
+    /// Creates the reading sides of `rank`; a rank has one of each.
+    pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
+        Self { rank, seen: 0, from: inboxes.iter().map(|_| None).collect(), inboxes }
+    }
+
+    /// Returns the oldest frame from `from` that was not released, if it has arrived.
+    #[inline]
+    pub(crate) fn peek(&mut self, from: usize) -> Option<Frame> {
+        if self.from[from].is_none() {
+            self.look();
+        }
+        self.from[from].as_mut()?.peek()
+    }
+
+    /// Releases the frame that `peek` returned. Returns whether there was one.
+    #[inline]
+    pub(crate) fn release(&mut self, from: usize) -> bool {
+        self.from[from].as_mut().is_some_and(|receiver| receiver.release())
+    }
+
+    /// Finds the queues that were linked since this rank looked last.
+    fn look(&mut self) {
+        let last = self.inboxes[self.rank].0.load(Ordering::Acquire); // the exchange in `link`
+        let mut at = last;
+        while at != self.seen
+            && let Some(queue) = NonNull::new(at as *mut QueueState)
+        {
+            // SAFETY: its sender has linked the queue, and what the sender leaves behind is kept until this side is gone
+            // as well.
+            let state = unsafe { queue.as_ref() };
+            self.from[state.origin as usize] = Some(Box::new(Receiver::new(queue)));
+            at = state.before.load(Ordering::Relaxed); // written before the queue was linked
+        }
+        self.seen = last;
+    }
 }
 
 /// A ring, and its memory.
@@ -69,8 +170,7 @@ struct Ring {
 
 /// The posting side.
 pub(crate) struct Sender {
-    queues: Queues,
-    queue: usize,
+    queue: SharedSlice<Line<QueueState>>,
     ring: Option<Ring>,
     /// Rings that the reader may still read, and the first frame of the ring after each.
     old: Vec<(Ring, u64)>,
@@ -80,22 +180,34 @@ pub(crate) struct Sender {
 }
 
 /// The reading side.
-pub(crate) struct Receiver {
-    queues: Queues,
-    queue: usize,
+struct Receiver {
+    queue: NonNull<QueueState>,
     ring: Option<NonNull<RingHead>>,
     released: u64,
     /// The frame that follows the released ones has arrived.
     open: bool,
 }
 
-// SAFETY: the ring belongs to the sender, which keeps it alive (see the top), and is bound to no thread.
+// SAFETY: queue and ring belong to the sender, which keeps them alive (see the top), and are bound to no thread.
 unsafe impl Send for Receiver {}
 
 impl Sender {
-    /// Creates the posting side of a queue; a queue has one.
-    pub(crate) fn new(queues: Queues, queue: usize) -> Self {
-        Self { queues, queue, ring: None, old: Vec::new(), posted: 0, released: 0 }
+    /// Makes a queue of `origin`, links it into this inbox, and returns its posting side.
+    fn link(origin: usize, inbox: &AtomicU64, placement: &mut impl Placement) -> io::Result<Self> {
+        let zero = || AtomicU64::new(0);
+        let (released, start, origin) = (zero(), zero(), origin as u64);
+        let mut state = Some(QueueState { released, start, origin, before: zero() });
+        let queue = placement.place(1, || Line(state.take().expect("one is placed")))?;
+        let mut last = inbox.load(Ordering::Relaxed);
+        loop {
+            queue[0].0.before.store(last, Ordering::Relaxed);
+            // Release: the load in `look`. The exchanges of other ranks continue the release sequence of each.
+            match inbox.compare_exchange(last, queue.address(), Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(other) => last = other,
+            }
+        }
+        Ok(Self { queue, ring: None, old: Vec::new(), posted: 0, released: 0 })
     }
 
     /// Posts a frame; never waits.
@@ -149,24 +261,20 @@ impl Sender {
         slot.number.store(self.posted, Ordering::Release); // the load in `has_come`
     }
 
-    /// Returns the number of frames that were posted, in total.
-    pub(crate) fn posted(&self) -> u64 {
-        self.posted
-    }
-
     /// Returns the number of frames that were released, in total.
     #[inline]
-    pub(crate) fn released(&mut self) -> u64 {
+    fn released(&mut self) -> u64 {
         if self.released < self.posted {
-            self.released = self.queues[self.queue].0.released.load(Ordering::Acquire); // the store in `release`
+            self.released = self.queue[0].0.released.load(Ordering::Acquire); // the store in `release`
         }
         self.released
     }
 
     /// Returns what the reader may still read when this side is gone.
-    pub(crate) fn into_kept(self) -> impl Iterator<Item = KeepAlive> {
+    fn into_kept(self) -> impl Iterator<Item = KeepAlive> {
         let rings = self.old.into_iter().map(|(ring, _)| ring).chain(self.ring);
-        rings.flat_map(|ring| [ring.head.into_kept(), ring.slots.into_kept()])
+        let rings = rings.flat_map(|ring| [ring.head.into_kept(), ring.slots.into_kept()]);
+        rings.chain([self.queue.into_kept()])
     }
 
     /// Returns whether the slot of the next frame is free: it was never used, or its last frame was released.
@@ -195,7 +303,7 @@ impl Sender {
         })?;
         let address = head.address();
         let old = self.ring.replace(Ring { head, slots });
-        let link = old.as_ref().map_or(&self.queues[self.queue].0.start, |ring| &ring.head[0].next);
+        let link = old.as_ref().map_or(&self.queue[0].0.start, |ring| &ring.head[0].next);
         link.store(address, Ordering::Release); // the load in `has_come_beyond`
         let released = self.released();
         self.old.retain(|(_, next)| released <= *next);
@@ -213,13 +321,18 @@ impl Ring {
 
 impl Receiver {
     /// Creates the reading side of a queue; a queue has one.
-    pub(crate) fn new(queues: Queues, queue: usize) -> Self {
-        Self { queues, queue, ring: None, released: 0, open: false }
+    fn new(queue: NonNull<QueueState>) -> Self {
+        Self { queue, ring: None, released: 0, open: false }
+    }
+
+    fn state(&self) -> &QueueState {
+        // SAFETY: what the sender leaves behind is kept until this side is gone as well.
+        unsafe { self.queue.as_ref() }
     }
 
     /// Returns the oldest frame that was not released, if it has arrived.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Option<Frame> {
+    fn peek(&mut self) -> Option<Frame> {
         if !self.open {
             self.open = self.has_come() || self.has_come_beyond();
         }
@@ -230,12 +343,11 @@ impl Receiver {
 
     /// Releases the frame that `peek` returned. Returns whether there was one.
     #[inline]
-    pub(crate) fn release(&mut self) -> bool {
+    fn release(&mut self) -> bool {
         let open = std::mem::replace(&mut self.open, false);
         if open {
             self.released += 1;
-            let state = &self.queues[self.queue].0;
-            state.released.store(self.released, Ordering::Release); // the loads of the sender
+            self.state().released.store(self.released, Ordering::Release); // the loads of the sender
         }
         open
     }
@@ -262,7 +374,7 @@ impl Receiver {
         let link = match self.ring {
             // SAFETY: as in `slot`.
             Some(head) => unsafe { &(*head.as_ptr()).next },
-            None => &self.queues[self.queue].0.start,
+            None => &self.state().start,
         };
         let next = link.load(Ordering::Acquire) as *mut RingHead; // the store in `grow`
         let Some(next) = NonNull::new(next) else { return false };
