@@ -19,7 +19,8 @@ const SMALLEST: u64 = 128;
 const CLASSES: usize = 8;
 const LARGEST: u64 = SMALLEST << (CLASSES - 1);
 
-/// The size of a slab of small allocations.
+/// The size of the largest slabs of small allocations. The first slab of a class is a page, and each further one twice the
+/// one before: most ranks of a large job make few allocations.
 const SLAB: u64 = 4 * LARGEST;
 
 /// The most free pages that are kept, in bytes.
@@ -39,6 +40,8 @@ struct State {
     dirty: Extents,
     /// Free small allocations, by class.
     small: [Vec<u64>; CLASSES],
+    /// The size of the last slab, by class; 0 before the first.
+    slabs: [u64; CLASSES],
 }
 
 /// Bytes of an arena, freed when dropped: by then no other rank reads them.
@@ -99,9 +102,11 @@ impl State {
         if let Some(offset) = self.small[class].pop() {
             return Ok(offset);
         }
-        let (slab, _) = self.pages(SLAB, mapping)?;
         let size = SMALLEST << class;
-        self.small[class].extend((1..SLAB / size).rev().map(|i| slab + i * size));
+        let bytes = (2 * self.slabs[class]).min(SLAB).max(size).max(PAGE);
+        let (slab, _) = self.pages(bytes, mapping)?;
+        self.slabs[class] = bytes;
+        self.small[class].extend((1..bytes / size).rev().map(|i| slab + i * size));
         Ok(slab)
     }
 
