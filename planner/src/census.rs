@@ -86,18 +86,19 @@ impl Places {
 
 /// The census of ranks in these places.
 ///
-/// Where all share memory, a notification is a store into a line that its reader polls: no message, so direct. Elsewhere
-/// sparse where the model has it 1.25 times as fast; where ranks speak for hosts, only if it would be so for as many
-/// ranks by themselves, too, since fewer have not been measured.
+/// Where all share memory, a notification is a store into a line that its reader polls: no message, so direct, up to 128
+/// ranks. Elsewhere sparse where the model has it 1.25 times as fast; where ranks speak for hosts, only if it would be so
+/// for as many ranks by themselves, too, since fewer have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
     };
-    if !places.share() && pays(places) && pays(&Places::of(places.ranks, false)) {
-        Census::Sparse
+    let sparse = if places.share() {
+        places.ranks > LINES
     } else {
-        Census::Direct
-    }
+        pays(places) && pays(&Places::of(places.ranks, false))
+    };
+    if sparse { Census::Sparse } else { Census::Direct }
 }
 
 /// The predicted time in ns of a census in which no rank has anything for another.
@@ -133,6 +134,11 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
 /// A round is a wait, and a rank whose turn on a core has passed has to get it back in each: measured over TCP, sparse is
 /// no slower from 3 ranks on, and faster from 8 on (`benches/LOG.md`).
 const MARGIN: f64 = 1.25;
+
+/// The most ranks that share memory with a line for each pair: with more, these lines take more memory than all else that a
+/// rank has, and what each rank has for all others, as in a collective, takes four times the time of the sparse census
+/// (`benches/LOG.md`).
+const LINES: u32 = 128;
 
 /// How many rounds a sparse census of this number of ranks has.
 pub fn rounds(ranks: u32) -> u32 {
@@ -234,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn few_ranks_and_shared_memory_are_direct_and_many_that_exchange_messages_are_sparse() {
+    fn few_ranks_are_direct_more_that_share_memory_than_that_exchange_messages() {
         let machine = Machine::default();
         let chosen = |share, machine: &Machine| -> Vec<u32> {
             (1..1100).filter(|&ranks| choose(&Places::of(ranks, share), machine) == Census::Sparse).collect()
         };
-        assert_eq!(chosen(true, &machine), []);
+        assert_eq!(chosen(true, &machine), (129..1100).collect::<Vec<_>>());
         // Of 9 ranks one more round takes what it saves over 8.
         assert_eq!(chosen(false, &machine), (8..1100).filter(|&ranks| ranks != 9).collect::<Vec<_>>());
         // Where messages cost nothing but their way, rounds are all that counts.
