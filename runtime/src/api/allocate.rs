@@ -176,17 +176,15 @@ impl World {
     }
 }
 
-/// This rank could not make the window. Where the world has ended meanwhile, others may have made it: they count in this
-/// rank's part that they have let go of it, so the part stays until all have, or until the world is over.
+/// This rank could not make the window. Where the world has ended meanwhile, others may have made it, and reach this rank's
+/// part, so the part stays until all have left the world.
 fn keep_unmade(core: &WorldCore, region: Option<Arc<Region>>) {
     if core.shares_all || core.alive().is_ok() {
         return; // regions are counted by reference; or all ranks have seen the same error
     }
     let endpoint = &mut *core.endpoint.borrow_mut();
-    let others = (0..core.size).filter(|&peer| peer != core.rank && endpoint.reaches(peer)).count();
-    let memory = region.and_then(Arc::into_inner).and_then(|region| region.into_memory(others));
-    if let Some((memory, done)) = memory {
-        endpoint.keep(memory, Until::Done(done));
+    if let Some(region) = region.and_then(Arc::into_inner) {
+        endpoint.keep(region.into_memory(), Until::Done(Box::new(|| false)));
     }
 }
 

@@ -1,8 +1,9 @@
 //! [`Region`]: the raw memory of one rank's part of a window, and what that rank has collected for its fence.
 //!
 //! A region is freed when every rank has dropped the window, so dropping is local and never waits, and no destructor is
-//! needed for soundness. Where ranks share values it is reference counted among them; where they only reach its memory,
-//! it begins with a count of those who have let go.
+//! needed for soundness. Where ranks share values it is reference counted among them. Where they only reach its memory, the
+//! ranks that reach each other count in one region, that of the first of them, how many have dropped the window, and then how
+//! many need that count no more: a rank touches the memory of one other rank to drop a window, and not that of all.
 
 use crate::collect::outbox::Outbox;
 use fencepost_transport::{Bytes, Done, Memory};
@@ -11,8 +12,17 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes before the elements: a cache line, of which the first word counts the ranks that have let go.
+/// Bytes before the elements: a cache line, which begins with `Counts`.
 const HEAD: usize = 64;
+
+/// In the region of the first of the ranks that reach each other; zero at first.
+#[repr(C)]
+struct Counts {
+    /// The ranks that have dropped the window.
+    dropped: AtomicU32,
+    /// The others than the first that have seen that all have, and look here no more.
+    seen: AtomicU32,
+}
 
 /// One rank's part of a window.
 pub(crate) struct Region {
@@ -66,41 +76,51 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
     }
 
-    /// The memory, that of records and of their elements too, and a function that returns whether `reaching` ranks have let go of it: as many as
-    /// reach it and have the window.
-    pub(crate) fn into_memory(mut self, reaching: usize) -> Option<(Vec<Bytes>, Done)> {
-        let base = self.base.as_ptr() as usize;
-        let let_go = move || {
-            // SAFETY: the caller holds the memory while it asks, so the memory exists.
-            unsafe { count(base as *mut u8) }.load(Ordering::Acquire) // the add in `let_go`
-        };
-        let done = move || let_go() as usize >= reaching;
+    /// The memory, that of records and of their elements too.
+    pub(crate) fn into_memory(mut self) -> Vec<Bytes> {
         let logs = (0..2 * self.ranks).flat_map(|outbox| {
             // SAFETY: there are as many outboxes, and nobody else has a reference any more.
             let outbox = unsafe { &mut *self.outboxes.as_ptr().add(outbox) };
             [outbox.records.take_memory(), outbox.bytes.take_memory()]
         });
         let memory: Vec<Bytes> = logs.flatten().collect();
-        Some((self.memory.take().into_iter().chain(memory).collect(), Box::new(done)))
+        self.memory.take().into_iter().chain(memory).collect()
     }
 }
 
-/// How many ranks have let go of the region whose elements begin at `base`.
+/// The counts in the region whose elements begin at `base`.
 ///
 /// # Safety
 /// There is such a region, and it stays while the reference lives.
-unsafe fn count<'a>(base: *mut u8) -> &'a AtomicU32 {
+unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
     // SAFETY: `HEAD` bytes before the elements, zero at first and touched by nothing else.
     unsafe { &*base.sub(HEAD).cast() }
 }
 
-/// This rank has dropped the window of which the elements at `base` are a part.
+/// This rank, whose part of a window begins at `own`, has dropped the window: counts it where the part of the first of the
+/// `reaching` ranks that reach each other begins. Returns a function that returns whether nobody needs this rank's part any
+/// more, and that is not called again then.
 ///
 /// # Safety
-/// The region is reached from here, and this rank has not let go of it yet.
-pub(crate) unsafe fn let_go(base: *mut u8) {
-    // SAFETY: its owner keeps it until all have let go.
-    unsafe { count(base) }.fetch_add(1, Ordering::Release); // the load in `into_memory`
+/// The first part is reached from here, and this rank has not dropped the window before. It keeps its own part until the
+/// function returns true, or until all these ranks have left the world.
+pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Done {
+    // SAFETY: the first rank keeps its part until each other one has seen that all have dropped the window, which this rank
+    // counts last of all that it does there.
+    let of_first = |first: usize| unsafe { counts(first as *mut u8) };
+    let (is_first, first, reaching) = (own == first, first as usize, reaching as u32);
+    of_first(first).dropped.fetch_add(1, Ordering::Release); // the load below
+    Box::new(move || {
+        let counts = of_first(first);
+        let dropped = counts.dropped.load(Ordering::Acquire) >= reaching;
+        if is_first {
+            return dropped && counts.seen.load(Ordering::Acquire) + 1 >= reaching; // the add below
+        }
+        if dropped {
+            counts.seen.fetch_add(1, Ordering::Release); // the load above
+        }
+        dropped
+    })
 }
 
 impl Drop for Region {

@@ -261,16 +261,14 @@ impl Drop for WindowCore {
         if !self.apart {
             return; // regions are counted by reference
         }
-        let reached = || self.peers.iter().filter(|peer| !peer.base.is_null());
-        for peer in reached() {
-            // SAFETY: the part is reached, and this rank lets go of it only here.
-            unsafe { let_go(peer.base) };
-        }
-        let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
         // Reach is mutual: the ranks whose memory this rank reaches, itself included, are those that reach its own.
-        let reaching = reached().count();
-        if let Some((memory, done)) = Arc::into_inner(region).and_then(|region| region.into_memory(reaching))
-        {
+        let mut reached = self.peers.iter().map(|peer| peer.base).filter(|base| !base.is_null());
+        let Some(first) = reached.next() else { return };
+        let reaching = 1 + reached.count();
+        let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
+        // SAFETY: the part is reached, this rank drops the window only here, and keeps its part as the function says, or for good.
+        let done = unsafe { let_go(region.base(), first, reaching) };
+        if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {
             match self.world.endpoint.try_borrow_mut() {
                 Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
                 Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
