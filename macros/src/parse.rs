@@ -26,7 +26,7 @@ pub struct Superstep {
     pub params: Vec<Param>,
     /// The whole return type.
     pub returns: Type,
-    /// What `Ok` holds in it.
+    /// The type that `Ok` holds in it.
     pub value: Type,
     /// Whether it returns nothing but success.
     pub returns_unit: bool,
@@ -273,7 +273,7 @@ fn result_type(sig: &Signature) -> Result<(Type, Type)> {
     Ok(((**ty).clone(), value.clone()))
 }
 
-/// What `Ok` holds, in a type that is written as a `Result`.
+/// Returns the type that `Ok` holds, of a type that is written as a `Result`.
 fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last_mut().filter(|last| last.ident == "Result")?;

@@ -14,7 +14,7 @@ pub(super) fn prepared_name(superstep: &Superstep) -> Ident {
     superstep.prepared.clone().unwrap_or_else(|| format_ident!("{}_prepared", superstep.sig.ident))
 }
 
-/// What the two halves of a prepared superstep are.
+/// The two halves of a prepared superstep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Halves {
     /// Those of a replay: its body is not run.

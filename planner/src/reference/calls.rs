@@ -1,4 +1,4 @@
-//! What programs of posts, starts and fences are made of, and what becomes of their calls (12 to 17).
+//! The calls of programs with posts, starts and fences, and their outcomes (12 to 17).
 
 use crate::datatype::Datatype;
 use crate::error::ErrorClass;
@@ -79,7 +79,7 @@ pub enum Call {
     },
 }
 
-/// What a post exposes.
+/// The elements that a post exposes, and to which operations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lent {
     /// The whole window.
@@ -90,7 +90,7 @@ pub enum Lent {
     Read,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The call returned.

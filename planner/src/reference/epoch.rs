@@ -49,7 +49,7 @@ pub enum Difference {
 /// One application to one element: an operator (`None` moves bits) and the value it brings.
 type Application = (Option<Op>, Vec<u8>);
 
-/// What an epoch does to memory, before the order of the applications is fixed.
+/// The effects of an epoch on memory, before the order of the applications is fixed.
 struct Effects {
     /// The windows once all gets have landed.
     after_gets: Vec<Table<WindowId, Vec<u8>>>,

@@ -340,7 +340,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Gives the gets of an access what was lent at the posts of their targets (14).
+    /// Lands the elements that were lent at the posts of the targets in the gets of an access (14).
     fn land(&mut self, rank: usize, access: usize) {
         let access = &self.accesses[rank][&access];
         let size = self.world.element[access.window].size as usize;

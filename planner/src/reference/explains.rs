@@ -19,14 +19,14 @@ use std::collections::BTreeSet;
 /// order, then elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unexplained {
-    /// What a get or another operation found.
+    /// The elements that a get or another operation found.
     Found {
         /// The rank that called it.
         rank: Rank,
         /// The call of that rank.
         call: usize,
     },
-    /// What the windows hold at the end.
+    /// An element of a window at the end.
     Element {
         /// The rank that owns the window.
         rank: Rank,

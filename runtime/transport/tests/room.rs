@@ -1,32 +1,20 @@
 //! Ranks that have fewer connections than other ranks: those that are not used are closed and opened again, and nothing is lost.
 //! Alone in its file, since it counts what the process has open.
 
+mod fabrics;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use fencepost_transport::auth::{Secret, random_bytes};
+use fabrics::job;
 use fencepost_transport::{
-    Channels, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd, Topology, listen,
+    Channels, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd, Topology,
 };
 
 /// One test at a time: each counts descriptors.
 static ALONE: Mutex<()> = Mutex::new(());
-
-fn job(ranks: usize, settings: Settings) -> Vec<(Arc<Fabric>, TcpEnd)> {
-    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
-    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
-    let fabrics: Vec<Fabric> = (0..ranks).map(fabric).collect();
-    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
-    let end = |(rank, mut fabric): (usize, Fabric)| {
-        fabric.table(&addresses).unwrap();
-        let fabric = Arc::new(fabric);
-        let end = TcpEnd::of_job(&fabric, 0, rank, ranks).unwrap();
-        (fabric, end)
-    };
-    fabrics.into_iter().enumerate().map(end).collect()
-}
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()

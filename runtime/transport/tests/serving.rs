@@ -1,31 +1,18 @@
 //! What the thread of a fabric does while its rank computes. Alone in its file, since it measures the time of the process.
 
+mod fabrics;
+
+use std::sync::Mutex;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fencepost_transport::auth::{Secret, random_bytes};
-use fencepost_transport::{Channels, Fabric, Header, Leave, Liveness, Pause, Settings, TcpEnd, listen};
+use fabrics::job;
+use fencepost_transport::{Channels, Header, Leave, Liveness, Pause, Settings, TcpEnd};
 use rustix::time::{ClockId, clock_gettime};
 
 /// One test at a time: each measures.
 static ALONE: Mutex<()> = Mutex::new(());
-
-fn job(ranks: usize) -> Vec<(Arc<Fabric>, TcpEnd)> {
-    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
-    let settings = Settings::default();
-    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
-    let fabrics: Vec<Fabric> = (0..ranks).map(fabric).collect();
-    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
-    let end = |(rank, mut fabric): (usize, Fabric)| {
-        fabric.table(&addresses).unwrap();
-        let fabric = Arc::new(fabric);
-        let end = TcpEnd::of_job(&fabric, 0, rank, ranks).unwrap();
-        (fabric, end)
-    };
-    fabrics.into_iter().enumerate().map(end).collect()
-}
 
 fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {
     // SAFETY: it is copied.
@@ -49,7 +36,7 @@ fn used() -> Duration {
 #[test]
 fn a_report_on_another_rank_keeps_no_thread_busy() {
     let _alone = ALONE.lock();
-    let mut ranks = job(3);
+    let mut ranks = job(3, Settings::default());
     let (_, other) = ranks.split_at_mut(1);
     post(&mut other[0].1, 0, b"a connection");
     take(&mut ranks[0].1, 1);
@@ -67,7 +54,7 @@ fn a_report_on_another_rank_keeps_no_thread_busy() {
 #[test]
 fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
     let _alone = ALONE.lock();
-    let mut ranks = job(16 * thread::available_parallelism().map_or(1, usize::from));
+    let mut ranks = job(16 * thread::available_parallelism().map_or(1, usize::from), Settings::default());
     let (_, mut receiver) = ranks.remove(1);
     let (_, sender) = &mut ranks[0];
     let ((begin, begins), (end, ends)) = (mpsc::channel(), mpsc::channel());

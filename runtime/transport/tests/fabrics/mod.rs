@@ -1,0 +1,21 @@
+//! Jobs whose ranks are threads of one process, with a fabric each.
+
+use std::sync::Arc;
+
+use fencepost_transport::auth::{Secret, random_bytes};
+use fencepost_transport::{Fabric, Settings, TcpEnd, listen};
+
+/// Makes a job of one world; returns the fabric and the end of each rank.
+pub fn job(ranks: usize, settings: Settings) -> Vec<(Arc<Fabric>, TcpEnd)> {
+    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
+    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
+    let fabrics: Vec<Fabric> = (0..ranks).map(fabric).collect();
+    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
+    let end = |(rank, mut fabric): (usize, Fabric)| {
+        fabric.table(&addresses).unwrap();
+        let fabric = Arc::new(fabric);
+        let end = TcpEnd::of_job(&fabric, 0, rank, ranks).unwrap();
+        (fabric, end)
+    };
+    fabrics.into_iter().enumerate().map(end).collect()
+}
