@@ -25,7 +25,7 @@ use crate::state::census::{Items, Leg};
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::rounds;
-use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Notify, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Notify, Port, Topology};
 
 /// Bytes of a digest, with which each message begins.
 const DIGEST: usize = 8;
@@ -129,7 +129,7 @@ impl Fence<'_> {
                 // One that another kind was written on: what is awaited does not come any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
-                endpoint.release(from);
+                endpoint.release(from, Port::FENCE);
                 if lost {
                     return Err(world.refuse(endpoint, from, ALTERED));
                 }
@@ -140,7 +140,7 @@ impl Fence<'_> {
         let Header { word: theirs, extra, .. } = frame.header;
         let good = is_whole(items, &frame)
             && items.take(&world.stands, leg, from, &payload(&frame)[DIGEST..]).is_some();
-        self.endpoint.release(from);
+        self.endpoint.release(from, Port::FENCE);
         if !good {
             return Err(self.forged(from));
         }
@@ -185,7 +185,7 @@ impl Fence<'_> {
 pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
     let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
     let good = frame.header == world.stamped(kind::SETTLED);
-    endpoint.release(from);
+    endpoint.release(from, Port::FENCE);
     if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
 }
 
@@ -214,7 +214,7 @@ fn post(
         return world.post_kept(endpoint, to, header, std::mem::take(bytes));
     }
     // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an empty payload.
-    unsafe { endpoint.post(to, header, bytes.as_ptr(), bytes.len()) }?;
+    unsafe { endpoint.post(to, Port::FENCE, header, bytes.as_ptr(), bytes.len()) }?;
     world.posted(to);
     Ok(())
 }
@@ -295,7 +295,7 @@ mod tests {
                     post(core, endpoint, 2, head, &mut Vec::new()).expect("the world goes on");
                     let mut pause = Pause::new();
                     loop {
-                        if let Err(lost) = endpoint.poll(0) {
+                        if let Err(lost) = endpoint.poll(0, Port::FENCE) {
                             break Error::new(ErrorClass::RmaSync, lost.to_string());
                         }
                         endpoint.idle(&mut pause);

@@ -8,7 +8,7 @@ use crate::protocol::frames::kind;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
-use fencepost_transport::{Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost};
+use fencepost_transport::{Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port};
 
 /// The low half of the word of what leaves early: no other frame has it after one flipped bit, so none of those that a
 /// rank waits for is staged instead.
@@ -28,7 +28,7 @@ impl WorldCore {
     #[inline(always)]
     pub(crate) fn poll(&self, endpoint: &mut Endpoint, from: usize) -> Result<Option<Frame>, Lost> {
         loop {
-            match endpoint.poll(from)? {
+            match endpoint.poll(from, Port::FENCE)? {
                 Some(frame) if frame.header.kind == kind::EARLY => self.stage(endpoint, from, frame)?,
                 other => return Ok(other),
             }
@@ -43,7 +43,7 @@ impl WorldCore {
     #[cold]
     pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
         // An error of the transport is for the look that this rank waits with.
-        while let Ok(Some(frame)) = endpoint.poll(from)
+        while let Ok(Some(frame)) = endpoint.poll(from, Port::FENCE)
             && frame.header.kind == kind::EARLY
         {
             self.stage(endpoint, from, frame)?;
@@ -54,7 +54,7 @@ impl WorldCore {
     #[cold]
     fn stage(&self, endpoint: &mut Endpoint, from: usize, frame: Frame) -> Result<(), Lost> {
         if frame.header.word as u32 != MARK {
-            endpoint.release(from);
+            endpoint.release(from, Port::FENCE);
             return Err(self.refuse(endpoint, from, "it sent an early-data frame with an invalid marker"));
         }
         if self.has_window(frame.header.extra) {
@@ -65,13 +65,13 @@ impl WorldCore {
                     "there is no memory to keep {} bytes that rank {from} put before its fence",
                     frame.len
                 );
-                endpoint.release(from);
+                endpoint.release(from, Port::FENCE);
                 self.call_sites.end(ErrorClass::NoMem);
                 endpoint.end(Cause { rank: self.rank, what: what.clone() });
                 return Err(Lost { rank: self.rank, how: Loss::Ended(what) });
             }
         }
-        endpoint.release(from);
+        endpoint.release(from, Port::FENCE);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
-use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Port, Topology};
 
 /// Look until there is something.
 #[inline]
@@ -78,7 +78,7 @@ pub(crate) fn bytes_of(
     // SAFETY: readable until released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
     let good = frame.header.kind == kind && world.is_of_this_exchange(&frame.header);
-    endpoint.release(from);
+    endpoint.release(from, Port::FENCE);
     if good {
         Ok(bytes)
     } else {
@@ -107,10 +107,10 @@ impl WorldCore {
     ) -> Result<(), Lost> {
         let mut kept = self.kept.borrow_mut();
         if kept.len() > 64 {
-            kept.retain(|(to, frame, _)| endpoint.released(*to) <= *frame);
+            kept.retain(|(to, frame, _)| endpoint.released(*to, Port::FENCE) <= *frame);
         }
         // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list, until `to` has released them.
-        unsafe { endpoint.post(to, header, payload.as_ptr(), payload.len()) }?;
+        unsafe { endpoint.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }?;
         let posts = &mut self.posts.borrow_mut()[to];
         if endpoint.shares(to) {
             kept.push((to, *posts, payload));

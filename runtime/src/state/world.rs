@@ -22,7 +22,7 @@ use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::{Error, ErrorClass, Result, grid};
-use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Topology};
+use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Port, Topology};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -379,7 +379,7 @@ impl Drop for WorldCore {
         let endpoint = self.endpoint.get_mut();
         endpoint.leave(how);
         for (to, frame, payload) in self.kept.get_mut().drain(..) {
-            if endpoint.released(to) <= frame {
+            if endpoint.released(to, Port::FENCE) <= frame {
                 self.registry.keep(payload);
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Lost, Memory, Meter,
-    Notification, Notify, Number, Pause, SimEnd, Topology, Until, deadlock,
+    Notification, Notify, Number, Pause, Port, SimEnd, Topology, Until, deadlock,
 };
 #[cfg(not(loom))]
 use crate::{HybridEnd, ShmEnd, TcpEnd};

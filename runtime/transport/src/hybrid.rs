@@ -22,7 +22,7 @@ use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
     Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
-    Meter, Notification, Notify, Number, Pause, Segment, ShmEnd, TcpEnd, Topology, Until,
+    Meter, Notification, Notify, Number, Pause, Port, Segment, ShmEnd, TcpEnd, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -244,16 +244,23 @@ impl Notify for HybridEnd {
 
 impl Channels for HybridEnd {
     #[inline]
-    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+    unsafe fn post(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[to] {
             // SAFETY: the caller's promise is the same: a payload that is not copied there is in this end's memory.
-            Some(host_rank) => unsafe { intra_node.post(host_rank, header, payload, len) }
+            Some(host_rank) => unsafe { intra_node.post(host_rank, port, header, payload, len) }
                 .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?,
             None => {
                 Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
                 // SAFETY: as above; it is copied.
-                unsafe { inter_node.post(to, header, payload, len) }
+                unsafe { inter_node.post(to, port, header, payload, len) }
                     .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
             }
         }
@@ -262,13 +269,13 @@ impl Channels for HybridEnd {
     }
 
     #[inline]
-    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
+    fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[from] {
-            Some(host_rank) => {
-                intra_node.poll(host_rank).map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))
-            }
-            None => match inter_node.poll(from) {
+            Some(host_rank) => intra_node
+                .poll(host_rank, port)
+                .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost)),
+            None => match inter_node.poll(from, port) {
                 Ok(None) => Self::over(host_map, intra_node).map_or(Ok(None), Err),
                 frame => frame.map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost)),
             },
@@ -291,20 +298,25 @@ impl Channels for HybridEnd {
     }
 
     #[inline]
-    fn release(&mut self, from: usize) {
+    fn release(&mut self, from: usize, port: Port) {
         match self.host_map.intra_node[from] {
-            Some(host_rank) => self.intra_node.release(host_rank),
-            None => self.inter_node.release(from),
+            Some(host_rank) => self.intra_node.release(host_rank, port),
+            None => self.inter_node.release(from, port),
         }
         self.meter.releases += 1;
     }
 
     #[inline]
-    fn released(&mut self, to: usize) -> u64 {
+    fn released(&mut self, to: usize, port: Port) -> u64 {
         match self.host_map.intra_node[to] {
-            Some(host_rank) => self.intra_node.released(host_rank),
-            None => self.inter_node.released(to),
+            Some(host_rank) => self.intra_node.released(host_rank, port),
+            None => self.inter_node.released(to, port),
         }
+    }
+
+    fn close(&mut self, port: Port) {
+        self.intra_node.close(port);
+        self.inter_node.close(port);
     }
 
     fn memory(&self) -> Memory {
@@ -314,8 +326,8 @@ impl Channels for HybridEnd {
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
         let until = match until {
             Until::Done(done) => Until::Done(done),
-            Until::Released { to, frame } => match self.host_map.intra_node[to] {
-                Some(to) => Until::Released { to, frame },
+            Until::Released { to, port, frame } => match self.host_map.intra_node[to] {
+                Some(to) => Until::Released { to, port, frame },
                 None => return, // payloads for ranks of other hosts are copied
             },
         };
@@ -366,6 +378,12 @@ impl Liveness for HybridEnd {
             self.inter_node.wake();
         }
         self.serve();
+    }
+
+    fn wake(&mut self, peer: usize) {
+        if let Some(host_rank) = self.host_map.intra_node[peer] {
+            self.intra_node.wake(host_rank);
+        }
     }
 
     fn leave(&mut self, how: Leave) {

@@ -3,7 +3,7 @@
 //!
 //! Ranks communicate in two ways. *Notifications* are an all-to-all exchange, one for each fence of the whole world: a
 //! rank drafts a notification to every rank (itself included), publishes them together, and reads the notifications of
-//! the others. *Frames* travel first in, first out, for each ordered pair of ranks. Posting, polling and waiting are
+//! the others. *Frames* travel first in, first out, for each ordered pair of ranks and each [`Port`]. Posting, polling and waiting are
 //! separate: only [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile.
 //!
 //! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`], [`Liveness`] and
@@ -90,6 +90,16 @@ pub struct Notification {
     pub address: usize,
     /// The first records.
     pub inline: [Record; 2],
+}
+
+/// One of the channels between two ranks: frames of different ports are in no order, and do not wait for each other. A
+/// port exists from its first frame on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Port(pub u32);
+
+impl Port {
+    /// The port of calls that all ranks make: epochs, schedules, and what sets up windows and worlds.
+    pub const FENCE: Self = Self(0);
 }
 
 /// What a frame carries before its payload.

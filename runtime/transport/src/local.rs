@@ -7,7 +7,7 @@ use crate::shared::members::Membership;
 use crate::shared::slice::{Heap, KeepAlive, Placement};
 use crate::shared::waker::Wakers;
 use crate::sync::{Arc, Mutex, lock};
-use crate::{Bytes, Done, Endpoint, Memory, Number};
+use crate::{Bytes, Done, Endpoint, Memory, Number, Port};
 
 /// One rank's end of a world of threads.
 pub type LocalEnd = SharedEnd<Threads>;
@@ -37,7 +37,7 @@ impl Backend for Threads {
     #[inline]
     unsafe fn make_readable(
         &mut self,
-        _: usize,
+        _: (usize, Port),
         _: u64,
         _: u64,
         payload: *const u8,

@@ -1,5 +1,6 @@
 //! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
+use crate::Port;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
@@ -39,12 +40,14 @@ pub type Done = Box<dyn Fn() -> bool + Send>;
 pub enum Until {
     /// Once this function returns true.
     Done(Done),
-    /// Once [`released(to)`](crate::Channels::released) counts the frame of this number, from 0: the last frame posted
-    /// to that rank whose payload is in this memory.
+    /// Once [`released(to, port)`](crate::Channels::released) counts the frame of this number, from 0: the last frame
+    /// posted to that rank on that port whose payload is in this memory.
     Released {
         /// The rank that reads the payload.
         to: usize,
-        /// The number of the frame among all posted to it.
+        /// The port.
+        port: Port,
+        /// The number of the frame among all posted to it on the port.
         frame: u64,
     },
 }

@@ -18,7 +18,7 @@ use fencepost_transport::auth::{
     HandshakeError, Identity, Opener, Opening, Secret, Session, Taker, Taking, Verdict,
 };
 use fencepost_transport::{
-    Channels, CreateJoin, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd,
+    Channels, CreateJoin, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd,
     Topology, fuzz, listen, tcp_with,
 };
 
@@ -273,13 +273,13 @@ const fn header(word: u64) -> Header {
 
 fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) -> Result<(), Lost> {
     // SAFETY: it is copied, as memory is not reached.
-    unsafe { end.post(to, header(word), payload.as_ptr(), payload.len()) }
+    unsafe { end.post(to, Port::FENCE, header(word), payload.as_ptr(), payload.len()) }
 }
 
 fn poll(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
     let mut pause = Pause::new();
     loop {
-        if let Some(frame) = end.poll(from)? {
+        if let Some(frame) = end.poll(from, Port::FENCE)? {
             return Ok(frame);
         }
         end.idle(&mut pause);
@@ -294,7 +294,7 @@ fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
         }
         for &from in peers {
             assert_eq!(poll(end, from)?.header.word, word);
-            end.release(from);
+            end.release(from, Port::FENCE);
         }
     }
     Ok(())
@@ -440,7 +440,7 @@ fn a_recorded_connection_played_again_does_nothing() {
         });
         scope.spawn(move || {
             assert_eq!(poll(&mut one, 0).unwrap().len, 10);
-            one.release(0);
+            one.release(0, Port::FENCE);
             talk(&mut one, &[0], 200).unwrap();
             one.leave(Leave::Finished);
         });
@@ -468,7 +468,7 @@ fn a_rank_that_sends_garbled_items_is_named_by_each_that_gets_them() {
                         // Some of it may be complete.
                         let lost = loop {
                             match poll(&mut end, 2) {
-                                Ok(_) => end.release(2),
+                                Ok(_) => end.release(2, Port::FENCE),
                                 Err(lost) => break lost,
                             }
                         };
@@ -596,7 +596,11 @@ fn a_rank_that_parts_without_having_come_ended_as_its_starter_says_and_else_as_i
             stream.read_exact(&mut words).unwrap(); // until a farewell, so the goodbye was received
         }
         if told {
-            assert_eq!(end.poll(1).map(|frame| frame.is_some()), Ok(false), "nobody has said how it ended");
+            assert_eq!(
+                end.poll(1, Port::FENCE).map(|frame| frame.is_some()),
+                Ok(false),
+                "nobody has said how it ended"
+            );
             fabric.mark_failed(1, "exited with code 7");
         }
         let how = match poll(&mut end, 1).unwrap_err() {
@@ -636,11 +640,12 @@ fn what_is_released_after_leaving_harms_no_other_world() {
     let mut other = b.join(number, &[0, 1], 1).unwrap();
     for word in 0..3 {
         // SAFETY: there is no payload.
-        unsafe { short.post(1, header(word), std::ptr::dangling(), 0) }.unwrap();
+        unsafe { short.post(1, Port::FENCE, header(word), std::ptr::dangling(), 0) }.unwrap();
     }
     let mut pause = Pause::new();
-    while short.released(1) < 3 {
-        if other.lost(0).is_none() && other.poll(0).unwrap().is_some() && other.lost(1).is_none() {
+    while short.released(1, Port::FENCE) < 3 {
+        if other.lost(0).is_none() && other.poll(0, Port::FENCE).unwrap().is_some() && other.lost(1).is_none()
+        {
             other.leave(Leave::Finished);
         }
         short.idle(&mut pause); // leaving ends this sleep as well
@@ -648,8 +653,8 @@ fn what_is_released_after_leaving_harms_no_other_world() {
     assert!(short.lost(1).is_some());
     drop(short);
     for _ in 0..3 {
-        while other.poll(0).unwrap().is_none() {}
-        other.release(0);
+        while other.poll(0, Port::FENCE).unwrap().is_none() {}
+        other.release(0, Port::FENCE);
     }
     while !pause.lasts() {
         other.idle(&mut pause);
@@ -708,7 +713,7 @@ fn records_with_tags_carry_all_that_others_do_and_a_changed_one_ends_the_world()
         });
         talk(&mut end, &[1], 50).unwrap();
         assert_eq!(poll(&mut end, 1).unwrap().len, 3_000_000);
-        end.release(1);
+        end.release(1, Port::FENCE);
         end.leave(Leave::Finished);
     });
     // A peer that has the secret, and changes a record: it is a rank that sends what no rank would.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::{
-    Channels, Fabric, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd, Topology, listen,
+    Channels, Fabric, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, Topology, listen,
 };
 
 const RANKS: usize = 6;
@@ -35,8 +35,8 @@ fn descriptors() -> usize {
 fn loss(end: &mut TcpEnd, from: usize) -> Lost {
     let mut pause = Pause::new();
     loop {
-        match end.poll(from) {
-            Ok(Some(_)) => end.release(from),
+        match end.poll(from, Port::FENCE) {
+            Ok(Some(_)) => end.release(from, Port::FENCE),
             Ok(None) => end.idle(&mut pause),
             Err(lost) => return lost,
         }
@@ -69,7 +69,7 @@ fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finis
     // Rank 1 has ended, which the launcher reports; it waits for nobody.
     ranks[1].1.leave(Leave::Finished);
     drop(ranks.remove(1));
-    assert_eq!(waiting.1.poll(1).map(|_| ()), Ok(()), "nothing is known of it");
+    assert_eq!(waiting.1.poll(1, Port::FENCE).map(|_| ()), Ok(()), "nothing is known of it");
     waiting.0.mark_finished(1);
     assert_eq!(loss(&mut waiting.1, 1), finished(1));
     assert!(waiting.1.lost(2).is_none());

@@ -5,7 +5,7 @@ use std::thread;
 
 use fencepost_tests_support::counting::{Counting, allocations_of_process, live_of_process};
 use fencepost_transport::{
-    Channels, Endpoint, Header, Leave, Liveness, Notify, Pause, SimConfig, Topology, local, sim,
+    Channels, Endpoint, Header, Leave, Liveness, Notify, Pause, Port, SimConfig, Topology, local, sim,
 };
 
 #[global_allocator]
@@ -18,25 +18,25 @@ const AHEAD: u64 = 8;
 fn traffic(end: &mut Endpoint, frames: u64) {
     static PAYLOAD: [u8; 24] = [7; 24];
     let peer = 1 - end.rank();
-    let posted_before = end.released(peer);
+    let posted_before = end.released(peer, Port::FENCE);
     for n in 0..frames {
         let mut pause = Pause::new();
-        while end.released(peer) + AHEAD <= posted_before + n {
+        while end.released(peer, Port::FENCE) + AHEAD <= posted_before + n {
             end.idle(&mut pause);
         }
         // SAFETY: the payload lives forever.
-        unsafe { end.post(peer, Header::default(), PAYLOAD.as_ptr(), PAYLOAD.len()) }.unwrap();
+        unsafe { end.post(peer, Port::FENCE, Header::default(), PAYLOAD.as_ptr(), PAYLOAD.len()) }.unwrap();
         let mut pause = Pause::new();
-        while end.poll(peer).unwrap().is_none() {
+        while end.poll(peer, Port::FENCE).unwrap().is_none() {
             end.idle(&mut pause);
         }
-        end.release(peer);
+        end.release(peer, Port::FENCE);
         if n % 100 == 0 {
             exchange(end);
         }
     }
     let mut pause = Pause::new();
-    while end.released(peer) < posted_before + frames {
+    while end.released(peer, Port::FENCE) < posted_before + frames {
         end.idle(&mut pause);
     }
     exchange(end);

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fencepost_transport::{
-    Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notify, Number, Pause,
+    Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notify, Number, Pause, Port,
     Segment, ShmEnd, Topology,
 };
 
@@ -77,27 +77,27 @@ fn talk(end: &mut Endpoint) {
             end.draft(to).count = (e as usize * size + me) as u32;
             let header = |kind| Header { word: e, kind, extra: me as u32 };
             // SAFETY: readable; it is on the heap, so it is copied.
-            unsafe { end.post(to, header(1), payload.as_ptr(), len) }.unwrap();
+            unsafe { end.post(to, Port::FENCE, header(1), payload.as_ptr(), len) }.unwrap();
             // SAFETY: it stays unchanged until all ranks have released it, which is waited for.
-            unsafe { end.post(to, header(2), memory.base(), 4096) }.unwrap();
+            unsafe { end.post(to, Port::FENCE, header(2), memory.base(), 4096) }.unwrap();
         }
         drop(payload);
         end.publish(e).unwrap();
         for from in 0..size {
             let notification = wait(end, |end| Ok(end.read(from)?.copied())).unwrap();
             assert_eq!((notification.word, notification.count as usize), (e, e as usize * size + from));
-            let frame = wait(end, |end| end.poll(from)).unwrap();
+            let frame = wait(end, |end| end.poll(from, Port::FENCE)).unwrap();
             assert_eq!((frame.header.kind, frame.header.extra), (1, from as u32));
             assert!(frame.len == len && bytes(&frame).iter().all(|&byte| byte == (from as u64 + e) as u8));
-            end.release(from);
-            let frame = wait(end, |end| end.poll(from)).unwrap();
+            end.release(from, Port::FENCE);
+            let frame = wait(end, |end| end.poll(from, Port::FENCE)).unwrap();
             assert!(frame.len == 4096 && bytes(&frame).iter().all(|&byte| byte == e as u8));
-            end.release(from);
+            end.release(from, Port::FENCE);
         }
         end.settle().unwrap();
         for other in 0..size {
             wait(end, |end| Ok(end.settled(other)?.then_some(()))).unwrap();
-            wait(end, |end| Ok((end.released(other) >= 2 * (e + 1)).then_some(()))).unwrap();
+            wait(end, |end| Ok((end.released(other, Port::FENCE) >= 2 * (e + 1)).then_some(()))).unwrap();
         }
     }
 }
@@ -109,14 +109,14 @@ fn lose_the_last(end: &mut Endpoint) {
         let header = Header { word: 9, ..Header::default() };
         (0..last).for_each(|to| {
             // SAFETY: it is on the heap, so it is copied.
-            unsafe { end.post(to, header, [7u8; 100].as_ptr(), 100) }.unwrap();
+            unsafe { end.post(to, Port::FENCE, header, [7u8; 100].as_ptr(), 100) }.unwrap();
         });
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
     }
-    let frame = wait(end, |end| end.poll(last)).unwrap();
+    let frame = wait(end, |end| end.poll(last, Port::FENCE)).unwrap();
     assert_eq!(bytes(&frame), [7; 100], "what it sent before it died is received");
-    end.release(last);
-    let lost = wait(end, |end| end.poll(last).map(|frame| frame.map(drop))).unwrap_err();
+    end.release(last, Port::FENCE);
+    let lost = wait(end, |end| end.poll(last, Port::FENCE).map(|frame| frame.map(drop))).unwrap_err();
     assert_eq!(lost, Lost { rank: last, how: Loss::Died("killed by signal 9".into()) });
     assert_eq!(end.publish(1), Ok(()));
     assert_eq!(wait(end, |end| Ok(end.read(last)?.copied())), Err(lost));
@@ -133,15 +133,15 @@ fn split(end: &mut Endpoint) {
             let bytes = [world.to_le_bytes(), part.to_le_bytes()];
             for &to in &members[1..] {
                 // SAFETY: it is on the heap, so it is copied.
-                unsafe { end.post(to, Header::default(), bytes.as_ptr().cast(), 16) }.unwrap();
+                unsafe { end.post(to, Port::FENCE, Header::default(), bytes.as_ptr().cast(), 16) }.unwrap();
             }
             Number { world, part }
         } else {
-            let frame = wait(end, |end| end.poll(members[0])).unwrap();
+            let frame = wait(end, |end| end.poll(members[0], Port::FENCE)).unwrap();
             let bytes = bytes(&frame);
             let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
             let number = Number { world: word(0), part: word(8) };
-            end.release(members[0]);
+            end.release(members[0], Port::FENCE);
             number
         };
         let mut part = end.join(number, &members, index).unwrap();
@@ -198,7 +198,8 @@ fn a_rank_that_parted_is_quoted_where_it_never_was_and_nowhere_else() {
     first[1].take().unwrap().leave(Leave::Failed("no luck".into()));
     first[2].take().unwrap().leave(Leave::Finished);
     segment.record_exit(1, "no luck");
-    let mut said = |world: usize, rank| worlds[world][0].as_mut().unwrap().poll(rank).map(|_| ());
+    let mut said =
+        |world: usize, rank| worlds[world][0].as_mut().unwrap().poll(rank, Port::FENCE).map(|_| ());
     assert_eq!(said(1, 1), Ok(()), "it has parted, and may still be there");
     let ended = ["exited with code 1", "exited with code 0", "was killed by signal 9"];
     (1..4).zip(ended).for_each(|(rank, how)| assert!(segment.mark_failed(rank, how)));

@@ -18,7 +18,8 @@ use std::time::Duration;
 use fencepost_tests_support::cases::every_case;
 use fencepost_transport::auth::Secret;
 use fencepost_transport::{
-    Channels, Fabric, Frame, Header, Leave, Liveness, Lost, Notify, Pause, Settings, TcpEnd, Topology, listen,
+    Channels, Fabric, Frame, Header, Leave, Liveness, Lost, Notify, Pause, Port, Settings, TcpEnd, Topology,
+    listen,
 };
 use proxy::{Harm, Plan, Proxy};
 
@@ -65,15 +66,15 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
         for to in 0..SIZE {
             let payload = payload(me, to, round);
             // SAFETY: the payload lives forever and never changes.
-            unsafe { end.post(to, header, payload.as_ptr(), payload.len()) }?;
+            unsafe { end.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }?;
         }
         end.publish(round)?;
         for from in 0..SIZE {
             let notification = wait(end, |end| Ok(end.read(from)?.copied()))?;
             wrong += u32::from(notification.word != round);
-            let frame = wait(end, |end| end.poll(from))?;
+            let frame = wait(end, |end| end.poll(from, Port::FENCE))?;
             wrong += u32::from(!is(&frame, header, payload(from, me, round)));
-            end.release(from);
+            end.release(from, Port::FENCE);
         }
         end.settle()?;
         for from in 0..SIZE {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fabrics::job;
 use fencepost_transport::{
-    Channels, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Settings, TcpEnd, Topology,
+    Channels, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, Topology,
 };
 
 /// One test at a time: each counts descriptors.
@@ -23,13 +23,13 @@ fn descriptors() -> usize {
 fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) {
     let header = Header { word, ..Header::default() };
     // SAFETY: it is copied.
-    unsafe { end.post(to, header, payload.as_ptr(), payload.len()) }.unwrap();
+    unsafe { end.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }.unwrap();
 }
 
 fn next(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
     let mut pause = Pause::new();
     loop {
-        if let Some(frame) = end.poll(from)? {
+        if let Some(frame) = end.poll(from, Port::FENCE)? {
             return Ok(frame);
         }
         end.idle(&mut pause);
@@ -58,7 +58,7 @@ fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, 
             let frame = next(end, from).unwrap();
             assert_eq!(frame.header.word, round, "from {from} to {me}");
             assert!(bytes(&frame) == payload(from, me, round), "from {from} to {me} in round {round}");
-            end.release(from);
+            end.release(from, Port::FENCE);
         }
     }
 }
@@ -151,12 +151,12 @@ fn a_rank_that_fails_without_connections_is_named() {
     let before = descriptors();
     post(&mut ranks[1].1, 0, 1, b"first");
     assert_eq!(bytes(&next(&mut ranks[0].1, 1).unwrap()), b"first");
-    ranks[0].1.release(1);
+    ranks[0].1.release(1, Port::FENCE);
     ranks[0].1.flush();
     // One connection is kept, so there has to be a second one.
     post(&mut ranks[2].1, 0, 1, b"second");
     assert_eq!(bytes(&next(&mut ranks[0].1, 2).unwrap()), b"second");
-    ranks[0].1.release(2);
+    ranks[0].1.release(2, Port::FENCE);
     ranks[0].1.flush();
     let (_sender, nothing) = mpsc::channel::<()>();
     while descriptors() > before + 2 {

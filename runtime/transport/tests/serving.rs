@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fabrics::job;
-use fencepost_transport::{Channels, Header, Leave, Liveness, Pause, Settings, TcpEnd};
+use fencepost_transport::{Channels, Header, Leave, Liveness, Pause, Port, Settings, TcpEnd};
 use rustix::time::{ClockId, clock_gettime};
 
 /// One test at a time: each measures.
@@ -16,15 +16,15 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {
     // SAFETY: it is copied.
-    unsafe { end.post(to, Header::default(), payload.as_ptr(), payload.len()) }.unwrap();
+    unsafe { end.post(to, Port::FENCE, Header::default(), payload.as_ptr(), payload.len()) }.unwrap();
 }
 
 fn take(end: &mut TcpEnd, from: usize) {
     let mut pause = Pause::new();
-    while end.poll(from).unwrap().is_none() {
+    while end.poll(from, Port::FENCE).unwrap().is_none() {
         end.idle(&mut pause);
     }
-    end.release(from);
+    end.release(from, Port::FENCE);
 }
 
 /// The time that cores have given to this process.

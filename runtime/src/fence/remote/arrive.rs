@@ -16,7 +16,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
 use fencepost_planner::datatype::Datatype;
-use fencepost_transport::{Channels, Endpoint, Frame, Lost, Record, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Lost, Port, Record, Topology};
 
 /// Frames of operations that a rank sent for an epoch.
 pub(crate) struct Frames<'a> {
@@ -43,7 +43,7 @@ impl Frames<'_> {
         let frame = frame.map_err(|lost| world.lost(&lost, call))?;
         let taken = frame.map(|frame| {
             let taken = self.take_in(endpoint, &frame);
-            endpoint.release(from);
+            endpoint.release(from, Port::FENCE);
             taken
         });
         taken.flatten().ok_or_else(|| world.corrupt(endpoint, from, call))
@@ -317,7 +317,7 @@ pub(crate) fn discard(
         let watch = || Watch::new(world, call, &[], from, Awaited::One("frames of an epoch that failed"));
         let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
         let good = world.is_of_this_exchange(&frame.header);
-        endpoint.release(from);
+        endpoint.release(from, Port::FENCE);
         if !good {
             return Err(world.refuse(endpoint, from, "it sent a frame that belongs to no epoch"));
         }

@@ -10,7 +10,7 @@ use crate::state::remembered::Described;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
-use fencepost_transport::{Channels, Endpoint, Lost, Topology};
+use fencepost_transport::{Channels, Endpoint, Lost, Port, Topology};
 
 /// Answer the gets of ranks that do not reach this rank's memory, from M.
 pub(crate) fn answer(
@@ -57,7 +57,9 @@ pub(crate) fn answer(
             if asked {
                 let head = header(word, kind::REPLY, window.key.window);
                 // SAFETY: where values are not shared, memory of the heap is copied.
-                unsafe { endpoint.post(to, head, remembered.frame.as_ptr(), remembered.frame.len()) }?;
+                unsafe {
+                    endpoint.post(to, Port::FENCE, head, remembered.frame.as_ptr(), remembered.frame.len())
+                }?;
                 world.posted(to);
                 world.count_sent(remembered.frame.len(), 0);
             }
@@ -105,7 +107,7 @@ pub(crate) fn take_answers(
                     at += len;
                 }
             }
-            endpoint.release(from);
+            endpoint.release(from, Port::FENCE);
             if !good {
                 return Err(world.refuse(
                     endpoint,

@@ -25,7 +25,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::Departure;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Channels, Endpoint, Topology};
+use fencepost_transport::{Channels, Endpoint, Port, Topology};
 
 /// From this number of bytes on, the elements of datatype operations are read where they are: below it, a frame more costs
 /// more than the copies.
@@ -67,7 +67,7 @@ pub(crate) fn send(
         let head = header(word, kind::LOG, window.key.window);
         let records = outbox.records.as_ptr().cast::<u8>();
         // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next notification.
-        unsafe { endpoint.post(to, head, records, size_of_val(&outbox.records[..])) }
+        unsafe { endpoint.post(to, Port::FENCE, head, records, size_of_val(&outbox.records[..])) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(size_of_val(&outbox.records[..]), 0);
@@ -122,14 +122,14 @@ pub(crate) fn send(
     if lent {
         let head = header(word, kind::ELEMENTS, window.key.window);
         // SAFETY: as for records above.
-        unsafe { endpoint.post(to, head, outbox.bytes.as_ptr(), outbox.bytes.len()) }
+        unsafe { endpoint.post(to, Port::FENCE, head, outbox.bytes.as_ptr(), outbox.bytes.len()) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(outbox.bytes.len(), 0);
     }
     let head = header(word, kind::DATA, window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
-    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+    unsafe { endpoint.post(to, Port::FENCE, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
     world.count_sent(frame.len(), described);
@@ -158,7 +158,7 @@ pub(crate) fn send_early(
     let described = fill(frame, outbox, false);
     let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
-    unsafe { endpoint.post(to, head, frame.as_ptr(), frame.len()) }
+    unsafe { endpoint.post(to, Port::FENCE, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
     world.posted(to);
     world.count_sent(frame.len(), described);

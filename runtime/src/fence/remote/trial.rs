@@ -10,7 +10,7 @@ use crate::state::call::Call;
 use crate::state::remembered::Described;
 use crate::state::remembered::Remembered;
 use crate::state::window::WindowCore;
-use fencepost_transport::Channels;
+use fencepost_transport::{Channels, Port};
 
 /// Forget what was described so far, as if nothing had ever come.
 pub(crate) fn forget_all(window: &WindowCore) {
@@ -40,7 +40,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
             let call = Call::fence(std::panic::Location::caller());
             let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers"));
             wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;
-            endpoint.release(0);
+            endpoint.release(0, Port::FENCE);
         }
         let in_place = |_| window.region.base().cast_const();
         apply(window, 0, memory.as_mut_ptr(), window.peers[0].len, Exposed::InPlace(&in_place));

@@ -9,7 +9,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
 use fencepost_planner::census::Census;
 use fencepost_transport::deadlock::Waiting;
-use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify};
+use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -240,7 +240,7 @@ impl Drop for Watch<'_> {
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     let sparse = |&from: &usize| {
         from != world.rank
-            && matches!(endpoint.poll(from), Ok(Some(frame)) if frame.header.kind == kind::CENSUS)
+            && matches!(endpoint.poll(from, Port::FENCE), Ok(Some(frame)) if frame.header.kind == kind::CENSUS)
     };
     if let Some(from) = (0..world.size).find(sparse) {
         censuses_differ(world, endpoint, from, world.rank);

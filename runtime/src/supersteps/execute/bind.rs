@@ -12,7 +12,9 @@ use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program,
 use fencepost_planner::plan::Digest;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Bytes, Channels, Frame as Arrival, Topology, UNREPORTED, UNREPORTED_BYTES, Until};
+use fencepost_transport::{
+    Bytes, Channels, Frame as Arrival, Port, Topology, UNREPORTED, UNREPORTED_BYTES, Until,
+};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -321,7 +323,7 @@ impl Executable {
     pub(crate) fn into_kept(self) -> impl Iterator<Item = (Bytes, Until)> {
         self.buffers.into_iter().filter_map(|bound| {
             let frame = bound.last.into_iter().flatten().max()?;
-            Some((bound.memory, Until::Released { to: bound.peer, frame }))
+            Some((bound.memory, Until::Released { to: bound.peer, port: Port::FENCE, frame }))
         })
     }
 }

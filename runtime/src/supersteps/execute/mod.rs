@@ -30,7 +30,7 @@ use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Error, ErrorClass, State};
-use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause};
+use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause, Port};
 use preposts::Prepost;
 
 /// A run that can't go on.
@@ -173,7 +173,7 @@ impl Executable {
                         let awaited = Awaited::One("releases of a buffer");
                         let watch = || Watch::new(world, call, windows, peer, awaited);
                         let released = look_for::<WAITS, _>(endpoint, word, peer, watch, |endpoint| {
-                            bound.released = endpoint.released(peer);
+                            bound.released = endpoint.released(peer, Port::FENCE);
                             if bound.released > frame {
                                 Ok(Some(()))
                             } else {
@@ -227,7 +227,9 @@ impl Executable {
                     // stays as it is until `released` counts this frame: `Reclaim`, or a frame of the peer that it
                     // sent after releasing, comes before it is packed again, as the verifier has shown (W4); when the
                     // executable is dropped the endpoint keeps the memory until then.
-                    unsafe { endpoint.post_copy(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
+                    unsafe {
+                        endpoint.post_copy(bound.peer, Port::FENCE, head(kind::PAYLOAD), payload, *bytes)
+                    }?;
                     *bound.last(self.runs) = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
@@ -236,7 +238,7 @@ impl Executable {
                     // SAFETY: as for packing; and the payload is copied as it is posted.
                     let payload = unsafe { windows[*window].region.base().add(*first) };
                     // SAFETY: as many elements lie there.
-                    unsafe { endpoint.post(bound.peer, head(kind::PAYLOAD), payload, *bytes) }?;
+                    unsafe { endpoint.post(bound.peer, Port::FENCE, head(kind::PAYLOAD), payload, *bytes) }?;
                     *bound.last(self.runs) = Some(world.posted(bound.peer));
                     world.count_sent(*bytes, 0);
                 }
@@ -261,9 +263,9 @@ impl Executable {
                     }
                     match frame {
                         Frame::Data { .. } => self.open[*peer] = Some(arrival),
-                        Frame::Entry => endpoint.release(*peer),
+                        Frame::Entry => endpoint.release(*peer, Port::FENCE),
                         Frame::Done => {
-                            endpoint.release(*peer);
+                            endpoint.release(*peer, Port::FENCE);
                             self.exposed.retain(|other| other != peer);
                         }
                     }
@@ -281,7 +283,7 @@ impl Executable {
                 }
                 Step::Release(peer) => {
                     self.open[*peer] = None;
-                    endpoint.release(*peer);
+                    endpoint.release(*peer, Port::FENCE);
                 }
                 Step::Done(peer) => note(world, endpoint, *peer, head(kind::DONE))?,
             }
@@ -393,7 +395,7 @@ fn awaits(steps: &[Step]) -> usize {
 /// Post a frame without a payload.
 fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, head: Header) -> Result<(), Lost> {
     // SAFETY: there is no payload.
-    unsafe { endpoint.post(peer, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
+    unsafe { endpoint.post(peer, Port::FENCE, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
     world.posted(peer);
     Ok(())
 }

@@ -1,14 +1,15 @@
-//! [`Channels`]: a first in, first out channel of frames for each ordered pair of ranks.
+//! [`Channels`]: a first in, first out channel of frames for each ordered pair of ranks and each [`Port`].
 //!
+//! - Nothing waits behind what is not read on another port: each has a queue of its own, and credit.
 //! - Posting never blocks. A posted frame arrives without further calls of its sender: the sender may compute, or wait
 //!   in another world, until it ends.
 //! - Memory that a frame refers to may be read once the frame has arrived (W1), and belongs to its owner again once the
 //!   reader has released the frame (W2, W4).
 //! - Memory of a rank that others may read remains unchanged until they have released it: leaving lifts no obligation.
 
-use crate::{Bytes, Frame, Header, Lost, Memory, Meter, Until};
+use crate::{Bytes, Frame, Header, Lost, Memory, Meter, Port, Until};
 
-/// A receiver that has released this many frames of a sender, or frames of [this many bytes](UNREPORTED_BYTES), reports
+/// A receiver that has released this many frames of a sender on a port, or frames of [this many bytes](UNREPORTED_BYTES), reports
 /// them with what it sends or flushes next. So [`released`](Channels::released) lacks fewer frames, and fewer bytes, once
 /// that has arrived.
 pub const UNREPORTED: u64 = 8;
@@ -16,10 +17,10 @@ pub const UNREPORTED: u64 = 8;
 /// See [`UNREPORTED`].
 pub const UNREPORTED_BYTES: u64 = 2 << 20;
 
-/// A first in, first out channel of frames for each ordered pair of ranks.
+/// A first in, first out channel of frames for each ordered pair of ranks and each port.
 #[enum_dispatch::enum_dispatch]
 pub trait Channels {
-    /// Posts a frame; never blocks.
+    /// Posts a frame on a port; never blocks.
     ///
     /// # Errors
     /// The world was ended, or this rank or `to` left it: the frame was not posted.
@@ -27,8 +28,15 @@ pub trait Channels {
     /// # Safety
     /// `payload` is valid for reads of `len` bytes. Where [`shares(to)`](crate::Topology::shares), and where it is in
     /// [`memory`](Self::memory) of this end and [`reaches(to)`](crate::Topology::reaches), it is not copied, and must
-    /// stay valid and unchanged until [`released(to)`](Self::released) counts this frame, whatever happens meanwhile.
-    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost>;
+    /// stay valid and unchanged until [`released(to, port)`](Self::released) counts this frame, whatever happens meanwhile.
+    unsafe fn post(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost>;
 
     /// [`post`](Self::post), for a reader that needs the payload only until it releases the frame, also where it could be
     /// read in place: a transport may copy it, so that the reader fetches less.
@@ -41,12 +49,13 @@ pub trait Channels {
     unsafe fn post_copy(
         &mut self,
         to: usize,
+        port: Port,
         header: Header,
         payload: *const u8,
         len: usize,
     ) -> Result<(), Lost> {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.post(to, header, payload, len) }
+        unsafe { self.post(to, port, header, payload, len) }
     }
 
     /// Sends what was posted, and the releases that are to be reported, as far as that is possible without waiting. A
@@ -54,13 +63,13 @@ pub trait Channels {
     /// computes, so that no other rank waits for its work.
     fn flush(&mut self) {}
 
-    /// Returns the oldest frame from `from` that this rank has not released, if it has arrived.
+    /// Returns the oldest frame from `from` on this port that this rank has not released, if it has arrived.
     ///
     /// # Errors
     /// There is none, and none can arrive: `from` left, or the world was ended.
-    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost>;
+    fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost>;
 
-    /// Pre-posts a receive buffer: the payload of the frame from `from` that follows `ahead` others which this rank has
+    /// Pre-posts a receive buffer of [`Port::FENCE`]: the payload of the frame from `from` that follows `ahead` others which this rank has
     /// not released may be written to `to` as it arrives, if the frame has this header and is `len` bytes long;
     /// [`poll`](Self::poll) then returns it there. A transport may ignore the buffer: it has filled it before the frame
     /// is polled, or never will.
@@ -79,15 +88,19 @@ pub trait Channels {
         let _ = from;
     }
 
-    /// Releases the frame that [`poll`](Self::poll) returned from `from`: this rank has finished with its payload.
+    /// Releases the frame that [`poll`](Self::poll) returned from `from` on this port: this rank has finished with its payload.
     ///
     /// # Panics
     /// If there is no such frame.
-    fn release(&mut self, from: usize);
+    fn release(&mut self, from: usize, port: Port);
 
-    /// Returns how many of the frames that this rank posted to `to` have been released there, in total; all of them,
-    /// once `to` has left.
-    fn released(&mut self, to: usize) -> u64;
+    /// Returns how many of the frames that this rank posted to `to` on this port have been released there, in total; all
+    /// of them, once `to` has left or has [closed](Self::close) the port.
+    fn released(&mut self, to: usize, port: Port) -> u64;
+
+    /// Closes a port, which is not [`Port::FENCE`]: this rank neither posts nor polls on it again. Frames on it that have
+    /// arrived are released; those that this rank posted still arrive.
+    fn close(&mut self, port: Port);
 
     /// Returns the allocator of memory that other ranks are to read in place.
     fn memory(&self) -> Memory {

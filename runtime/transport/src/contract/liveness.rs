@@ -21,6 +21,12 @@ pub trait Liveness {
     /// something happens that may concern this rank (and at most a second, so that the caller can report a stall).
     fn idle(&mut self, pause: &mut Pause);
 
+    /// Wakes `peer`, which reaches this rank's memory and may wait for what this rank has just stored there. Does nothing
+    /// where it does not.
+    fn wake(&mut self, peer: usize) {
+        let _ = peer;
+    }
+
     /// Leaves the world for good: how, and why. Later calls return [`Lost`], or nothing. Dropping an end leaves as
     /// well, as a failure.
     fn leave(&mut self, how: Leave);

@@ -11,7 +11,7 @@ use loom::thread;
 
 use super::{model, rejected};
 use crate::sync::Arc;
-use crate::{Cause, Channels, Header, Liveness, LocalEnd, Topology, local};
+use crate::{Cause, Channels, Header, Liveness, LocalEnd, Port, Topology, local};
 
 /// The wait that is left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ type Told = String;
 
 fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
     // SAFETY: an empty payload needs no memory.
-    unsafe { end.post(to, header, std::ptr::dangling(), 0) }.map_err(|lost| lost.to_string())
+    unsafe { end.post(to, Port::FENCE, header, std::ptr::dangling(), 0) }.map_err(|lost| lost.to_string())
 }
 
 /// The next frame of `from`, of which only the header says anything. Where one is lost, a rank gives up after a few looks, as
@@ -112,8 +112,8 @@ fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
 fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     let mut looks = 0;
     loop {
-        if let Some(frame) = end.poll(from).map_err(|lost| lost.to_string())? {
-            end.release(from);
+        if let Some(frame) = end.poll(from, Port::FENCE).map_err(|lost| lost.to_string())? {
+            end.release(from, Port::FENCE);
             return Ok(frame.header);
         }
         looks += 1;

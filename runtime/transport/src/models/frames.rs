@@ -5,7 +5,7 @@ use loom::thread;
 
 use super::{model, rejected};
 use crate::sync::Arc;
-use crate::{Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Notify, Topology, local};
+use crate::{Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Notify, Port, Topology, local};
 
 /// Memory that loom watches, posted by its address.
 type Payload = UnsafeCell<u64>;
@@ -14,7 +14,8 @@ fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
     let header = Header { word, kind: 0, extra: 0 };
     let address: *const Payload = payload;
     // SAFETY: the payload lives as long as the model; whether it stays unchanged is what the model asks.
-    unsafe { end.post(1, header, address.cast(), size_of::<Payload>()) }.expect("the reader is here");
+    unsafe { end.post(1, Port::FENCE, header, address.cast(), size_of::<Payload>()) }
+        .expect("the reader is here");
 }
 
 fn value(frame: &Frame) -> u64 {
@@ -26,7 +27,7 @@ fn value(frame: &Frame) -> u64 {
 
 fn take(end: &mut LocalEnd) -> Frame {
     loop {
-        if let Some(frame) = end.poll(0).expect("the sender waits for all to be released") {
+        if let Some(frame) = end.poll(0, Port::FENCE).expect("the sender waits for all to be released") {
             return frame;
         }
         thread::yield_now();
@@ -44,18 +45,18 @@ fn stream(frames: u64, ahead: u64) {
         for n in 0..frames {
             let frame = take(&mut reader);
             assert_eq!((frame.header.word, value(&frame)), (n, n));
-            reader.release(0);
+            reader.release(0, Port::FENCE);
         }
         drop(kept);
         reader
     });
     for n in 0..frames {
-        while sender.released(1) + ahead <= n {
+        while sender.released(1, Port::FENCE) + ahead <= n {
             thread::yield_now();
         }
         post(&mut sender, n, &payloads[n as usize]);
     }
-    while sender.released(1) < frames {
+    while sender.released(1, Port::FENCE) < frames {
         thread::yield_now();
     }
     drop(other.join());
@@ -86,20 +87,20 @@ fn reuse(waits: bool) {
         for n in 0..2 {
             let frame = take(&mut reader);
             assert_eq!(value(&frame), n);
-            reader.release(0);
+            reader.release(0, Port::FENCE);
         }
         drop(kept);
         reader
     });
     for n in 0..2 {
-        while waits && sender.released(1) < n {
+        while waits && sender.released(1, Port::FENCE) < n {
             thread::yield_now();
         }
         // SAFETY: the last frame from this payload was released: its reader has finished. Otherwise loom reports it.
         payload.with_mut(|value| unsafe { *value = n });
         post(&mut sender, n, &payload);
     }
-    while sender.released(1) < 2 {
+    while sender.released(1, Port::FENCE) < 2 {
         thread::yield_now();
     }
     drop(other.join());
@@ -129,7 +130,7 @@ fn a_payload_may_be_written_again_once_its_reader_has_left() {
             reader.leave(Leave::Finished);
         });
         post(&mut sender, 0, &payload);
-        while sender.released(1) < 1 {
+        while sender.released(1, Port::FENCE) < 1 {
             thread::yield_now();
         }
         // SAFETY: the reader has left. Otherwise loom reports it.

@@ -8,8 +8,8 @@ use loom::thread;
 use super::{model, rejected};
 use crate::sync::{Arc, without_fences};
 use crate::{
-    Cause, Channels, CreateJoin, Header, Leave, Liveness, LocalEnd, Loss, Lost, Notify, Pause, Topology,
-    local,
+    Cause, Channels, CreateJoin, Header, Leave, Liveness, LocalEnd, Loss, Lost, Notify, Pause, Port,
+    Topology, local,
 };
 
 fn pair() -> (LocalEnd, LocalEnd) {
@@ -30,7 +30,8 @@ fn wait<T>(end: &mut LocalEnd, mut look: impl FnMut(&mut LocalEnd) -> Option<T>)
 
 fn post(end: &mut LocalEnd, to: usize) {
     // SAFETY: an empty payload needs no memory.
-    unsafe { end.post(to, Header::default(), std::ptr::dangling(), 0) }.expect("the other is here");
+    unsafe { end.post(to, Port::FENCE, Header::default(), std::ptr::dangling(), 0) }
+        .expect("the other is here");
 }
 
 fn a_frame_and_its_release() {
@@ -38,12 +39,12 @@ fn a_frame_and_its_release() {
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
     let (mut a, mut b) = (ManuallyDrop::new(a), ManuallyDrop::new(b));
     let other = thread::spawn(move || {
-        wait(&mut b, |b| b.poll(0).expect("rank 0 does not leave before its frame is released"));
-        b.release(0);
+        wait(&mut b, |b| b.poll(0, Port::FENCE).expect("rank 0 does not leave before its frame is released"));
+        b.release(0, Port::FENCE);
         b
     });
     post(&mut a, 1);
-    wait(&mut a, |a| (a.released(1) == 1).then_some(()));
+    wait(&mut a, |a| (a.released(1, Port::FENCE) == 1).then_some(()));
     drop((ManuallyDrop::into_inner(a), other.join().map(ManuallyDrop::into_inner)));
 }
 
@@ -114,9 +115,9 @@ fn who_waits_for_one_that_leaves_gets_what_it_sent_and_then_the_loss() {
         });
         a.publish(5).expect("I am here");
         let lost = Lost { rank: 1, how: Loss::Left(Leave::Finished) };
-        wait(&mut a, |a| a.poll(1).expect("it was posted before it left"));
-        a.release(1);
-        assert_eq!(wait(&mut a, |a| a.poll(1).err()), lost);
+        wait(&mut a, |a| a.poll(1, Port::FENCE).expect("it was posted before it left"));
+        a.release(1, Port::FENCE);
+        assert_eq!(wait(&mut a, |a| a.poll(1, Port::FENCE).err()), lost);
         assert_eq!(
             wait(&mut a, |a| a.read(1).expect("it was published").map(|notification| notification.word)),
             5
@@ -132,7 +133,7 @@ fn who_waits_for_a_release_of_one_that_leaves_is_woken() {
         let (mut a, mut b) = pair();
         post(&mut a, 1);
         let other = thread::spawn(move || b.leave(Leave::Finished));
-        wait(&mut a, |a| (a.released(1) == 1).then_some(()));
+        wait(&mut a, |a| (a.released(1, Port::FENCE) == 1).then_some(()));
         drop(other.join());
     });
 }
@@ -145,7 +146,7 @@ fn who_waits_when_the_world_is_ended_is_woken() {
             b.end(Cause { rank: 1, what: "enough".into() });
             b
         });
-        let lost = wait(&mut a, |a| a.poll(1).err());
+        let lost = wait(&mut a, |a| a.poll(1, Port::FENCE).err());
         assert_eq!(lost, Lost { rank: 1, how: Loss::Ended("enough".into()) });
         drop(other.join());
     });

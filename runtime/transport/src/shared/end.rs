@@ -15,7 +15,7 @@ use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
     Bytes, Cause, Channels, CreateJoin, Done, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
-    Notification, Notify, Number, Topology, Until,
+    Notification, Notify, Number, Port, Topology, Until,
 };
 
 /// The memory that a world is built on.
@@ -26,8 +26,8 @@ pub trait Backend {
     /// Returns where rings are allocated.
     fn placement(&mut self) -> &mut impl Placement;
 
-    /// Returns an address where other ranks may read the `len` bytes of frame `number` to `to`; the frames before
-    /// `released` were released.
+    /// Returns an address where a rank may read the `len` bytes of frame `number` to it on this port; the frames
+    /// before `released` were released.
     ///
     /// # Errors
     /// There is no room.
@@ -36,12 +36,18 @@ pub trait Backend {
     /// As [`Channels::post`].
     unsafe fn make_readable(
         &mut self,
-        to: usize,
+        to: (usize, Port),
         number: u64,
         released: u64,
         payload: *const u8,
         len: usize,
     ) -> io::Result<*const u8>;
+
+    /// Frees what [`make_readable`](Self::make_readable) has copied for frames that were released: the rank, the port and
+    /// the number of each.
+    fn free_copies(&mut self, released: impl FnMut(usize, Port, u64) -> bool) {
+        let _ = released;
+    }
 
     /// See [`Channels::memory`].
     fn memory(&self) -> Memory;
@@ -99,9 +105,9 @@ pub struct SharedEnd<G: Backend> {
     wakers: Wakers,
     membership: Membership,
     meter: Meter,
-    /// Payloads of frames that the receiver may not have released, and that the sender needs no more: the receiver, its
-    /// last frame.
-    retained: Vec<(usize, u64, Vec<Bytes>)>,
+    /// Payloads of frames that the receiver may not have released, and that the sender needs no more: the receiver, the
+    /// port, its last frame.
+    retained: Vec<(usize, Port, u64, Vec<Bytes>)>,
     backend: G,
 }
 
@@ -170,15 +176,16 @@ impl<G: Backend> SharedEnd<G> {
 
     /// Puts a frame into the queue to `to`, and its payload where `to` can read it.
     #[inline]
-    fn send(&mut self, to: usize, mut frame: Frame) -> io::Result<()> {
+    fn send(&mut self, to: usize, port: Port, mut frame: Frame) -> io::Result<()> {
         if !G::SHARES && frame.len > 0 {
-            let (posted, released) = self.senders.counts(to);
+            let (posted, released) = self.senders.counts(to, port);
             // SAFETY: the caller of `post` promised the same.
-            frame.payload =
-                unsafe { self.backend.make_readable(to, posted, released, frame.payload, frame.len) }?;
+            frame.payload = unsafe {
+                self.backend.make_readable((to, port), posted, released, frame.payload, frame.len)
+            }?;
         }
         let placement = self.backend.placement();
-        self.senders.open(to, placement)?.post(frame, placement)
+        self.senders.open(to, port, placement)?.post(frame, placement)
     }
 
     /// Puts a frame into the queue to `to`, and its payload into the frame's slot.
@@ -186,10 +193,10 @@ impl<G: Backend> SharedEnd<G> {
     /// # Safety
     /// As [`Channels::post_copy`].
     #[inline]
-    unsafe fn send_copy(&mut self, to: usize, frame: Frame) -> io::Result<()> {
+    unsafe fn send_copy(&mut self, to: usize, port: Port, frame: Frame) -> io::Result<()> {
         let placement = self.backend.placement();
         // SAFETY: the caller's promise is the same.
-        unsafe { self.senders.open(to, placement)?.post_copy(frame, placement) }
+        unsafe { self.senders.open(to, port, placement)?.post_copy(frame, placement) }
     }
 
     /// Decides what a poll that found nothing from `from` means; `again` polls again.
@@ -275,9 +282,16 @@ impl<G: Backend> Notify for SharedEnd<G> {
 
 impl<G: Backend> Channels for SharedEnd<G> {
     #[inline]
-    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+    unsafe fn post(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
         self.may_send(to)?;
-        self.send(to, Frame { header, payload, len }).map_err(|error| self.no_room(&error))?;
+        self.send(to, port, Frame { header, payload, len }).map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
         self.wakers.wake([to]);
         Ok(())
@@ -287,17 +301,18 @@ impl<G: Backend> Channels for SharedEnd<G> {
     unsafe fn post_copy(
         &mut self,
         to: usize,
+        port: Port,
         header: Header,
         payload: *const u8,
         len: usize,
     ) -> Result<(), Lost> {
         if len > SHORT {
             // SAFETY: the caller's promise is the same.
-            return unsafe { self.post(to, header, payload, len) };
+            return unsafe { self.post(to, port, header, payload, len) };
         }
         self.may_send(to)?;
         // SAFETY: the caller's promise.
-        unsafe { self.send_copy(to, Frame { header, payload, len }) }
+        unsafe { self.send_copy(to, port, Frame { header, payload, len }) }
             .map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
         self.wakers.wake([to]);
@@ -305,17 +320,17 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     #[inline]
-    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
-        match self.receivers.peek(from) {
+    fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost> {
+        match self.receivers.peek(from, port) {
             Some(frame) => Ok(Some(frame)),
-            None => self.missing(from, |end| end.receivers.peek(from)),
+            None => self.missing(from, |end| end.receivers.peek(from, port)),
         }
     }
 
     #[inline]
-    fn release(&mut self, from: usize) {
+    fn release(&mut self, from: usize, port: Port) {
         assert!(
-            self.receivers.release(from),
+            self.receivers.release(from, port),
             "release without a polled frame: rank {from} has no open frame"
         );
         self.meter.releases += 1;
@@ -323,10 +338,18 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     #[inline]
-    fn released(&mut self, to: usize) -> u64 {
+    fn released(&mut self, to: usize, port: Port) -> u64 {
         // A rank that has left reads nothing any more.
-        let (posted, released) = self.senders.counts(to);
+        let (posted, released) = self.senders.counts(to, port);
         if released < posted && self.membership.gone(to) { posted } else { released }
+    }
+
+    fn close(&mut self, port: Port) {
+        self.receivers.close(port);
+        let Self { senders, backend, .. } = self;
+        backend.free_copies(|to, port, frame| senders.is_released(to, port, frame));
+        senders.close(port);
+        self.wakers.wake_others(self.rank); // a rank may wait for a release
     }
 
     fn memory(&self) -> Memory {
@@ -334,13 +357,13 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        let mut retained = std::mem::take(&mut self.retained);
         match until {
             Until::Done(done) => self.backend.keep(memory, done),
-            Until::Released { to, frame } => retained.push((to, frame, memory)),
+            Until::Released { to, port, frame } => self.retained.push((to, port, frame, memory)),
         }
-        retained.retain(|(to, frame, _)| self.released(*to) <= *frame);
-        self.retained = retained;
+        let Self { retained, senders, membership, .. } = self;
+        retained
+            .retain(|(to, port, frame, _)| !senders.is_released(*to, *port, *frame) && !membership.gone(*to));
     }
 
     fn drained(&mut self, _: usize) -> bool {
@@ -364,6 +387,11 @@ impl<G: Backend> Liveness for SharedEnd<G> {
     #[inline]
     fn idle(&mut self, pause: &mut Pause) {
         self.wakers.wait_step(self.rank, pause);
+    }
+
+    #[inline]
+    fn wake(&mut self, peer: usize) {
+        self.wakers.wake([peer]);
     }
 
     fn leave(&mut self, how: Leave) {

@@ -1,4 +1,4 @@
-//! Frames through shared memory: a first in, first out queue of descriptors for each ordered pair of ranks.
+//! Frames through shared memory: a first in, first out queue of descriptors for each ordered pair of ranks and each port.
 //!
 //! A queue is a ring of slots, a cache line each, numbered by the frame they hold: a frame costs the reader one line, and
 //! so does its payload, unless it is short enough to be copied into the slot. A
@@ -8,16 +8,21 @@
 //! its reader has then moved on. A queue whose reader keeps up stays in one ring and allocates nothing.
 //!
 //! A queue exists from its first frame on, in memory of its sender. The sender links it into the *inbox* of its reader, a
-//! list to which any rank adds at the front and from which nobody removes. So what a world of p ranks takes grows with the
-//! pairs of ranks that exchange frames, and not with p squared. A reader that does not know a queue looks at its inbox,
-//! which costs one load where no queue was linked since it looked last.
+//! list to which any rank adds at the front, and which its reader takes as a whole. So what a world of p ranks takes grows
+//! with the pairs of ranks that exchange frames, and not with p squared. A reader that does not know a queue looks at its
+//! inbox, which costs one load where no queue was linked since it looked last.
+//!
+//! A queue of a port that both ranks have closed is freed by its sender: its reader marks it as the last thing that it does
+//! with it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::ptr::NonNull;
 
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
-use crate::sync::{AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
-use crate::{Frame, Header};
+use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
+use crate::{Frame, Header, Port};
 
 /// The longest payload in bytes that a slot has room for.
 pub(crate) const SHORT: usize = 24;
@@ -58,12 +63,17 @@ struct QueueState {
     start: AtomicU64,
     /// The rank that sends.
     origin: u64,
+    /// The port.
+    port: u64,
     /// The address of the queue that was linked into the inbox before this one; 0 for none. Written before this queue is
     /// linked, and not afterwards.
     before: AtomicU64,
+    /// Whether the reader has closed the port: it accesses neither the queue nor its frames any more.
+    closed: AtomicBool,
 }
 
-/// For each rank of a world, the address of the queue that was linked into its inbox last; 0 while there is none.
+/// For each rank of a world, the address of the queue that was linked into its inbox last, and which it has not taken yet;
+/// 0 while there is none.
 pub(crate) type Inboxes = SharedSlice<Line<AtomicU64>>;
 
 pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result<Inboxes> {
@@ -74,14 +84,17 @@ pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result
 pub(crate) struct Senders {
     rank: usize,
     inboxes: Inboxes,
-    /// By target, from the first frame on.
+    /// Those of [`Port::FENCE`], by target, from the first frame on.
     to: Vec<Option<Box<Sender>>>,
+    /// Those of all other ports, by port and target.
+    others: BTreeMap<(Port, usize), Box<Sender>>,
 }
 
 impl Senders {
     /// Creates the posting sides of `rank`; a rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
-        Self { rank, to: inboxes.iter().map(|_| None).collect(), inboxes }
+        let to = inboxes.iter().map(|_| None).collect();
+        Self { rank, to, others: BTreeMap::new(), inboxes }
     }
 
     /// Returns the number of ranks.
@@ -95,22 +108,53 @@ impl Senders {
     /// # Errors
     /// There is no room for it.
     #[inline]
-    pub(crate) fn open(&mut self, to: usize, placement: &mut impl Placement) -> io::Result<&mut Sender> {
+    pub(crate) fn open(
+        &mut self,
+        to: usize,
+        port: Port,
+        placement: &mut impl Placement,
+    ) -> io::Result<&mut Sender> {
+        let link = |placement| Sender::link(self.rank, port, &self.inboxes[to].0, placement).map(Box::new);
+        if port != Port::FENCE {
+            return match self.others.entry((port, to)) {
+                Entry::Occupied(sender) => Ok(sender.into_mut()),
+                Entry::Vacant(vacant) => Ok(vacant.insert(link(placement)?)),
+            };
+        }
         if self.to[to].is_none() {
-            self.to[to] = Some(Box::new(Sender::link(self.rank, &self.inboxes[to].0, placement)?));
+            self.to[to] = Some(link(placement)?);
         }
         Ok(self.to[to].as_mut().expect("it was just made"))
     }
 
-    /// Returns the numbers of frames that were posted to `to`, and that were released there.
+    /// Returns the numbers of frames that were posted to `to` on this port, and that were released there.
     #[inline]
-    pub(crate) fn counts(&mut self, to: usize) -> (u64, u64) {
-        self.to[to].as_mut().map_or((0, 0), |sender| (sender.posted, sender.released()))
+    pub(crate) fn counts(&mut self, to: usize, port: Port) -> (u64, u64) {
+        self.sender(to, port).map_or((0, 0), |sender| (sender.posted, sender.released()))
+    }
+
+    /// Returns whether the frame of this number to `to` was released.
+    pub(crate) fn is_released(&mut self, to: usize, port: Port, frame: u64) -> bool {
+        self.sender(to, port).is_none_or(|sender| sender.released() > frame)
+    }
+
+    #[inline]
+    fn sender(&mut self, to: usize, port: Port) -> Option<&mut Sender> {
+        let sender =
+            if port == Port::FENCE { self.to[to].as_mut() } else { self.others.get_mut(&(port, to)) };
+        sender.map(|sender| &mut **sender)
+    }
+
+    /// Closes a port, and frees the queues that both ranks have closed.
+    pub(crate) fn close(&mut self, port: Port) {
+        self.others.range_mut((port, 0)..=(port, usize::MAX)).for_each(|(_, sender)| sender.closing = true);
+        self.others.retain(|_, sender| !(sender.closing && sender.is_closed()));
     }
 
     /// Returns what readers may still read when this side is gone.
     pub(crate) fn take_kept(&mut self) -> impl Iterator<Item = KeepAlive> {
-        self.to.drain(..).flatten().flat_map(|sender| sender.into_kept())
+        let others = std::mem::take(&mut self.others).into_values();
+        self.to.drain(..).flatten().chain(others).flat_map(|sender| sender.into_kept())
     }
 }
 
@@ -118,47 +162,71 @@ impl Senders {
 pub(crate) struct Receivers {
     rank: usize,
     inboxes: Inboxes,
-    /// The queue that this rank found first in its inbox when it looked last.
-    seen: u64,
-    /// By origin, once its queue was found in the inbox.
+    /// Those of [`Port::FENCE`], by origin, once the queue was found in the inbox.
     from: Vec<Option<Box<Receiver>>>,
+    /// Those of all other ports, by port and origin.
+    others: BTreeMap<(Port, usize), Box<Receiver>>,
 }
 
 impl Receivers {
     /// Creates the reading sides of `rank`; a rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
-        Self { rank, seen: 0, from: inboxes.iter().map(|_| None).collect(), inboxes }
+        let from = inboxes.iter().map(|_| None).collect();
+        Self { rank, from, others: BTreeMap::new(), inboxes }
     }
 
-    /// Returns the oldest frame from `from` that was not released, if it has arrived.
+    /// Returns the oldest frame from `from` on this port that was not released, if it has arrived.
     #[inline]
-    pub(crate) fn peek(&mut self, from: usize) -> Option<Frame> {
-        if self.from[from].is_none() {
+    pub(crate) fn peek(&mut self, from: usize, port: Port) -> Option<Frame> {
+        if self.receiver(from, port).is_none() {
             self.look();
         }
-        self.from[from].as_mut()?.peek()
+        self.receiver(from, port)?.peek()
     }
 
     /// Releases the frame that `peek` returned. Returns whether there was one.
     #[inline]
-    pub(crate) fn release(&mut self, from: usize) -> bool {
-        self.from[from].as_mut().is_some_and(|receiver| receiver.release())
+    pub(crate) fn release(&mut self, from: usize, port: Port) -> bool {
+        self.receiver(from, port).is_some_and(Receiver::release)
+    }
+
+    /// Closes a port: its frames are not read any more, and those that were posted so far count as released.
+    pub(crate) fn close(&mut self, port: Port) {
+        self.look();
+        let of_port = self.others.range((port, 0)..=(port, usize::MAX));
+        let origins: Vec<usize> = of_port.map(|((_, origin), _)| *origin).collect();
+        for origin in origins {
+            self.others.remove(&(port, origin)).into_iter().for_each(|receiver| receiver.close());
+        }
+    }
+
+    #[inline]
+    fn receiver(&mut self, from: usize, port: Port) -> Option<&mut Receiver> {
+        let receiver =
+            if port == Port::FENCE { self.from[from].as_mut() } else { self.others.get_mut(&(port, from)) };
+        receiver.map(|receiver| &mut **receiver)
     }
 
     /// Finds the queues that were linked since this rank looked last.
     fn look(&mut self) {
-        let last = self.inboxes[self.rank].0.load(Ordering::Acquire); // the exchange in `link`
-        let mut at = last;
-        while at != self.seen
-            && let Some(queue) = NonNull::new(at as *mut QueueState)
-        {
-            // SAFETY: its sender has linked the queue, and what the sender leaves behind is kept until this side is gone
-            // as well.
-            let state = unsafe { queue.as_ref() };
-            self.from[state.origin as usize] = Some(Box::new(Receiver::new(queue)));
-            at = state.before.load(Ordering::Relaxed); // written before the queue was linked
+        let inbox = &self.inboxes[self.rank].0;
+        if inbox.load(Ordering::Relaxed) == 0 {
+            return;
         }
-        self.seen = last;
+        let mut at = inbox.swap(0, Ordering::Acquire); // the exchange in `link`
+        while let Some(queue) = NonNull::new(at as *mut QueueState) {
+            // SAFETY: its sender has linked the queue, and frees it once this rank has closed it; what the sender leaves
+            // behind is kept until this side is gone as well.
+            let state = unsafe { queue.as_ref() };
+            let (origin, port) = (state.origin as usize, Port(state.port as u32));
+            at = state.before.load(Ordering::Relaxed); // written before the queue was linked
+            let receiver = Box::new(Receiver::new(queue));
+            if port == Port::FENCE {
+                self.from[origin] = Some(receiver);
+            } else {
+                self.others.insert((port, origin), receiver);
+            }
+        }
     }
 }
 
@@ -177,6 +245,8 @@ pub(crate) struct Sender {
     posted: u64,
     /// The queue's `released` as last seen.
     released: u64,
+    /// This rank has closed the port.
+    closing: bool,
 }
 
 /// The reading side.
@@ -192,11 +262,17 @@ struct Receiver {
 unsafe impl Send for Receiver {}
 
 impl Sender {
-    /// Makes a queue of `origin`, links it into this inbox, and returns its posting side.
-    fn link(origin: usize, inbox: &AtomicU64, placement: &mut impl Placement) -> io::Result<Self> {
+    /// Makes a queue of `origin` and this port, links it into this inbox, and returns its posting side.
+    fn link(
+        origin: usize,
+        Port(port): Port,
+        inbox: &AtomicU64,
+        placement: &mut impl Placement,
+    ) -> io::Result<Self> {
         let zero = || AtomicU64::new(0);
-        let (released, start, origin) = (zero(), zero(), origin as u64);
-        let mut state = Some(QueueState { released, start, origin, before: zero() });
+        let (origin, port, closed) = (origin as u64, port.into(), AtomicBool::new(false));
+        let mut state =
+            Some(QueueState { released: zero(), start: zero(), origin, port, before: zero(), closed });
         let queue = placement.place(1, || Line(state.take().expect("one is placed")))?;
         let mut last = inbox.load(Ordering::Relaxed);
         loop {
@@ -207,7 +283,7 @@ impl Sender {
                 Err(other) => last = other,
             }
         }
-        Ok(Self { queue, ring: None, old: Vec::new(), posted: 0, released: 0 })
+        Ok(Self { queue, ring: None, old: Vec::new(), posted: 0, released: 0, closing: false })
     }
 
     /// Posts a frame; never waits.
@@ -266,8 +342,17 @@ impl Sender {
     fn released(&mut self) -> u64 {
         if self.released < self.posted {
             self.released = self.queue[0].0.released.load(Ordering::Acquire); // the store in `release`
+            if self.released < self.posted && self.is_closed() {
+                self.released = self.posted;
+            }
         }
         self.released
+    }
+
+    /// Returns whether the reader has closed the port.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.queue[0].0.closed.load(Ordering::Acquire) // the store in `close`
     }
 
     /// Returns what the reader may still read when this side is gone.
@@ -350,6 +435,11 @@ impl Receiver {
             self.state().released.store(self.released, Ordering::Release); // the loads of the sender
         }
         open
+    }
+
+    /// Closes the queue: its sender may free it at once.
+    fn close(self) {
+        self.state().closed.store(true, Ordering::Release); // the load in `is_closed`
     }
 
     /// Returns the slot of the next frame, in the ring that the reader is in.

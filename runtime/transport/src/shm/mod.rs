@@ -12,7 +12,7 @@ mod extents;
 mod mapping;
 mod segment;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::shared::end::{Backend, SharedEnd, WorldTables};
 use crate::shared::members::Membership;
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::Wakers;
-use crate::{Bytes, Done, Endpoint, Memory, Number};
+use crate::{Bytes, Done, Endpoint, Memory, Number, Port};
 use arena::ArenaPlacement;
 pub(super) use arena::{Allocation, Arena};
 use block::Block;
@@ -39,8 +39,8 @@ pub struct Processes {
     /// The rank of the job of each rank of the world.
     members: Arc<[u32]>,
     arena: ArenaPlacement,
-    /// Payloads that were copied for each rank, by frame.
-    copies: Vec<VecDeque<(u64, Allocation)>>,
+    /// Payloads that were copied for each rank and port, by frame.
+    copies: BTreeMap<(usize, Port), VecDeque<(u64, Allocation)>>,
     /// What other ranks may still read.
     kept: Vec<(Vec<Bytes>, Done)>,
 }
@@ -125,7 +125,7 @@ fn end(segment: &Arc<Segment>, address: u64, index: usize, members: Arc<[u32]>) 
         segment: Arc::clone(segment),
         rank: index,
         arena: ArenaPlacement(segment.arena(me)),
-        copies: members.iter().map(|_| VecDeque::new()).collect(),
+        copies: BTreeMap::new(),
         members,
         kept: Vec::new(),
     };
@@ -155,7 +155,7 @@ impl Backend for Processes {
     #[inline]
     unsafe fn make_readable(
         &mut self,
-        to: usize,
+        to: (usize, Port),
         number: u64,
         released: u64,
         payload: *const u8,
@@ -164,7 +164,7 @@ impl Backend for Processes {
         if self.segment.mapping().holds(payload, len) {
             return Ok(payload);
         }
-        let copies = &mut self.copies[to];
+        let copies = self.copies.entry(to).or_default();
         while copies.front().is_some_and(|(frame, _)| *frame < released) {
             copies.pop_front();
         }
@@ -175,6 +175,13 @@ impl Backend for Processes {
         let carried = allocation.base();
         copies.push_back((number, allocation));
         Ok(carried)
+    }
+
+    fn free_copies(&mut self, mut released: impl FnMut(usize, Port, u64) -> bool) {
+        self.copies.retain(|(to, port), copies| {
+            copies.retain(|(frame, _)| !released(*to, *port, *frame));
+            !copies.is_empty()
+        });
     }
 
     fn memory(&self) -> Memory {
@@ -188,7 +195,7 @@ impl Backend for Processes {
 
     fn retain_after_drop(&mut self, membership: &Membership, mut kept: Vec<KeepAlive>) {
         kept.extend(self.kept.drain(..).map(|(memory, _)| Arc::new(memory) as KeepAlive));
-        let copies = self.copies.iter_mut().flat_map(|copies| copies.drain(..));
+        let copies = std::mem::take(&mut self.copies).into_values().flatten();
         kept.extend(copies.map(|(_, allocation)| Arc::new(allocation) as KeepAlive));
         let (membership, rank) = (membership.clone(), self.rank);
         // This rank reads the membership table no more once it says so; the rank that created the world waits until all

@@ -25,7 +25,8 @@ use crate::sim::random::Random;
 use crate::stream::ItemWriter;
 use crate::sync::{Arc, Mutex, lock};
 use crate::{
-    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Topology,
+    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Port,
+    Topology,
 };
 
 struct SimWorld {
@@ -319,7 +320,15 @@ impl Notify for SimEnd {
 }
 
 impl Channels for SimEnd {
-    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+    unsafe fn post(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        debug_assert_eq!(port, Port::FENCE, "only one port yet");
         self.may_send(to)?;
         let reference;
         let bytes = if self.reaches(to) {
@@ -343,7 +352,7 @@ impl Channels for SimEnd {
         Ok(())
     }
 
-    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
+    fn poll(&mut self, from: usize, _port: Port) -> Result<Option<Frame>, Lost> {
         let has_come = |end: &Self| !end.inbound[from].frames.is_empty();
         if !has_come(self) {
             self.poll_link(from, false);
@@ -359,7 +368,7 @@ impl Channels for SimEnd {
         }))
     }
 
-    fn release(&mut self, from: usize) {
+    fn release(&mut self, from: usize, _port: Port) {
         let inbound = &mut self.inbound[from];
         let front = inbound.frames.pop_front();
         assert!(front.is_some(), "release without a polled frame: rank {from} has no open frame");
@@ -379,7 +388,7 @@ impl Channels for SimEnd {
         }
     }
 
-    fn released(&mut self, to: usize) -> u64 {
+    fn released(&mut self, to: usize, _port: Port) -> u64 {
         let posted = self.outbound[to].posted;
         if self.world.membership.gone(to) {
             return posted;
@@ -400,6 +409,8 @@ impl Channels for SimEnd {
         let link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         link.bytes.is_empty()
     }
+
+    fn close(&mut self, _port: Port) {}
 
     fn meter(&self) -> &Meter {
         &self.meter

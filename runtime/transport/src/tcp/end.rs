@@ -12,7 +12,7 @@ use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::tcp::peer::Peer;
 use crate::{
     Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify,
-    Number, Topology,
+    Number, Port, Topology,
 };
 
 /// One rank's end of a world over TCP.
@@ -242,7 +242,15 @@ impl Notify for TcpEnd {
 }
 
 impl Channels for TcpEnd {
-    unsafe fn post(&mut self, to: usize, header: Header, payload: *const u8, len: usize) -> Result<(), Lost> {
+    unsafe fn post(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        debug_assert_eq!(port, Port::FENCE, "only one port yet");
         // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
         let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
         let mut core = self.core();
@@ -258,7 +266,7 @@ impl Channels for TcpEnd {
         self.core().flush_dirty();
     }
 
-    fn poll(&mut self, from: usize) -> Result<Option<Frame>, Lost> {
+    fn poll(&mut self, from: usize, _port: Port) -> Result<Option<Frame>, Lost> {
         let (number, of) = (self.number, self.of(from));
         self.find(from, |core| {
             let (header, body) = core.channels.get(&number)?.pairs[of].inbound.frames.front()?;
@@ -277,13 +285,13 @@ impl Channels for TcpEnd {
         self.core().cancel(self.number, self.of(from));
     }
 
-    fn release(&mut self, from: usize) {
+    fn release(&mut self, from: usize, _port: Port) {
         let released = self.core().release(self.number, self.of(from));
         assert!(released, "release without a polled frame: rank {from} has no open frame");
         self.meter.releases += 1;
     }
 
-    fn released(&mut self, to: usize) -> u64 {
+    fn released(&mut self, to: usize, _port: Port) -> u64 {
         let (number, of) = (self.number, self.of(to));
         let mut core = self.core();
         let counts = |core: &Core| {
@@ -309,6 +317,8 @@ impl Channels for TcpEnd {
     fn nothing_in_flight(&mut self, _: usize) -> bool {
         true // a rank reports its wait after all else that it sent
     }
+
+    fn close(&mut self, _port: Port) {}
 
     fn meter(&self) -> &Meter {
         &self.meter

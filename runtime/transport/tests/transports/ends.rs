@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use fencepost_transport::{
-    Channels, Endpoint, Frame, Header, Leave, Liveness, Lost, Notification, Notify, Pause, SimConfig,
+    Channels, Endpoint, Frame, Header, Leave, Liveness, Lost, Notification, Notify, Pause, Port, SimConfig,
     Topology, hybrid, local, shm, sim, tcp,
 };
 
@@ -116,17 +116,17 @@ pub fn settled(end: &mut Endpoint, from: usize) -> Result<(), Lost> {
 }
 
 pub fn poll(end: &mut Endpoint, from: usize) -> Result<Frame, Lost> {
-    wait(end, |end| end.poll(from))
+    wait(end, |end| end.poll(from, Port::FENCE))
 }
 
 pub fn released(end: &mut Endpoint, to: usize, frames: u64) {
-    wait(end, |end| Ok((end.released(to) >= frames).then_some(()))).unwrap();
+    wait(end, |end| Ok((end.released(to, Port::FENCE) >= frames).then_some(()))).unwrap();
 }
 
 /// Posts bytes that live as long as the world.
 pub fn post(end: &mut Endpoint, to: usize, header: Header, payload: &'static [u8]) -> Result<(), Lost> {
     // SAFETY: the payload lives forever and never changes.
-    unsafe { end.post(to, header, payload.as_ptr(), payload.len()) }
+    unsafe { end.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }
 }
 
 /// Returns the payload of a frame that was not released.
@@ -141,7 +141,7 @@ pub fn bytes(frame: &Frame) -> Vec<u8> {
 pub fn take(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
     let frame = poll(end, from)?;
     let taken = (frame.header, bytes(&frame));
-    end.release(from);
+    end.release(from, Port::FENCE);
     Ok(taken)
 }
 

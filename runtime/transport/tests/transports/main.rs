@@ -11,7 +11,7 @@ use std::thread;
 
 use ends::*;
 use fencepost_transport::{
-    Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Notification, Notify, Pause,
+    Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Notification, Notify, Pause, Port,
     Record, SimConfig, Topology,
 };
 use proptest::prelude::*;
@@ -36,11 +36,11 @@ fn frames_of_every_pair_arrive_once_whole_and_in_order() {
             }
             for to in 0..size {
                 released(end, to, frames as u64);
-                assert_eq!(end.released(to), frames as u64);
+                assert_eq!(end.released(to, Port::FENCE), frames as u64);
             }
             exchange(end, 0).unwrap();
             for from in 0..size {
-                assert!(!matches!(end.poll(from), Ok(Some(_))), "a frame that nobody posted");
+                assert!(!matches!(end.poll(from, Port::FENCE), Ok(Some(_))), "a frame that nobody posted");
             }
         });
     }
@@ -55,7 +55,7 @@ fn a_frame_stays_the_oldest_until_it_is_released_and_releases_are_counted_one_by
                 post(end, peer, header(n), piece(0, 1, n as usize)).unwrap();
             }
             for n in 0..3 {
-                assert_eq!(end.released(peer), n, "released before it was");
+                assert_eq!(end.released(peer, Port::FENCE), n, "released before it was");
                 exchange(end, n).unwrap();
                 released(end, peer, n + 1);
             }
@@ -66,7 +66,7 @@ fn a_frame_stays_the_oldest_until_it_is_released_and_releases_are_counted_one_by
                     assert_eq!((frame.header.word, bytes(&frame)), (n, piece(0, 1, n as usize).to_vec()));
                 }
                 exchange(end, n).unwrap();
-                end.release(peer);
+                end.release(peer, Port::FENCE);
             }
         }
     });
@@ -86,11 +86,11 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
                 return;
             }
             // SAFETY: it is copied where it is not shared, as it is on the heap.
-            unsafe { end.post(peer, header(0), payload.as_ptr(), 100) }.unwrap();
+            unsafe { end.post(peer, Port::FENCE, header(0), payload.as_ptr(), 100) }.unwrap();
             payload.fill(2);
             let frame = poll(end, peer).unwrap();
             assert_eq!((bytes(&frame), frame.payload.addr() % 16), (vec![1; 100], 0));
-            end.release(peer);
+            end.release(peer, Port::FENCE);
         });
     }
 }
@@ -168,7 +168,7 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
                 let far = name == "tcp" || name == "mixed [0, 1]";
                 let there = frame.payload == places[n];
                 assert_eq!(there, far && n < 2, "{name}, frame {n}: where it came to");
-                end.release(peer);
+                end.release(peer, Port::FENCE);
                 assert!(buffers[n].is_kept(there), "{name}, frame {n}");
             }
             end.cancel(peer);
@@ -200,7 +200,7 @@ fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewh
                 let frame = poll(end, peer).unwrap();
                 assert!(bytes(&frame) == LONG, "{name}");
                 assert!(buffer.is_kept(false), "{name}");
-                end.release(peer);
+                end.release(peer, Port::FENCE);
             }
         });
     }
@@ -240,7 +240,7 @@ fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
         let end = &mut ends[0];
         let ended = wait(end, |end| {
             post(end, 1, header(0), &LONG)?;
-            end.poll(1)
+            end.poll(1, Port::FENCE)
         });
         assert!(ended.is_err_and(|lost| lost.rank == 1));
         assert!(buffer.is_kept(false));
@@ -315,9 +315,10 @@ fn what_was_posted_before_a_notification_is_there_when_the_notification_is() {
             for from in 0..3 {
                 read(end, from).unwrap();
                 for n in 0..=end.rank() {
-                    let frame = end.poll(from).unwrap().expect("a frame posted before the notification");
+                    let frame =
+                        end.poll(from, Port::FENCE).unwrap().expect("a frame posted before the notification");
                     assert_eq!((frame.header.word, bytes(&frame)), (e, piece(from, end.rank(), n).to_vec()));
-                    end.release(from);
+                    end.release(from, Port::FENCE);
                 }
             }
         }
@@ -391,7 +392,7 @@ fn publishing_with_a_notification_unread_is_refused() {
 #[test]
 fn releasing_what_did_not_come_is_refused() {
     for (_, mut ends) in transports(2) {
-        assert!(catch_unwind(AssertUnwindSafe(|| ends[0].release(1))).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| ends[0].release(1, Port::FENCE))).is_err());
     }
 }
 
@@ -534,7 +535,7 @@ fn what_was_sent_comes_whatever_its_sender_waits_for_then() {
             end.publish(1).unwrap();
             assert_eq!(read(end, 0).map(|notification| notification.word), Ok(1), "{name}");
             assert_eq!(poll(end, 0).map(|frame| frame.len), Ok(long.len()), "{name}");
-            end.release(0);
+            end.release(0, Port::FENCE);
             settled(end, 0).unwrap();
             turn.wait();
         });
@@ -554,7 +555,7 @@ fn a_simulated_link_moves_by_the_looks_at_it_alone() {
             let looks = 1000 * (config.max_delay + 1);
             let come = (0..looks).any(|_| ends[1].read(0).unwrap().is_some());
             assert!(come, "{link_bytes} bytes, seed {seed}");
-            assert!(ends[1].poll(0).unwrap().is_some(), "{link_bytes} bytes, seed {seed}");
+            assert!(ends[1].poll(0, Port::FENCE).unwrap().is_some(), "{link_bytes} bytes, seed {seed}");
         }
     }
 }
@@ -637,7 +638,7 @@ fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
             let mut pause = Pause::new();
             let frame = loop {
                 let elsewhere = end.announced(peer) > e;
-                if let Some(frame) = end.poll(peer).unwrap() {
+                if let Some(frame) = end.poll(peer, Port::FENCE).unwrap() {
                     break frame;
                 }
                 assert!(!(elsewhere && end.drained(peer)), "drained, though a frame was under way");
@@ -645,7 +646,7 @@ fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
             };
             assert_eq!(bytes(&frame), PATTERN);
             assert!(!end.drained(peer) || end.reaches(peer), "a frame was not taken");
-            end.release(peer);
+            end.release(peer, Port::FENCE);
         }
         if me == 0 {
             exchange(end, 0).unwrap();

@@ -5,7 +5,7 @@
 //! has left: so each pair of accesses is repeated in many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
-use fencepost_transport::{Channels, Endpoint, Notify, Topology};
+use fencepost_transport::{Channels, Endpoint, Notify, Port, Topology};
 use std::cell::UnsafeCell;
 use std::thread;
 
@@ -42,13 +42,13 @@ fn a_payload_is_written_before_it_is_released() {
             if end.rank() == 0 {
                 PAYLOAD.write(1);
                 // SAFETY: not sound: the payload does not stay unchanged.
-                unsafe { end.post(1, header(1), PAYLOAD.0.get().cast(), 8) }.unwrap();
+                unsafe { end.post(1, Port::FENCE, header(1), PAYLOAD.0.get().cast(), 8) }.unwrap();
                 PAYLOAD.write(2);
                 released(end, 1, round);
             } else {
                 poll(end, 0).unwrap();
                 assert!((1..3).contains(&PAYLOAD.read()));
-                end.release(0);
+                end.release(0, Port::FENCE);
             }
         }
     });
