@@ -30,6 +30,8 @@ mod memory;
 mod meter;
 #[cfg(all(loom, test))]
 mod models;
+#[cfg_attr(loom, allow(dead_code, reason = "no model closes ports of messages"))]
+mod ports;
 mod shared;
 #[cfg(not(loom))]
 mod shm;

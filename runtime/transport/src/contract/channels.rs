@@ -99,7 +99,11 @@ pub trait Channels {
     fn released(&mut self, to: usize, port: Port) -> u64;
 
     /// Closes a port, which is not [`Port::FENCE`]: this rank neither posts nor polls on it again. Frames on it that have
-    /// arrived are released; those that this rank posted still arrive.
+    /// arrived are released, and those that arrive later are dropped; those that this rank posted still arrive. A rank
+    /// closes its ports when it needs them no more: what it knows of a port is kept until then.
+    ///
+    /// # Panics
+    /// If the port is [`Port::FENCE`].
     fn close(&mut self, port: Port);
 
     /// Returns the allocator of memory that other ranks are to read in place.
@@ -113,8 +117,8 @@ pub trait Channels {
         drop((memory, until)); // a rank that does not reach it received a copy
     }
 
-    /// Returns whether all frames that `from` has posted so far have arrived and were released, as far as this rank can
-    /// tell.
+    /// Returns whether all frames that `from` has posted so far have arrived, on all ports, and whether this rank has
+    /// released those of [`Port::FENCE`], as far as it can tell.
     fn drained(&mut self, from: usize) -> bool;
 
     /// Returns whether nothing is in flight that `from` had sent to this rank before it began the wait which this rank

@@ -1,13 +1,14 @@
 //! Simulated links: what is in flight between two ranks, and what has arrived of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use crate::ports::ClosedPorts;
 use crate::sim::config::{Altered, SimConfig};
 use crate::sim::fault::Inlet;
 use crate::sim::random::Random;
-use crate::stream::{Body, Decoder, Item};
-use crate::{Header, Notification};
+use crate::stream::{Body, CLOSED, Decoder, Item};
+use crate::{Header, Notification, Port};
 
 /// What one rank has sent to another.
 #[derive(Default)]
@@ -58,6 +59,19 @@ impl SimLink {
     }
 }
 
+/// The frames of one port between this rank and another one.
+#[derive(Default)]
+pub(crate) struct SimPort {
+    /// Frames that have arrived and were not released.
+    pub frames: VecDeque<(Header, Body)>,
+    /// The number of frames that this rank has released.
+    pub releases: u64,
+    /// The number of frames that this rank has posted.
+    pub posted: u64,
+    /// The number of these that the other rank has released; [`CLOSED`] once it has closed the port.
+    pub released: u64,
+}
+
 /// What has arrived from one rank.
 pub(crate) struct LinkReader {
     random: Random,
@@ -67,7 +81,10 @@ pub(crate) struct LinkReader {
     pub polled: bool,
     pub inlet: Inlet,
     pub decoder: Decoder,
-    pub frames: VecDeque<(Header, Body)>,
+    /// Frames, both ways.
+    pub ports: BTreeMap<Port, SimPort>,
+    /// Ports that this rank had closed before a frame on them arrived, of which the sender is to be told.
+    pub refused: Vec<Port>,
     /// The last two notifications, by exchange.
     pub notifications: [Notification; 2],
     /// The number of notifications that have arrived, in total.
@@ -75,8 +92,13 @@ pub(crate) struct LinkReader {
     /// The exchange whose notification was read last.
     pub read: u64,
     pub settled: u64,
-    /// The number of this rank's frames that the other has released, in total.
-    pub released: u64,
+}
+
+impl SimPort {
+    /// Returns the number of frames that this rank has posted, and of those that were released.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.posted, if self.released == CLOSED { self.posted } else { self.released })
+    }
 }
 
 impl LinkReader {
@@ -87,12 +109,12 @@ impl LinkReader {
             polled: false,
             inlet: Inlet::default(),
             decoder: Decoder::default(),
-            frames: VecDeque::new(),
+            ports: BTreeMap::new(),
+            refused: Vec::new(),
             notifications: [Notification::default(); 2],
             arrived: 0,
             read: 0,
             settled: 0,
-            released: 0,
         }
     }
 
@@ -117,28 +139,30 @@ impl LinkReader {
         bytes: &mut VecDeque<u8>,
         n: usize,
         config: &SimConfig,
+        closed: &ClosedPorts,
     ) -> Result<(), String> {
         let (front, back) = bytes.as_slices();
         let (front, back) = (&front[..n.min(front.len())], &back[..n.saturating_sub(front.len())]);
         for piece in [front, back] {
             if config.fault.is_none() {
-                self.feed(piece, config.altered())?;
+                self.feed(piece, config.altered(), closed)?;
                 continue;
             }
             self.inlet.take(piece);
             while let Some(item) = self.inlet.open()? {
-                self.feed(&item, config.altered())?;
+                self.feed(&item, config.altered(), closed)?;
             }
         }
         bytes.drain(..n);
         Ok(())
     }
 
-    fn feed(&mut self, piece: &[u8], altered: Altered) -> Result<(), String> {
+    fn feed(&mut self, piece: &[u8], altered: Altered, closed: &ClosedPorts) -> Result<(), String> {
         let mut wrong = None;
-        let Self { decoder, frames, notifications, arrived, read, settled, released, .. } = self;
+        let Self { decoder, ports, refused, notifications, arrived, read, settled, .. } = self;
         let fed = decoder.feed(piece, |_, item| match item {
-            Item::Frame(header, body) => frames.push_back((header, body)),
+            Item::Frame(port, ..) if closed.contains(port) => refused.push(port),
+            Item::Frame(port, header, body) => ports.entry(port).or_default().frames.push_back((header, body)),
             Item::Notification(notification, _) => {
                 *arrived += 1;
                 notifications[slot(*arrived, altered)] = notification;
@@ -147,7 +171,11 @@ impl LinkReader {
                 }
             }
             Item::Settle(exchange) => *settled = exchange,
-            Item::Release { frames, .. } => *released = frames,
+            Item::Release { port, frames, .. } => {
+                if let Some(port) = ports.get_mut(&port) {
+                    port.released = frames;
+                }
+            }
             // Threads communicate everything else by the membership table.
             _ => wrong = Some("it sent an item that no simulated rank sends".to_owned()),
         });

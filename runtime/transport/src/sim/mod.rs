@@ -16,13 +16,14 @@ mod random;
 use std::collections::VecDeque;
 
 use crate::meter::Meter;
+use crate::ports::ClosedPorts;
 use crate::shared::members::Membership;
 use crate::shared::waker::{Pause, Wakers};
 use crate::sim::config::{Lose, SimConfig};
 use crate::sim::fault::{FaultKind, Outlet};
-use crate::sim::links::{LinkReader, SimLink, slot};
+use crate::sim::links::{LinkReader, SimLink, SimPort, slot};
 use crate::sim::random::Random;
-use crate::stream::ItemWriter;
+use crate::stream::{CLOSED, ItemWriter};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{
     Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Port,
@@ -43,9 +44,6 @@ struct LinkWriter {
     /// Items written since the last event.
     waiting: VecDeque<u8>,
     outlet: Outlet,
-    posted: u64,
-    /// The number of its frames that this rank has released, in total.
-    releases: u64,
     draft: Notification,
 }
 
@@ -58,6 +56,8 @@ pub struct SimEnd {
     /// Items sent to other ranks.
     points: u64,
     crashed: bool,
+    /// The ports that this rank has closed.
+    closed: ClosedPorts,
     inbound: Vec<LinkReader>,
     outbound: Vec<LinkWriter>,
     random: Random,
@@ -81,6 +81,7 @@ pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
         events: 0,
         points: 0,
         crashed: false,
+        closed: ClosedPorts::default(),
         inbound: (0..size).map(|from| LinkReader::new(Random::new(seed, from * size + rank))).collect(),
         outbound: (0..size).map(|_| LinkWriter::default()).collect(),
         random: Random::new(!seed, rank),
@@ -122,7 +123,7 @@ impl SimEnd {
             n if all => n,
             n => inbound.visible(n.min(self.world.config.room()), &self.world.config),
         };
-        let mut taken = inbound.take(&mut link.bytes, n, &self.world.config);
+        let mut taken = inbound.take(&mut link.bytes, n, &self.world.config, &self.closed);
         link.taken(n);
         if self.world.config.fault.is_some()
             && let Some(what) = inbound.inlet.polled(link.item_lost(inbound.inlet.opened))
@@ -132,6 +133,20 @@ impl SimEnd {
         drop(link);
         if let Err(what) = taken {
             self.end(Cause { rank: from, what });
+        }
+        while let Some(port) = self.inbound[from].refused.pop() {
+            self.report_releases(from, port, CLOSED);
+        }
+    }
+
+    /// Reports how many frames of `to` this rank has released.
+    fn report_releases(&mut self, to: usize, port: Port, releases: u64) {
+        if self.may_send(to).is_ok() {
+            self.send_item(to, |writer| writer.release(port, releases, 0));
+            if self.crashed {
+                return self.cut_off();
+            }
+            self.flush(to);
         }
     }
 
@@ -270,9 +285,10 @@ impl Notify for SimEnd {
         self.exchange += 1;
         self.unread = self.size() - 1;
         for to in 0..self.size() {
-            let LinkWriter { draft, posted, .. } = &mut self.outbound[to];
+            let LinkWriter { draft, .. } = &mut self.outbound[to];
             draft.word = word;
-            let (notification, posted) = (*draft, *posted);
+            let notification = *draft;
+            let posted = self.inbound[to].ports.get(&Port::FENCE).map_or(0, |port| port.posted);
             #[cfg(feature = "testing")]
             let notification = self.world.config.tampered_notification([self.rank, to], notification);
             self.send_item(to, |writer| writer.notification(&notification, posted));
@@ -328,7 +344,6 @@ impl Channels for SimEnd {
         payload: *const u8,
         len: usize,
     ) -> Result<(), Lost> {
-        debug_assert_eq!(port, Port::FENCE, "only one port yet");
         self.may_send(to)?;
         let reference;
         let bytes = if self.reaches(to) {
@@ -345,22 +360,23 @@ impl Channels for SimEnd {
         #[cfg(feature = "testing")]
         let (header, bytes) =
             tampered.as_ref().map_or((header, bytes), |(header, bytes)| (*header, &bytes[..]));
-        self.send_item(to, |writer| writer.frame(header, bytes));
-        self.outbound[to].posted += 1;
+        self.send_item(to, |writer| writer.frame(port, header, bytes));
+        self.inbound[to].ports.entry(port).or_default().posted += 1;
         self.event(to..to + 1)?;
         self.meter.count(header, len);
         Ok(())
     }
 
-    fn poll(&mut self, from: usize, _port: Port) -> Result<Option<Frame>, Lost> {
-        let has_come = |end: &Self| !end.inbound[from].frames.is_empty();
+    fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost> {
+        let has_come =
+            |end: &Self| end.inbound[from].ports.get(&port).is_some_and(|port| !port.frames.is_empty());
         if !has_come(self) {
             self.poll_link(from, false);
         }
         if !has_come(self) {
             self.missing(from, has_come)?;
         }
-        let front = self.inbound[from].frames.front();
+        let front = self.inbound[from].ports.get(&port).and_then(|port| port.frames.front());
         let reaches = self.reaches(from);
         Ok(front.map(|(header, body)| {
             let (payload, len) = if reaches { referenced(body.bytes()) } else { (body.as_ptr(), body.len()) };
@@ -368,49 +384,55 @@ impl Channels for SimEnd {
         }))
     }
 
-    fn release(&mut self, from: usize, _port: Port) {
+    fn release(&mut self, from: usize, port: Port) {
         let inbound = &mut self.inbound[from];
-        let front = inbound.frames.pop_front();
-        assert!(front.is_some(), "release without a polled frame: rank {from} has no open frame");
-        if let Some((_, body)) = front {
-            inbound.decoder.recycle(body);
-        }
+        let of_port = inbound.ports.get_mut(&port);
+        let front = of_port.and_then(|port| Some((port.frames.pop_front()?, &mut port.releases)));
+        let Some(((_, body), releases)) = front else {
+            panic!("release without a polled frame: rank {from} has no open frame");
+        };
+        inbound.decoder.recycle(body);
+        *releases += 1;
+        let releases = *releases;
         self.meter.releases += 1;
-        let outbound = &mut self.outbound[from];
-        outbound.releases += 1;
-        if self.may_send(from).is_ok() {
-            let releases = self.outbound[from].releases;
-            self.send_item(from, |writer| writer.release(releases, 0));
-            if self.crashed {
-                return self.cut_off();
-            }
-            self.flush(from);
-        }
+        self.report_releases(from, port, releases);
     }
 
-    fn released(&mut self, to: usize, _port: Port) -> u64 {
-        let posted = self.outbound[to].posted;
+    fn released(&mut self, to: usize, port: Port) -> u64 {
+        let counts = |end: &Self| end.inbound[to].ports.get(&port).map_or((0, 0), SimPort::counts);
+        let (posted, released) = counts(self);
         if self.world.membership.gone(to) {
             return posted;
         }
-        if self.inbound[to].released < posted {
+        if released < posted {
             self.poll_link(to, false);
         }
-        self.inbound[to].released
+        counts(self).1
+    }
+
+    fn close(&mut self, port: Port) {
+        assert!(port != Port::FENCE, "the port of fences is never closed");
+        self.closed.insert(port);
+        for from in 0..self.size() {
+            if let Some(SimPort { frames, releases, .. }) = self.inbound[from].ports.remove(&port)
+                && !(frames.is_empty() && releases == 0)
+            {
+                self.report_releases(from, port, CLOSED);
+            }
+        }
     }
 
     fn drained(&mut self, from: usize) -> bool {
         let link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         let inbound = &self.inbound[from];
-        link.bytes.is_empty() && inbound.frames.is_empty() && !self.is_item_lost(&link, from)
+        let unread = inbound.ports.get(&Port::FENCE).is_some_and(|port| !port.frames.is_empty());
+        link.bytes.is_empty() && !unread && !self.is_item_lost(&link, from)
     }
 
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let link = lock(&self.world.links[from * self.outbound.len() + self.rank]);
         link.bytes.is_empty()
     }
-
-    fn close(&mut self, _port: Port) {}
 
     fn meter(&self) -> &Meter {
         &self.meter

@@ -2,7 +2,7 @@
 
 use super::body::Body;
 use crate::deadlock::cut;
-use crate::{Header, Leave, Notification};
+use crate::{Header, Leave, Notification, Port};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) struct ItemHead {
     pub(super) tag: u32,
     pub(super) kind: u32,
     pub(super) extra: u32,
-    pub(super) zero: u32,
+    pub(super) port: u32,
     pub(super) channel: u64,
     pub(super) word: u64,
     pub(super) more: u64,
@@ -70,27 +70,36 @@ pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_REST;
 /// The longest list of waits that the decoder accepts.
 pub(crate) const PROBE: usize = 1 << 16;
 
-/// An item. Frames and bytes are counted from the beginning of the world, for the pair.
+/// The number of released frames by which a receiver says that it has closed the port: all, also those that still arrive.
+pub(crate) const CLOSED: u64 = u64::MAX;
+
+/// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks, and where the item names
+/// a port, for the port.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Item {
-    Frame(Header, Body),
-    /// A notification, and how many frames were posted before it.
+    Frame(Port, Header, Body),
+    /// A notification, and how many frames of [`Port::FENCE`] were posted before it.
     Notification(Notification, u64),
     /// The exchange of this number is settled.
     Settle(u64),
-    /// This number of frames has been released, and this number of bytes of frames may be sent.
+    /// This number of frames has been released, or the port was [closed](CLOSED); and this number of bytes of frames may
+    /// be sent.
     Release {
+        port: Port,
         frames: u64,
         granted: u64,
     },
     /// There are frames to send, up to this number of bytes.
-    Want(u64),
-    /// The superstep of this word was entered, after this number of frames was posted.
+    Want {
+        port: Port,
+        bytes: u64,
+    },
+    /// The superstep of this word was entered, after this number of frames was posted on all ports.
     Announce {
         word: u64,
         frames: u64,
     },
-    /// The sender has left, after this number of frames was posted.
+    /// The sender has left, after this number of frames was posted on all ports.
     Left {
         how: Leave,
         frames: u64,
@@ -166,17 +175,17 @@ pub(crate) struct ItemWriter<'a, O>(pub(crate) &'a mut O, pub(crate) u64);
 
 impl<O: Out> ItemWriter<'_, O> {
     /// Writes a frame.
-    pub(crate) fn frame(&mut self, header: Header, payload: &[u8]) {
-        self.frame_head(header, payload.len());
+    pub(crate) fn frame(&mut self, port: Port, header: Header, payload: &[u8]) {
+        self.frame_head(port, header, payload.len());
         self.0.put(payload);
     }
 
     /// Writes all of a frame but its payload, which must follow.
-    pub(crate) fn frame_head(&mut self, header: Header, len: usize) {
-        self.head(TAG_FRAME, header, 0, len);
+    pub(crate) fn frame_head(&mut self, port: Port, header: Header, len: usize) {
+        self.head_of(TAG_FRAME, port, header, 0, len);
     }
 
-    /// Writes a notification, after `frames` frames.
+    /// Writes a notification, after `frames` frames of [`Port::FENCE`].
     pub(crate) fn notification(&mut self, notification: &Notification, frames: u64) {
         let header = Header { word: notification.word, kind: notification.flags, extra: notification.count };
         self.head(TAG_NOTIFICATION, header, frames, NOTIFICATION);
@@ -191,13 +200,13 @@ impl<O: Out> ItemWriter<'_, O> {
     }
 
     /// Writes how many frames have been released, and how many bytes may be sent.
-    pub(crate) fn release(&mut self, frames: u64, granted: u64) {
-        self.bare(TAG_RELEASE, frames, granted);
+    pub(crate) fn release(&mut self, port: Port, frames: u64, granted: u64) {
+        self.head_of(TAG_RELEASE, port, Header { word: frames, ..Header::default() }, granted, 0);
     }
 
     /// Writes how many bytes there are to send.
-    pub(crate) fn want(&mut self, bytes: u64) {
-        self.bare(TAG_WANT, bytes, 0);
+    pub(crate) fn want(&mut self, port: Port, bytes: u64) {
+        self.head_of(TAG_WANT, port, Header { word: bytes, ..Header::default() }, 0, 0);
     }
 
     /// Writes which superstep was entered, after `frames` frames.
@@ -271,7 +280,12 @@ impl<O: Out> ItemWriter<'_, O> {
     }
 
     fn head(&mut self, tag: u32, header: Header, more: u64, len: usize) {
+        self.head_of(tag, Port(0), header, more, len);
+    }
+
+    #[inline]
+    fn head_of(&mut self, tag: u32, Port(port): Port, header: Header, more: u64, len: usize) {
         let (channel, len, Header { word, kind, extra }) = (self.1, len as u64, header);
-        self.0.put(bytemuck::bytes_of(&ItemHead { tag, kind, extra, zero: 0, channel, word, more, len }));
+        self.0.put(bytemuck::bytes_of(&ItemHead { tag, kind, extra, port, channel, word, more, len }));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::body::{Body, ReceiveBuffer};
 use super::codec::*;
-use crate::{Header, Leave, Notification, Record};
+use crate::{Header, Leave, Notification, Port, Record};
 
 /// Receives what is read.
 pub(crate) trait Intake {
-    /// Called when the head of a frame of this channel has arrived: returns the buffer for its payload, or `None` for
-    /// memory of its own.
+    /// Called when the head of a frame of this channel and of [`Port::FENCE`] has arrived: returns the buffer for its
+    /// payload, or `None` for memory of its own.
     fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer>;
 
     /// An item of this channel is complete.
@@ -60,7 +60,11 @@ impl Decoder {
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
-                    let buffer = intake.buffer(self.head.channel, self.head.header(), self.whole);
+                    let buffer = if self.head.port() == Port::FENCE {
+                        intake.buffer(self.head.channel, self.head.header(), self.whole)
+                    } else {
+                        None
+                    };
                     let buffer = buffer.filter(|buffer| buffer.len == self.whole);
                     if buffer.is_none() && self.whole > self.body.capacity() {
                         let body = self.spare(self.whole);
@@ -107,8 +111,8 @@ impl Decoder {
         self.spare.iter().map(Body::capacity).sum()
     }
 
-    /// Reads the item that is half received to this buffer, if it is a frame of this channel with this header;
-    /// otherwise returns the buffer.
+    /// Reads the item that is half received to this buffer, if it is a frame of this channel and of [`Port::FENCE`] with
+    /// this header; otherwise returns the buffer.
     pub(crate) fn adopt(
         &mut self,
         channel: u64,
@@ -117,7 +121,8 @@ impl Decoder {
     ) -> Option<ReceiveBuffer> {
         let head = &self.head;
         let fits = self.have == HEAD
-            && (head.is_frame(), head.channel, head.header()) == (true, channel, header)
+            && (head.is_frame(), head.port(), head.channel) == (true, Port::FENCE, channel)
+            && head.header() == header
             && self.whole == buffer.len
             && self.body.buffer.is_none();
         if !fits {
@@ -162,7 +167,7 @@ impl Decoder {
         let (header, more) = (head.header(), head.more);
         if head.is_frame() {
             let spare = self.spare(0);
-            return Item::Frame(header, std::mem::replace(&mut self.body, spare));
+            return Item::Frame(head.port(), header, std::mem::replace(&mut self.body, spare));
         }
         let bytes = self.body.bytes();
         let text = || String::from_utf8_lossy(bytes).into_owned();
@@ -179,8 +184,8 @@ impl Decoder {
                 Item::Notification(notification, more)
             }
             TAG_SETTLE => Item::Settle(header.word),
-            TAG_RELEASE => Item::Release { frames: header.word, granted: more },
-            TAG_WANT => Item::Want(header.word),
+            TAG_RELEASE => Item::Release { port: head.port(), frames: header.word, granted: more },
+            TAG_WANT => Item::Want { port: head.port(), bytes: header.word },
             TAG_ANNOUNCE => Item::Announce { word: header.word, frames: more },
             TAG_LEFT => {
                 let how = match header.kind {
@@ -214,9 +219,13 @@ impl ItemHead {
         Header { word: self.word, kind: self.kind, extra: self.extra }
     }
 
+    fn port(&self) -> Port {
+        Port(self.port)
+    }
+
     /// Returns the length of the body, if a rank would send this head.
     fn check(&self) -> Result<usize, DecodeError> {
-        let Self { tag, kind, extra, zero, channel, word, more, len } = *self;
+        let Self { tag, kind, extra, port, channel, word, more, len } = *self;
         // Which of kind, extra, word and the further number an item has.
         let (fields, longest) = match tag {
             TAG_FRAME => ([1, 1, 1, 0], LONGEST),
@@ -234,7 +243,8 @@ impl ItemHead {
         let values = [kind.into(), extra.into(), word, more];
         let of_none = OF_NONE.contains(&tag) && channel != 0;
         let unknown = tag == TAG_LEFT && kind > 2;
-        if zero != 0 || of_none || unknown || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0) {
+        let of_no_port = !matches!(tag, TAG_FRAME | TAG_RELEASE | TAG_WANT) && port != 0;
+        if of_no_port || of_none || unknown || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0) {
             return Err(DecodeError::Reserved);
         }
         let short = tag == TAG_NOTIFICATION && len != NOTIFICATION as u64;
@@ -254,7 +264,7 @@ pub fn decode(data: &[u8]) {
         rest = after;
         let mut bodies = Vec::new();
         let read = decoder.feed(piece, |_, item| {
-            if let Item::Frame(_, body) = item {
+            if let Item::Frame(.., body) = item {
                 assert!(body.len() <= data.len(), "a body longer than the input");
                 bodies.push(body);
             }

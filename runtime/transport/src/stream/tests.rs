@@ -2,7 +2,7 @@
 
 use super::codec::*;
 use super::*;
-use crate::{Header, Leave, Notification, Record};
+use crate::{Header, Leave, Notification, Port, Record};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -26,30 +26,30 @@ proptest! {
     fn items_cut_into_any_pieces_come_back_whole_and_in_order(
         lens in proptest::collection::vec(0usize..100, 1..8),
         cuts in proptest::collection::vec(1usize..50, 1..20),
-        word: u64, kind: u32, extra: u32, value: u64,
+        word: u64, kind: u32, extra: u32, port: u32, value: u64,
     ) {
-        let header = Header { word, kind, extra };
+        let (header, port) = (Header { word, kind, extra }, Port(port));
         let sent = Notification { word, flags: kind, count: extra, address: 77, inline: [Record { head: word, value }; 2] };
         let mut out = VecDeque::new();
         let mut expected = Vec::new();
         for (i, len) in lens.iter().enumerate() {
             let payload: Vec<u8> = (0..*len).map(|b| (b + i) as u8).collect();
             let mut writer = ItemWriter(&mut out, CHANNEL);
-            writer.frame(header, &payload);
-            expected.push(Item::Frame(header, body(&payload)));
+            writer.frame(port, header, &payload);
+            expected.push(Item::Frame(port, header, body(&payload)));
             writer.notification(&sent, value);
             expected.push(Item::Notification(sent, value));
             writer.settle(word);
-            writer.release(value, word);
-            writer.want(value);
+            writer.release(port, value, word);
+            writer.want(port, value);
             writer.announce(word, value);
             let left = [Leave::Finished, Leave::Failed("ä".repeat(*len)), Leave::Panicked("why".into())];
             left.iter().for_each(|how| writer.left(how, value));
             writer.end(extra, "enough");
             expected.extend([
                 Item::Settle(word),
-                Item::Release { frames: value, granted: word },
-                Item::Want(value),
+                Item::Release { port, frames: value, granted: word },
+                Item::Want { port, bytes: value },
                 Item::Announce { word, frames: value },
             ]);
             expected.extend(left.map(|how| Item::Left { how, frames: value }));
@@ -65,7 +65,7 @@ proptest! {
             room[..n].copy_from_slice(&bytes[at..at + n]);
             decoder.filled(n);
             for item in feed(&mut decoder, &bytes[at + n..end]).unwrap() {
-                if let Item::Frame(_, payload) = &item {
+                if let Item::Frame(.., payload) = &item {
                     prop_assert_eq!(payload.as_ptr().addr() % 16, 0);
                 }
                 got.push(item);
@@ -86,7 +86,8 @@ proptest! {
         let payload = |i: usize, len: usize| -> Vec<u8> { (0..len).map(|b| (7 * b + i) as u8).collect() };
         for (i, &(len, _)) in frames.iter().enumerate() {
             let header = Header { word: i as u64, kind: 1, extra: 0 };
-            ItemWriter(&mut bytes, CHANNEL).frame(header, &payload(i, len));
+            ItemWriter(&mut bytes, CHANNEL).frame(Port::FENCE, header, &payload(i, len));
+            ItemWriter(&mut bytes, CHANNEL).frame(Port(7), header, b"for which no buffer is asked");
             ItemWriter(&mut bytes, CHANNEL).settle(i as u64);
         }
         // Neighbouring buffers, some of them too long or too short by one.
@@ -103,7 +104,7 @@ proptest! {
                 Some(unsafe { ReceiveBuffer::new(self.start.add(202 * i), len) })
             }
             fn take(&mut self, _channel: u64, item: Item) {
-                if let Item::Frame(_, body) = item {
+                if let Item::Frame(Port::FENCE, _, body) = item {
                     self.got.push(body);
                 }
             }
@@ -201,7 +202,7 @@ fn what_is_said_of_waits_comes_back_as_it_was_said() {
 #[test]
 fn a_length_that_is_only_claimed_is_not_allocated() {
     let mut bytes = Vec::new();
-    ItemWriter(&mut bytes, CHANNEL).frame(Header::default(), &[1]);
+    ItemWriter(&mut bytes, CHANNEL).frame(Port(1), Header::default(), &[1]);
     bytes[40..48].copy_from_slice(&LONGEST.to_le_bytes());
     let mut decoder = Decoder::default();
     assert_eq!(feed(&mut decoder, &bytes), Ok(vec![]));
@@ -220,11 +221,11 @@ fn a_long_text_is_cut_between_characters() {
 fn bodies(decoder: &mut Decoder, lens: &[usize]) -> Vec<Body> {
     let mut bytes = Vec::new();
     for &len in lens {
-        ItemWriter(&mut bytes, CHANNEL).frame(Header::default(), &vec![1; len]);
+        ItemWriter(&mut bytes, CHANNEL).frame(Port(len as u32), Header::default(), &vec![1; len]);
         ItemWriter(&mut bytes, CHANNEL).settle(1);
     }
     let frames = feed(decoder, &bytes).unwrap().into_iter();
-    frames.filter_map(|item| if let Item::Frame(_, body) = item { Some(body) } else { None }).collect()
+    frames.filter_map(|item| if let Item::Frame(.., body) = item { Some(body) } else { None }).collect()
 }
 
 #[test]

@@ -1,24 +1,21 @@
 //! [`Channel`]: one world as one rank knows it: what has arrived from each member, and what goes to it.
 //!
-//! A frame is sent when there is credit: a number of bytes, granted by the receiver, counted from the beginning. A
-//! grant is always at least `CREDIT` beyond what was released, and the receiver grants more when it polls for something
-//! of a sender that has reported how much it has: a receiver that waits takes all that it waits for, and one that does
-//! not holds at most `CREDIT` bytes a pair. Everything else is sent at once, overtaking frames that wait; an item that
-//! must not be seen before them carries their number.
+//! Frames of each port are in a [`Queue`] of their own, which exists from the first frame on and until this rank closes the
+//! port; that of [`Port::FENCE`] always exists. Frames are sent as far as there is credit; everything else is sent at once,
+//! overtaking frames that wait. An item that must not be seen before some frames carries their number: a notification that
+//! of the frames of [`Port::FENCE`], since what is not read on another port must not delay it; an announcement, and a rank
+//! that leaves, that of the frames of all ports.
 
-use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use crate::stream::{Body, HEAD, Item, ItemWriter, ReceiveBuffer};
-use crate::{Cause, Header, Leave, Loss, Lost, Notification, UNREPORTED, UNREPORTED_BYTES};
+use crate::ports::ClosedPorts;
+use crate::stream::{CLOSED, Item, ItemWriter};
+use crate::tcp::queue::{CREDIT, PORT_CREDIT, Queue};
+use crate::{Cause, Leave, Loss, Lost, Notification, Port};
 
-/// Bytes of frames that may be in flight to a receiver that does not poll, for each pair of ranks.
-pub(super) const CREDIT: u64 = 16 << 20;
-
-/// Returns the credit that a frame costs, in bytes.
-pub(super) fn cost(len: usize) -> u64 {
-    (len + HEAD) as u64
-}
+/// The most ports that another rank may have opened to this rank at a time.
+const PORTS: usize = 1 << 16;
 
 /// One world, as one rank knows it.
 pub(super) struct Channel {
@@ -26,6 +23,8 @@ pub(super) struct Channel {
     pub(super) members: Vec<u32>,
     /// By rank of the job.
     pub(super) pairs: Vec<Pair>,
+    /// The ports that this rank has closed.
+    closed_ports: ClosedPorts,
     /// Why it ended.
     pub(super) ended: Option<Cause>,
     /// How this rank left it.
@@ -38,34 +37,28 @@ pub(super) struct Channel {
 }
 
 /// What this rank knows of one other rank.
-#[derive(Default)]
 pub(super) struct Pair {
     pub(super) inbound: Inbound,
     pub(super) outbound: Outbound,
+    /// The frames of [`Port::FENCE`].
+    pub(super) fence: Queue,
+    /// The frames of all other ports.
+    others: BTreeMap<Port, Queue>,
+    /// How many of these queues the other rank has opened.
+    opened_there: usize,
+    /// The ports of these queues of which releases are to be reported, and those that were closed before what has arrived
+    /// on them.
+    unreported: Vec<Port>,
 }
 
-/// When the sender of a frame should learn that it was released.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Due {
-    /// With the next write: there are [`UNREPORTED`] of them, or as many bytes as [`UNREPORTED_BYTES`](crate::UNREPORTED_BYTES).
-    Now,
-    /// When this rank has waited a little: it may send something else first.
-    Soon,
-    /// With the next item that is sent.
-    Later,
-}
-
-/// What has arrived from one rank.
+/// What has arrived from one rank, besides frames.
 #[derive(Default)]
 pub(super) struct Inbound {
-    pub(super) frames: VecDeque<(Header, Body)>,
-    /// Pre-posted receive buffers: the number of the frame, and the header that it must have.
-    preposted: VecDeque<(u64, Header, ReceiveBuffer)>,
-    /// The number of frames that have arrived.
-    pub(super) arrived: u64,
-    /// The number of frames that it has posted, as far as it reported.
+    /// The number of frames that have arrived on other ports than [`Port::FENCE`].
+    elsewhere: u64,
+    /// The number of frames that it has posted on all ports, as far as it reported.
     posted: u64,
-    /// The last two notifications, by exchange, and how many frames precede each.
+    /// The last two notifications, by exchange, and how many frames of [`Port::FENCE`] precede each.
     notifications: [(Notification, u64); 2],
     written: u64,
     /// The exchange whose notification was read last.
@@ -73,49 +66,27 @@ pub(super) struct Inbound {
     pub(super) settled: u64,
     /// The superstep that it entered last.
     pub(super) announced: u64,
-    /// How it left, and after how many frames.
+    /// How it left, and after how many frames on all ports.
     left: Option<(Leave, u64)>,
-    /// Bytes of its frames that this rank has released.
-    taken: u64,
-    /// Bytes of frames that it may send.
-    granted: u64,
-    /// Bytes that it has reported it would send.
-    wanted: u64,
-    /// The number of its frames that this rank has released.
-    releases: u64,
-    /// The number of releases that it knows of, and their bytes.
-    reported: u64,
-    reported_bytes: u64,
 }
 
-/// What goes to one rank.
+/// What goes to one rank, besides frames.
 #[derive(Default)]
 pub(super) struct Outbound {
-    /// The number of frames that were posted.
-    pub(super) posted: u64,
-    /// Bytes of frames that were posted.
-    bytes: u64,
-    /// Bytes of frames that were sent.
-    sent: u64,
-    /// Bytes of frames that may be sent.
-    granted: u64,
-    /// Bytes of frames that the receiver knows are to be sent.
-    wanted: u64,
-    /// Frames without credit.
-    waiting: VecDeque<Vec<u8>>,
-    /// The number of frames that it has released.
-    pub(super) released: u64,
+    /// The number of frames that were posted on other ports than [`Port::FENCE`].
+    pub(super) elsewhere: u64,
     /// The word of the superstep that was last reported to it.
     reported: u64,
     /// Nothing was sent to it since releases were last reported.
-    silent: bool,
+    pub(super) silent: bool,
 }
 
 impl Channel {
     pub(super) fn new(ranks: usize) -> Self {
         Self {
             members: Vec::new(),
-            pairs: (0..ranks).map(|_| Pair::default()).collect(),
+            pairs: (0..ranks).map(|_| Pair::new()).collect(),
+            closed_ports: ClosedPorts::default(),
             ended: None,
             left: None,
             closed: false,
@@ -129,14 +100,27 @@ impl Channel {
     /// # Errors
     /// No rank would send the item now, for this reason.
     pub(super) fn take(&mut self, from: usize, item: Item) -> Result<(), &'static str> {
-        let Pair { inbound, outbound } = &mut self.pairs[from];
+        let pair = &mut self.pairs[from];
+        let inbound = &mut pair.inbound;
         match item {
-            Item::Frame(header, body) => {
-                inbound.arrived += 1;
+            Item::Frame(Port::FENCE, header, body) => {
+                pair.fence.inbound.arrived += 1;
+                if !self.closed {
+                    pair.fence.inbound.frames.push_back((header, body));
+                }
+            }
+            Item::Frame(port, header, body) => {
+                inbound.elsewhere += 1;
                 if self.closed {
                     return Ok(());
                 }
-                inbound.frames.push_back((header, body));
+                if self.closed_ports.contains(port) {
+                    pair.note_unreported(port);
+                    return Ok(());
+                }
+                let queue = &mut pair.opened(port)?.inbound;
+                queue.arrived += 1;
+                queue.frames.push_back((header, body));
             }
             Item::Notification(notification, frames) => {
                 inbound.written += 1;
@@ -149,21 +133,30 @@ impl Channel {
                 }
             }
             Item::Settle(exchange) => inbound.settled = exchange,
-            Item::Release { frames, granted } => {
-                if frames > outbound.posted || frames < outbound.released {
-                    return Err("it released frames that it did not receive");
+            Item::Release { port, frames, granted } => {
+                if port == Port::FENCE && frames == CLOSED {
+                    return Err("it closed the port of fences");
                 }
-                outbound.released = frames;
-                outbound.granted = outbound.granted.max(granted);
+                match pair.queue_mut(port) {
+                    Some(queue) => queue.outbound.release(frames, granted)?,
+                    None if self.closed_ports.contains(port) => {}
+                    None => return Err("it released frames of a port that this rank has not used"),
+                }
             }
-            Item::Want(bytes) => inbound.wanted = inbound.wanted.max(bytes),
+            Item::Want { port, bytes } => {
+                if self.closed_ports.contains(port) {
+                    pair.note_unreported(port);
+                } else if !self.closed {
+                    pair.opened(port)?.inbound.want(bytes);
+                }
+            }
             Item::Announce { word, frames } => {
                 inbound.announced = word;
                 inbound.posted = inbound.posted.max(frames);
             }
             Item::Left { how, frames } => {
                 inbound.left.get_or_insert((how, frames));
-                outbound.waiting.clear();
+                pair.forget();
             }
             Item::End { rank, what } => {
                 if rank as usize >= self.pairs.len() {
@@ -178,20 +171,20 @@ impl Channel {
         Ok(())
     }
 
-    /// Returns the notification of `from` of the exchange that this rank published last, if it and all frames before it
-    /// have arrived.
+    /// Returns the notification of `from` of the exchange that this rank published last, if it and all frames of
+    /// [`Port::FENCE`] before it have arrived.
     #[inline]
     pub(super) fn notification(&self, from: usize) -> Option<&Notification> {
-        let inbound = &self.pairs[from].inbound;
+        let Pair { inbound, fence, .. } = &self.pairs[from];
         let (notification, frames) = &inbound.notifications[(self.exchange % 2) as usize];
-        let come = self.exchange != 0 && inbound.written >= self.exchange && inbound.arrived >= *frames;
+        let come = self.exchange != 0 && inbound.written >= self.exchange && fence.inbound.arrived >= *frames;
         come.then_some(notification)
     }
 
     /// Returns why nothing more can arrive from `from`, as far as the world's members have reported.
     pub(super) fn gone(&self, from: usize) -> Option<Loss> {
         let (how, frames) = self.pairs[from].inbound.left.as_ref()?;
-        (self.pairs[from].inbound.arrived >= *frames).then(|| Loss::Left(how.clone()))
+        (self.pairs[from].arrived() >= *frames).then(|| Loss::Left(how.clone()))
     }
 
     /// Returns how `from` left, if it has reported so.
@@ -212,224 +205,245 @@ impl Channel {
         self.left.clone().map(|how| Lost { rank, how: Loss::Left(how) })
     }
 
-    /// Returns whether all frames that `from` posted, as far as it reported, have arrived and were released.
+    /// Returns whether all frames that `from` posted, as far as it reported, have arrived, and those of [`Port::FENCE`]
+    /// were released.
     pub(super) fn drained(&self, from: usize) -> bool {
-        let inbound = &self.pairs[from].inbound;
-        inbound.frames.is_empty() && inbound.arrived >= inbound.posted
+        let pair = &self.pairs[from];
+        pair.fence.inbound.frames.is_empty() && pair.arrived() >= pair.inbound.posted
     }
 
     /// Writes what piggybacks on the next item to `to`: releases and the superstep.
     #[inline]
     pub(super) fn piggyback(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
-        let Pair { inbound, outbound } = &mut self.pairs[to];
-        inbound.report_releases(number, out);
-        outbound.silent = false;
-        if outbound.reported != self.word {
-            outbound.reported = self.word;
-            ItemWriter(out, number).announce(self.word, outbound.posted);
+        self.report_releases(number, to, out);
+        let pair = &mut self.pairs[to];
+        pair.outbound.silent = false;
+        if pair.outbound.reported != self.word {
+            pair.outbound.reported = self.word;
+            ItemWriter(out, number).announce(self.word, pair.posted());
         }
+    }
+
+    /// Writes how many frames of `to` were released, for each port of which it does not know.
+    #[inline]
+    pub(super) fn report_releases(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
+        let pair = &mut self.pairs[to];
+        pair.fence.inbound.report_releases(number, Port::FENCE, out);
+        while let Some(port) = pair.unreported.pop() {
+            if self.closed_ports.contains(port) {
+                ItemWriter(out, number).release(port, CLOSED, u64::MAX);
+            } else if let Some(queue) = pair.others.get_mut(&port) {
+                queue.inbound.report_releases(number, port, out);
+            }
+        }
+    }
+
+    /// Returns whether this rank has closed a port.
+    pub(super) fn has_closed(&self, port: Port) -> bool {
+        self.closed_ports.contains(port)
+    }
+
+    /// Closes a port, which is not [`Port::FENCE`]: drops what has arrived on it. What this rank has posted is still sent.
+    /// Returns the ranks that are to be told.
+    pub(super) fn close_port(&mut self, port: Port) -> Vec<usize> {
+        self.closed_ports.insert(port);
+        let mut told = Vec::new();
+        for (rank, pair) in self.pairs.iter_mut().enumerate() {
+            let Some(queue) = pair.others.get(&port) else { continue };
+            if queue.opened_there || queue.inbound.arrived > 0 {
+                pair.note_unreported(port);
+                told.push(rank);
+            }
+            pair.forget_if_sent(port);
+        }
+        told
     }
 }
 
-impl Inbound {
-    /// Releases the oldest frame: returns its body, and when the sender should learn of it.
-    pub(super) fn release(&mut self, outbound: &mut Outbound) -> Option<(Body, Due)> {
-        let (_, body) = self.frames.pop_front()?;
-        self.releases += 1;
-        self.drop_preposted(self.releases);
-        self.taken += cost(body.len());
-        let silent = std::mem::replace(&mut outbound.silent, true);
-        let many = self.releases - self.reported >= UNREPORTED;
-        let due = if many || self.taken - self.reported_bytes >= UNREPORTED_BYTES {
-            Due::Now
-        } else if silent {
-            Due::Soon
-        } else {
-            Due::Later
-        };
-        Some((body, due))
-    }
-
-    /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased ones, if it has this header. The
-    /// next frame to be complete may be half received: then `adopt` takes the buffer, or returns it.
-    pub(super) fn prepost(
-        &mut self,
-        ahead: u64,
-        header: Header,
-        buffer: ReceiveBuffer,
-        adopt: impl FnOnce(ReceiveBuffer) -> Option<ReceiveBuffer>,
-    ) {
-        let frame = self.releases + ahead;
-        let buffer = match frame.cmp(&self.arrived) {
-            Ordering::Less => None,
-            Ordering::Equal => adopt(buffer),
-            Ordering::Greater => Some(buffer),
-        };
-        if let Some(buffer) = buffer {
-            let at = self.preposted.partition_point(|(other, ..)| *other < frame);
-            self.preposted.insert(at, (frame, header, buffer));
+impl Pair {
+    fn new() -> Self {
+        Self {
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            fence: Queue::new(CREDIT),
+            others: BTreeMap::new(),
+            opened_there: 0,
+            unreported: Vec::new(),
         }
     }
 
-    /// Takes the buffer that is pre-posted for the frame that arrives now.
-    pub(super) fn buffer(&mut self, header: Header, len: usize) -> Option<ReceiveBuffer> {
-        self.drop_preposted(self.arrived);
-        let (frame, expected, buffer) = self.preposted.front()?;
-        let fits = *frame == self.arrived && *expected == header && buffer.len() == len;
-        if fits { self.preposted.pop_front().map(|(.., buffer)| buffer) } else { None }
-    }
-
+    /// Returns the queue of a port, if it is open.
     #[inline]
-    fn drop_preposted(&mut self, before: u64) {
-        while self.preposted.front().is_some_and(|(frame, ..)| *frame < before) {
-            self.preposted.pop_front();
-        }
+    pub(super) fn queue(&self, port: Port) -> Option<&Queue> {
+        if port == Port::FENCE { Some(&self.fence) } else { self.others.get(&port) }
     }
 
-    /// Cancels all pre-posted buffers: a payload that has arrived in one is moved out.
-    pub(super) fn cancel(&mut self) {
-        self.preposted.clear();
-        self.frames.iter_mut().for_each(|(_, body)| body.move_out());
-    }
-
-    fn limit(&self) -> u64 {
-        self.granted.max(CREDIT)
-    }
-
-    /// Returns whether there are releases that it does not know of.
-    pub(super) fn has_pending_release(&self) -> bool {
-        self.reported != self.releases
-    }
-
-    /// Writes how many frames were released, if the sender does not know.
+    /// Returns the queue of a port, if it is open.
     #[inline]
-    pub(super) fn report_releases(&mut self, number: u64, out: &mut Vec<u8>) {
-        if self.has_pending_release() {
-            (self.reported, self.reported_bytes) = (self.releases, self.taken);
-            self.granted = self.limit().max(self.taken + CREDIT);
-            ItemWriter(out, number).release(self.releases, self.granted);
-        }
+    pub(super) fn queue_mut(&mut self, port: Port) -> Option<&mut Queue> {
+        if port == Port::FENCE { Some(&mut self.fence) } else { self.others.get_mut(&port) }
     }
 
-    /// Called when a poll found nothing from the sender: if it has reported frames for which it has no credit, grants
-    /// it. Returns whether it did.
+    /// Returns the queue of a port, which is opened by this rank if it is not open.
     #[inline]
-    pub(super) fn grant_wanted(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
-        if self.wanted <= self.limit() {
-            return false;
+    pub(super) fn open(&mut self, port: Port) -> &mut Queue {
+        if port == Port::FENCE {
+            return &mut self.fence;
         }
-        self.granted = self.wanted;
-        (self.reported, self.reported_bytes) = (self.releases, self.taken);
-        ItemWriter(out, number).release(self.releases, self.granted);
-        true
+        self.others.entry(port).or_insert_with(|| Queue::new(PORT_CREDIT))
     }
-}
 
-impl Outbound {
-    /// Counts a posted frame; returns whether it may be sent now.
+    /// Returns the queue of a port, which is opened by the other rank if it is not open.
+    ///
+    /// # Errors
+    /// That rank has opened too many.
+    fn opened(&mut self, port: Port) -> Result<&mut Queue, &'static str> {
+        if port == Port::FENCE {
+            return Ok(&mut self.fence);
+        }
+        match self.others.entry(port) {
+            Entry::Occupied(queue) => Ok(queue.into_mut()),
+            Entry::Vacant(_) if self.opened_there == PORTS => Err(
+                "it sent frames on too many ports that this rank has not closed: at most 65536 may be open",
+            ),
+            Entry::Vacant(vacant) => {
+                self.opened_there += 1;
+                let queue = vacant.insert(Queue::new(PORT_CREDIT));
+                queue.opened_there = true;
+                Ok(queue)
+            }
+        }
+    }
+
+    /// Returns all queues, with their ports.
+    pub(super) fn queues_mut(&mut self) -> impl Iterator<Item = (Port, &mut Queue)> {
+        let others = self.others.iter_mut().map(|(port, queue)| (*port, queue));
+        std::iter::once((Port::FENCE, &mut self.fence)).chain(others)
+    }
+
+    /// Notes that the other rank is to learn of releases on a port.
     #[inline]
-    pub(super) fn post(&mut self, len: usize) -> bool {
-        self.posted += 1;
-        self.bytes += cost(len);
-        let fits = self.waiting.is_empty() && self.bytes <= self.limit();
-        if fits {
-            self.sent = self.bytes;
+    pub(super) fn note_unreported(&mut self, port: Port) {
+        if port != Port::FENCE && !self.unreported.contains(&port) {
+            self.unreported.push(port);
         }
-        fits
     }
 
-    fn limit(&self) -> u64 {
-        self.granted.max(CREDIT)
-    }
-
-    /// Keeps a frame that may not be sent yet.
-    pub(super) fn keep(&mut self, frame: Vec<u8>) {
-        self.waiting.push_back(frame);
+    /// Returns whether there are releases that the other rank does not know of.
+    pub(super) fn has_unreported(&self) -> bool {
+        self.fence.inbound.has_pending_release() || !self.unreported.is_empty()
     }
 
     /// Returns whether frames wait for credit.
     pub(super) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.fence.outbound.has_waiting() || self.others.values().any(|queue| queue.outbound.has_waiting())
     }
 
-    /// Writes the frames that may be sent, or all; and how much more there is. Memory of a frame that is not needed any
-    /// more goes to `spare`, if it is longer.
-    pub(super) fn send_waiting(&mut self, number: u64, out: &mut Vec<u8>, spare: &mut Vec<u8>, all: bool) {
-        while let Some(mut frame) = self.waiting.pop_front() {
-            let sent = self.sent + frame.len() as u64;
-            if !all && sent > self.limit() {
-                self.waiting.push_front(frame);
-                break;
-            }
-            self.sent = sent;
-            if out.is_empty() {
-                std::mem::swap(out, &mut frame);
-            } else {
-                out.extend_from_slice(&frame);
-            }
-            if frame.capacity() > spare.capacity() {
-                *spare = frame;
-            }
-        }
-        if let Some(frame) = self.waiting.front()
-            && self.wanted <= self.limit()
-        {
-            let least = self.sent + frame.len() as u64;
-            self.wanted = self.bytes.min(self.limit().saturating_add(CREDIT)).max(least);
-            ItemWriter(out, number).want(self.wanted);
-        }
+    /// Returns the number of frames that were posted on all ports.
+    #[inline]
+    pub(super) fn posted(&self) -> u64 {
+        self.fence.outbound.posted + self.outbound.elsewhere
     }
 
-    /// Drops all waiting frames: the receiver will read nothing more.
+    /// Returns the number of frames that have arrived on all ports.
+    fn arrived(&self) -> u64 {
+        self.fence.inbound.arrived + self.inbound.elsewhere
+    }
+
+    /// Drops all frames that wait for credit: the other rank will read nothing more.
     pub(super) fn forget(&mut self) {
-        self.waiting = VecDeque::new();
+        self.queues_mut().for_each(|(_, queue)| queue.outbound.forget());
+    }
+
+    /// Removes the queue of a port that this rank has closed, unless frames wait for credit; then drops only what has
+    /// arrived.
+    pub(super) fn forget_if_sent(&mut self, port: Port) {
+        let Some(queue) = self.others.get_mut(&port) else { return };
+        if queue.outbound.has_waiting() {
+            queue.inbound.frames.clear();
+            return;
+        }
+        self.opened_there -= usize::from(queue.opened_there);
+        self.others.remove(&port);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Header;
+    use crate::stream::Body;
 
-    /// How many frames of `len` bytes the receiver releases, each as it arrives, before it reports them by itself.
-    fn released_until_reported(len: usize) -> u64 {
-        let (mut channel, payload) = (Channel::new(2), vec![1; len]);
-        for frames in 1..=2 * UNREPORTED {
-            let body = Body::of(&payload, Body::default());
-            assert_eq!(channel.take(1, Item::Frame(Header::default(), body)), Ok(()));
-            let Pair { inbound, outbound } = &mut channel.pairs[1];
-            let due = inbound.release(outbound).map(|(_, due)| due);
-            if due == Some(Due::Now) {
-                inbound.report_releases(0, &mut Vec::new());
-                assert_eq!(inbound.reported, frames);
-                return frames;
-            }
+    fn frame(port: u32) -> Item {
+        Item::Frame(Port(port), Header::default(), Body::of(&[7; 20], Body::default()))
+    }
+
+    #[test]
+    fn a_rank_that_opens_too_many_ports_is_refused_and_one_that_opens_them_in_turn_is_not() {
+        let mut channel = Channel::new(2);
+        for port in 1..=PORTS as u32 {
+            assert_eq!(channel.take(1, frame(port)), Ok(()));
         }
-        panic!("frames of {len} bytes are never reported");
+        assert_eq!(channel.take(1, frame(5)), Ok(()), "it is open");
+        let next = PORTS as u32 + 1;
+        let why = channel.take(1, frame(next)).unwrap_err();
+        assert!(why.contains(&PORTS.to_string()), "{why}");
+        assert!(channel.take(1, Item::Want { port: Port(next), bytes: 1 }).is_err());
+        assert_eq!(channel.take(0, frame(next)), Ok(()), "another rank has opened none");
+        channel.pairs[1].open(Port(next)).outbound.post(1);
+        assert_eq!(channel.take(1, frame(next)), Ok(()), "this rank has opened it");
+        assert_eq!(channel.close_port(Port(9)), [1]);
+        assert_eq!(channel.take(1, frame(9)), Ok(()), "it is dropped");
+        assert_eq!(channel.take(1, frame(next + 1)), Ok(()));
+        assert!(channel.take(1, frame(next + 2)).is_err());
     }
 
     #[test]
-    fn releases_are_reported_by_number_and_by_bytes() {
-        assert_eq!(released_until_reported(8), UNREPORTED);
-        assert_eq!(released_until_reported((1 << 20) - HEAD), 2);
-        assert_eq!(released_until_reported(1 << 20), 2);
-        assert_eq!(released_until_reported(2 << 20), 1);
-        assert_eq!(released_until_reported(CREDIT as usize), 1);
+    fn nothing_is_kept_of_a_port_that_is_closed_and_its_sender_is_told() {
+        let mut channel = Channel::new(2);
+        for port in 2..2000 {
+            assert_eq!(channel.take(1, frame(port)), Ok(()));
+            assert!(channel.pairs[1].open(Port(port)).outbound.post(5));
+            assert_eq!(channel.close_port(Port(port)), [1]);
+            let mut out = Vec::new();
+            channel.report_releases(0, 1, &mut out);
+            let mut told = Vec::new();
+            ItemWriter(&mut told, 0).release(Port(port), CLOSED, u64::MAX);
+            assert_eq!(out, told);
+            let pair = &channel.pairs[1];
+            assert!(pair.others.is_empty() && pair.unreported.is_empty() && pair.opened_there == 0);
+            let release = Item::Release { port: Port(port), frames: 1, granted: 0 };
+            assert_eq!(channel.take(1, release), Ok(()), "of what this rank had posted");
+        }
+        assert_eq!(channel.gone(1), None);
+        assert_eq!(channel.take(1, Item::Left { how: Leave::Finished, frames: 1998 }), Ok(()));
+        assert_eq!(channel.gone(1), Some(Loss::Left(Leave::Finished)), "all frames have arrived");
     }
 
     #[test]
-    fn a_frame_that_waited_is_sent_from_the_memory_that_it_waited_in_which_is_kept() {
-        let mut outbound = Outbound::default();
-        let len = CREDIT as usize - HEAD;
-        assert!(outbound.post(len), "there is credit for one");
-        assert!(!outbound.post(len));
-        let frame = vec![7; cost(len) as usize];
-        let memory = frame.as_ptr();
-        outbound.keep(frame);
-        let (mut out, mut spare) = (Vec::with_capacity(100), Vec::new());
-        outbound.granted = 2 * CREDIT;
-        outbound.send_waiting(0, &mut out, &mut spare, false);
-        assert_eq!((out.as_ptr(), out.len() as u64), (memory, cost(len)));
-        assert_eq!(spare.capacity(), 100);
-        assert!(!outbound.has_waiting());
+    fn releases_of_what_was_not_posted_are_refused() {
+        let release = |port, frames| Item::Release { port: Port(port), frames, granted: 0 };
+        let mut channel = Channel::new(2);
+        channel.pairs[1].open(Port(2)).outbound.post(5);
+        for (port, frames) in [(0, 1), (0, CLOSED), (2, 2), (3, 0), (3, CLOSED)] {
+            assert!(channel.take(1, release(port, frames)).is_err(), "{frames} frames of port {port}");
+        }
+        assert_eq!(channel.take(1, release(2, 1)), Ok(()));
+        assert!(channel.take(1, release(2, 0)).is_err(), "fewer than before");
+        assert_eq!(channel.take(1, release(2, CLOSED)), Ok(()));
+        assert!(channel.pairs[1].open(Port(2)).outbound.post(5));
+        assert_eq!(channel.pairs[1].open(Port(2)).outbound.released(), 2);
+    }
+
+    #[test]
+    fn a_notification_waits_for_frames_of_fences_only() {
+        let mut channel = Channel::new(2);
+        channel.exchange = 1;
+        let notification = Notification { word: 8, ..Notification::default() };
+        assert_eq!(channel.take(1, Item::Notification(notification, 1)), Ok(()));
+        assert_eq!(channel.take(1, frame(2)), Ok(()));
+        assert_eq!(channel.notification(1), None);
+        assert_eq!(channel.take(1, frame(0)), Ok(()));
+        assert_eq!(channel.notification(1), Some(&notification));
     }
 }

@@ -19,7 +19,7 @@ use crate::tcp::connect::Incoming;
 use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
 use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
-use crate::{Header, Leave, Loss};
+use crate::{Header, Leave, Loss, Port};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
 const AHEAD: usize = 1 << 10;
@@ -115,7 +115,7 @@ struct ItemSink<'a> {
 impl Intake for ItemSink<'_> {
     #[inline]
     fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer> {
-        self.core.channels.get_mut(&channel)?.pairs[self.from].inbound.buffer(header, len)
+        self.core.channels.get_mut(&channel)?.pairs[self.from].fence.inbound.buffer(header, len)
     }
 
     #[inline]
@@ -338,15 +338,22 @@ impl Core {
                 return Err("it sent items of too many worlds that this rank has not joined");
             }
         }
-        let released = matches!(item, Item::Release { .. });
-        let left = matches!(item, Item::Left { .. });
+        let (mut released, mut closed, left) = (None, false, matches!(item, Item::Left { .. }));
         let channel = self.channel(number);
+        match &item {
+            Item::Release { port, .. } => released = Some(*port),
+            Item::Frame(port, ..) | Item::Want { port, .. } => {
+                closed = *port != Port::FENCE && channel.has_closed(*port);
+            }
+            _ => {}
+        }
         channel.take(from, item)?;
         let leaving = left.then(|| channel.leaving(from)).flatten();
-        if released && channel.pairs[from].outbound.has_waiting() {
-            let Some(channel) = self.channels.get_mut(&number) else { return Ok(()) };
-            let Peer { out, spare, .. } = &mut self.peers[from];
-            channel.pairs[from].outbound.send_waiting(number, out, spare, false);
+        if let Some(port) = released {
+            self.send_waiting(number, from, port);
+        }
+        if closed {
+            self.report_releases(number, from);
         }
         if let Some(how) = leaving {
             self.peers[from].failed = match how {
@@ -366,8 +373,8 @@ impl Core {
         }
     }
 
-    /// Called when a poll found nothing from `from`.
-    pub(super) fn note_missing(&mut self, number: u64, from: usize) {
+    /// Called when a poll found nothing from `from` on this port.
+    pub(super) fn note_missing(&mut self, number: u64, from: usize, port: Port) {
         if from == self.me() {
             return;
         }
@@ -378,7 +385,8 @@ impl Core {
         }
         if let Some(channel) = self.channels.get_mut(&number)
             && channel.left.is_none()
-            && channel.pairs[from].inbound.grant_wanted(number, &mut peer.out)
+            && let Some(queue) = channel.pairs[from].queue_mut(port)
+            && queue.inbound.grant_wanted(number, port, &mut peer.out)
         {
             self.send(from);
         }

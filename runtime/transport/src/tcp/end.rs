@@ -154,8 +154,13 @@ impl TcpEnd {
         })
     }
 
-    /// Polls for something of `from`: returns what `found` does, at once or after a read.
-    fn find<T>(&self, from: usize, found: impl Fn(&mut Core) -> Option<T>) -> Result<Option<T>, Lost> {
+    /// Polls for something of `from`, on this port if it is a frame: returns what `found` does, at once or after a read.
+    fn find<T>(
+        &self,
+        from: usize,
+        port: Port,
+        found: impl Fn(&mut Core) -> Option<T>,
+    ) -> Result<Option<T>, Lost> {
         let mut core = self.core();
         if let Some(it) = found(&mut core) {
             core.found += 1;
@@ -171,7 +176,7 @@ impl TcpEnd {
         if let Some(lost) = self.own_loss(&core).or_else(|| core.lost(self.number, from, of)) {
             return Err(lost);
         }
-        core.note_missing(self.number, of);
+        core.note_missing(self.number, of, port);
         Ok(None)
     }
 }
@@ -209,7 +214,7 @@ impl Notify for TcpEnd {
 
     fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost> {
         let (number, exchange, of) = (self.number, self.exchange, self.of(from));
-        let found = self.find(from, |core| {
+        let found = self.find(from, Port::FENCE, |core| {
             let channel = core.channels.get_mut(&number)?;
             let notification = *channel.notification(of)?;
             let inbound = &mut channel.pairs[of].inbound;
@@ -234,7 +239,7 @@ impl Notify for TcpEnd {
 
     fn settled(&mut self, from: usize) -> Result<bool, Lost> {
         let (number, exchange, of) = (self.number, self.exchange, self.of(from));
-        let found = self.find(from, |core| {
+        let found = self.find(from, Port::FENCE, |core| {
             (core.channels.get(&number)?.pairs[of].inbound.settled >= exchange).then_some(())
         })?;
         Ok(found.is_some())
@@ -250,12 +255,11 @@ impl Channels for TcpEnd {
         payload: *const u8,
         len: usize,
     ) -> Result<(), Lost> {
-        debug_assert_eq!(port, Port::FENCE, "only one port yet");
         // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
         let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
         let mut core = self.core();
         self.may_send(&core, to)?;
-        core.post(self.number, self.of(to), header, payload);
+        core.post(self.number, self.of(to), port, header, payload);
         drop(core);
         self.meter.count(header, len);
         Ok(())
@@ -266,10 +270,11 @@ impl Channels for TcpEnd {
         self.core().flush_dirty();
     }
 
-    fn poll(&mut self, from: usize, _port: Port) -> Result<Option<Frame>, Lost> {
+    fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost> {
         let (number, of) = (self.number, self.of(from));
-        self.find(from, |core| {
-            let (header, body) = core.channels.get(&number)?.pairs[of].inbound.frames.front()?;
+        self.find(from, port, |core| {
+            let queue = core.channels.get(&number)?.pairs[of].queue(port)?;
+            let (header, body) = queue.inbound.frames.front()?;
             Some(Frame { header: *header, payload: body.as_ptr(), len: body.len() })
         })
     }
@@ -285,18 +290,18 @@ impl Channels for TcpEnd {
         self.core().cancel(self.number, self.of(from));
     }
 
-    fn release(&mut self, from: usize, _port: Port) {
-        let released = self.core().release(self.number, self.of(from));
+    fn release(&mut self, from: usize, port: Port) {
+        let released = self.core().release(self.number, self.of(from), port);
         assert!(released, "release without a polled frame: rank {from} has no open frame");
         self.meter.releases += 1;
     }
 
-    fn released(&mut self, to: usize, _port: Port) -> u64 {
+    fn released(&mut self, to: usize, port: Port) -> u64 {
         let (number, of) = (self.number, self.of(to));
         let mut core = self.core();
         let counts = |core: &Core| {
-            let outbound = &core.channels.get(&number)?.pairs[of].outbound;
-            Some((outbound.posted, outbound.released))
+            let outbound = &core.channels.get(&number)?.pairs[of].queue(port)?.outbound;
+            Some((outbound.posted, outbound.released()))
         };
         let (posted, released) = counts(&core).unwrap_or_default();
         if to != self.rank && released < posted {
@@ -304,7 +309,7 @@ impl Channels for TcpEnd {
             if core.is_gone(number, of) {
                 return posted;
             }
-            core.note_missing(number, of);
+            core.note_missing(number, of, port);
         }
         counts(&core).unwrap_or_default().1
     }
@@ -318,7 +323,10 @@ impl Channels for TcpEnd {
         true // a rank reports its wait after all else that it sent
     }
 
-    fn close(&mut self, _port: Port) {}
+    fn close(&mut self, port: Port) {
+        assert!(port != Port::FENCE, "the port of fences is never closed");
+        self.core().close_port(self.number, port);
+    }
 
     fn meter(&self) -> &Meter {
         &self.meter

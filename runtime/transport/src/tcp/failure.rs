@@ -89,7 +89,7 @@ impl Core {
             self.deaths.push(rank as u32);
         }
         self.events += 1;
-        self.channels.values_mut().for_each(|channel| channel.pairs[rank].outbound.forget());
+        self.channels.values_mut().for_each(|channel| channel.pairs[rank].forget());
         self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
     }
 

@@ -6,10 +6,13 @@ use crate::deadlock::{Table, Waiting, Walk};
 use crate::stream::{Decoder, Item, ItemWriter};
 use crate::tcp::channel::Channel;
 use crate::tcp::probes::{read, written};
-use crate::{Header, Leave, Notification, Record};
+use crate::{Header, Leave, Notification, Port, Record};
 
 /// The channel that recorded items belong to.
 const NUMBER: u64 = 7;
+
+/// A port besides that of fences.
+const PORT: Port = Port(3);
 
 /// Reads `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first byte decides, and
 /// takes in their items as far as they are valid. Returns how many items there were, and whether one was refused.
@@ -39,15 +42,23 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
         channel.exchange += u64::from(channel.notification(1).is_some());
         channel.pairs[1].inbound.read = channel.exchange;
         let pair = &mut channel.pairs[1];
-        pair.inbound.grant_wanted(NUMBER, &mut out);
-        if let Some((body, _)) = pair.inbound.release(&mut pair.outbound) {
-            decoder.recycle(body);
+        for port in [Port::FENCE, PORT] {
+            let queue = pair.open(port);
+            queue.inbound.grant_wanted(NUMBER, port, &mut out);
+            let released = queue.inbound.release(&mut false);
+            if !queue.outbound.post(100) {
+                queue.outbound.keep(vec![0; 148]);
+            }
+            queue.outbound.send_waiting(NUMBER, port, &mut out, &mut Vec::new(), false);
+            if let Some((_, body, _)) = released {
+                decoder.recycle(body);
+                pair.note_unreported(port);
+            }
         }
-        if !pair.outbound.post(100) {
-            pair.outbound.keep(vec![0; 148]);
-        }
-        pair.outbound.send_waiting(NUMBER, &mut out, &mut Vec::new(), false);
         channel.piggyback(NUMBER, 1, &mut out);
+        if items % 64 == 63 {
+            channel.close_port(Port(PORT.0 + items as u32));
+        }
         let _ = (channel.gone(1), channel.drained(1), channel.mine(0));
         out.clear();
     }
@@ -78,18 +89,19 @@ pub fn recorded(items: usize) -> Vec<Vec<u8>> {
         let mut writer = ItemWriter(&mut bytes, if of_none { 0 } else { NUMBER });
         let word = n as u64;
         match n % 12 {
-            0 | 1 => writer.frame(Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
+            0 => writer.frame(Port::FENCE, Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
+            1 => writer.frame(PORT, Header { word, kind: 9, extra: 3 }, &[n as u8; 100][..n % 101]),
             2 => {
                 let inline = [Record { head: word, value: !word }; 2];
                 writer.notification(&Notification { word, flags: 1, count: 2, address: 3, inline }, word / 4);
             }
             3 => writer.settle(word / 8),
             4 => {
-                writer.release(released, 1 << 22);
+                writer.release([Port::FENCE, PORT][n / 12 % 2], released / 2, 1 << 22);
                 released += 1;
             }
             5 => writer.announce(word, word / 4),
-            6 => writer.want(word << 20),
+            6 => writer.want([Port::FENCE, PORT][n / 12 % 2], word << 20),
             8 => writer.ask(),
             9 => writer.waits(word, 2, "a fence"),
             10 => writer.probe(word, &written(&lasting)),

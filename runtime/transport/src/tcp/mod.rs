@@ -9,12 +9,14 @@
 //!   one write, large payloads are written from the sender's memory, and [`idle`](crate::Liveness::idle) waits for all
 //!   sockets at once, and pays for those on which something happens ([`readiness`]).
 //! - A thread of the fabric serves while the rank computes, and only then ([`fabric`]).
-//! - Frames are sent as far as there is credit, for each pair; everything else overtakes them ([`channel`]).
+//! - Frames are sent as far as there is credit, for each pair and port ([`queue`]); everything else overtakes them
+//!   ([`channel`]).
 //! - Releases and announcements piggyback on other items; a rank that sends nothing reports releases now and then
 //!   ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for work of its receiver, and answers a rank that waits
 //!   for it in which superstep it is.
 //! - Memory of large messages is kept for the next ones: for each pair of ranks at most 32 MiB at either end of each
-//!   direction, until the connection closes. A receiver that does not poll holds 16 MiB a pair at most.
+//!   direction, until the connection closes. A receiver that does not poll holds 16 MiB a pair at most,
+//!   and 4 MiB more for each port that is in use besides that of fences.
 //! - A rank that waits long asks the rank that it waits for; so ranks detect that they wait for one another
 //!   ([`probes`]).
 //! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end. A connection that ends
@@ -32,6 +34,7 @@ pub mod fuzz;
 mod peer;
 mod poll;
 mod probes;
+mod queue;
 mod readiness;
 mod room;
 mod send;

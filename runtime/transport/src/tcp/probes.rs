@@ -141,7 +141,7 @@ impl Core {
             if !channel.members.contains(&(to as u32)) || !self.listens(channel, to) {
                 continue;
             }
-            if channel.pairs[to].outbound.has_waiting() {
+            if channel.pairs[to].has_waiting() {
                 own = None;
             }
             let Some(channel) = self.channels.get_mut(&number) else { continue };

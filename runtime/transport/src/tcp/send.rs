@@ -1,9 +1,11 @@
 //! What a rank sends in its worlds: frames, notifications, releases, and how it leaves.
 
 use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
-use crate::tcp::channel::{Channel, Due, Pair, cost};
+use crate::tcp::channel::Channel;
 use crate::tcp::core::Core;
-use crate::{Cause, Header, Leave, Notification};
+use crate::tcp::peer::Peer;
+use crate::tcp::queue::{Due, cost};
+use crate::{Cause, Header, Leave, Notification, Port};
 use std::time::{Duration, Instant};
 
 /// The most worlds that this rank has closed and remembers because other ranks have not been told.
@@ -14,23 +16,26 @@ const COPIED_PER_NS: u64 = 8;
 
 impl Core {
     /// Posts a frame.
-    pub(super) fn post(&mut self, number: u64, to: usize, header: Header, payload: &[u8]) {
+    pub(super) fn post(&mut self, number: u64, to: usize, port: Port, header: Header, payload: &[u8]) {
         let me = self.me();
         let ranks = self.peers.len();
         let channel = self.channels.entry(number).or_insert_with(|| Channel::new(ranks));
         let peer = &mut self.peers[to];
-        let fits = channel.pairs[to].outbound.post(payload.len());
         if to == me {
             let body = Body::of(payload, self.own.spare(payload.len()));
-            let Pair { inbound, outbound } = &mut channel.pairs[to];
-            inbound.arrived = outbound.posted;
-            inbound.frames.push_back((header, body));
+            let queue = channel.pairs[to].open(port);
+            queue.outbound.posted += 1;
+            queue.inbound.arrived = queue.outbound.posted;
+            queue.inbound.frames.push_back((header, body));
             return;
         }
+        let pair = &mut channel.pairs[to];
+        pair.outbound.elsewhere += u64::from(port != Port::FENCE);
+        let fits = pair.open(port).outbound.post(payload.len());
         let mut wrote = Ok(());
         if fits {
             channel.piggyback(number, to, &mut peer.out);
-            ItemWriter(&mut peer.out, number).frame_head(header, payload.len());
+            ItemWriter(&mut peer.out, number).frame_head(port, header, payload.len());
             wrote = if peer.writes_in_place(payload.len()) {
                 self.write(to, payload)
             } else {
@@ -40,10 +45,10 @@ impl Core {
             let mut frame = std::mem::take(&mut peer.spare);
             frame.clear();
             frame.reserve_exact(cost(payload.len()) as usize);
-            ItemWriter(&mut frame, number).frame(header, payload);
-            let outbound = &mut channel.pairs[to].outbound;
+            ItemWriter(&mut frame, number).frame(port, header, payload);
+            let outbound = &mut channel.pairs[to].open(port).outbound;
             outbound.keep(frame);
-            outbound.send_waiting(number, &mut peer.out, &mut peer.spare, false);
+            outbound.send_waiting(number, port, &mut peer.out, &mut peer.spare, false);
         }
         match wrote {
             Ok(()) => self.mark_dirty(to),
@@ -99,7 +104,7 @@ impl Core {
             if self.intra_node.get(to).is_some_and(|&intra_node| intra_node) {
                 continue;
             }
-            let frames = channel.pairs[to].outbound.posted;
+            let frames = channel.pairs[to].fence.outbound.posted;
             if to == me {
                 // It cannot be too early: the caller has read all notifications of the previous exchange.
                 let taken = channel.take(me, Item::Notification(*notification, frames));
@@ -176,13 +181,15 @@ impl Core {
             // A member that has left as well only waits for this item to forget the world.
             if !channel.has_left(to) && !apart {
                 channel.piggyback(number, to, &mut peer.out);
-                channel.pairs[to].outbound.send_waiting(number, &mut peer.out, &mut peer.spare, true);
+                for (port, queue) in channel.pairs[to].queues_mut() {
+                    queue.outbound.send_waiting(number, port, &mut peer.out, &mut peer.spare, true);
+                }
                 // It may wait for this rank, and not have heard yet from another why both leave.
                 if let Some(Cause { rank, what }) = &ended {
                     ItemWriter(&mut peer.out, number).end(*rank as u32, what);
                 }
             }
-            ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].outbound.posted);
+            ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].posted());
             if apart {
                 peer.deferred = peer.out.len();
             }
@@ -194,7 +201,8 @@ impl Core {
     pub(super) fn close(&mut self, number: u64) {
         let channel = self.channel(number);
         channel.closed = true;
-        channel.pairs.iter_mut().for_each(|pair| pair.inbound.frames.clear());
+        let queues = channel.pairs.iter_mut().flat_map(|pair| pair.queues_mut());
+        queues.for_each(|(_, queue)| queue.inbound.frames.clear());
         (0..self.peers.len()).for_each(|from| self.cancel(number, from));
         self.forget_if_over(number);
         if self.channels.values().filter(|channel| channel.closed).count() > CLOSED {
@@ -221,17 +229,21 @@ impl Core {
         }
     }
 
-    /// Releases the oldest frame from `from`. Returns whether there was one.
-    pub(super) fn release(&mut self, number: u64, from: usize) -> bool {
+    /// Releases the oldest frame from `from` on this port. Returns whether there was one.
+    pub(super) fn release(&mut self, number: u64, from: usize, port: Port) -> bool {
         let me = self.me();
         let Some(channel) = self.channels.get_mut(&number) else { return false };
-        let Pair { inbound, outbound } = &mut channel.pairs[from];
-        let Some((body, due)) = inbound.release(outbound) else { return false };
+        let pair = &mut channel.pairs[from];
+        let mut silent = pair.outbound.silent;
+        let Some(queue) = pair.queue_mut(port) else { return false };
+        let Some((_, body, due)) = queue.inbound.release(&mut silent) else { return false };
         if from == me {
             self.own.recycle(body);
-            outbound.released += 1;
+            queue.outbound.release_own();
             return true;
         }
+        pair.outbound.silent = silent;
+        pair.note_unreported(port);
         if let Some(link) = &mut self.peers[from].link {
             link.recycle(body);
         }
@@ -243,6 +255,31 @@ impl Core {
             Due::Soon | Due::Later => {}
         }
         true
+    }
+
+    /// Sends the frames on this port that waited for credit, as far as there is some now.
+    pub(super) fn send_waiting(&mut self, number: u64, to: usize, port: Port) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        let closed = port != Port::FENCE && channel.has_closed(port);
+        let pair = &mut channel.pairs[to];
+        let Some(queue) = pair.queue_mut(port) else { return };
+        if queue.outbound.has_waiting() {
+            let Peer { out, spare, .. } = &mut self.peers[to];
+            queue.outbound.send_waiting(number, port, out, spare, false);
+            if closed {
+                pair.forget_if_sent(port);
+            }
+        }
+    }
+
+    /// Closes a port: this rank does not use it any more.
+    pub(super) fn close_port(&mut self, number: u64, port: Port) {
+        for to in self.channel(number).close_port(port) {
+            if to != self.me() {
+                self.report_releases(number, to);
+            }
+        }
+        self.flush_dirty();
     }
 
     /// Pre-posts a buffer for a payload that is still to arrive from `from`.
@@ -259,14 +296,14 @@ impl Core {
                 Some(link) => link.adopt(number, header, buffer),
                 None => Some(buffer),
             };
-            channel.pairs[from].inbound.prepost(ahead, header, buffer, adopt);
+            channel.pairs[from].fence.inbound.prepost(ahead, header, buffer, adopt);
         }
     }
 
     /// Cancels the buffers that were pre-posted for payloads from `from`.
     pub(super) fn cancel(&mut self, number: u64, from: usize) {
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.pairs[from].inbound.cancel();
+            channel.pairs[from].fence.inbound.cancel();
         }
         if let Some(link) = &mut self.peers[from].link {
             link.move_out(number);
@@ -286,11 +323,11 @@ impl Core {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         // A rank that has left sends nothing more; the receiver may have forgotten the world already.
         if channel.left.is_none()
-            && channel.pairs[to].inbound.has_pending_release()
+            && channel.pairs[to].has_unreported()
             && !channel.has_left(to)
             && self.peers[to].died.is_none()
         {
-            channel.pairs[to].inbound.report_releases(number, &mut self.peers[to].out);
+            channel.report_releases(number, to, &mut self.peers[to].out);
             self.mark_dirty(to);
         }
     }
