@@ -4,6 +4,7 @@
 
 mod ends;
 mod planted;
+mod ports;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
