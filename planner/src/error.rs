@@ -48,6 +48,31 @@ pub enum ErrorClass {
     Other,
 }
 
+impl ErrorClass {
+    /// Every class.
+    #[doc(hidden)]
+    pub const ALL: [ErrorClass; 18] = [
+        ErrorClass::Win,
+        ErrorClass::Size,
+        ErrorClass::Disp,
+        ErrorClass::Assert,
+        ErrorClass::RmaSync,
+        ErrorClass::RmaConflict,
+        ErrorClass::Rank,
+        ErrorClass::Op,
+        ErrorClass::Type,
+        ErrorClass::Arg,
+        ErrorClass::NoMem,
+        ErrorClass::Dims,
+        ErrorClass::Io,
+        ErrorClass::File,
+        ErrorClass::Plan,
+        ErrorClass::ProcFailed,
+        ErrorClass::Intern,
+        ErrorClass::Other,
+    ];
+}
+
 /// The state of windows after an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum State {

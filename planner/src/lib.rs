@@ -22,6 +22,7 @@ pub mod options;
 pub mod passes;
 pub mod plan;
 pub mod reference;
+pub mod share;
 pub mod table;
 pub mod text;
 pub mod units;

@@ -47,6 +47,12 @@ impl Schedule {
     }
 }
 
+impl AsRef<Schedule> for Schedule {
+    fn as_ref(&self) -> &Schedule {
+        self
+    }
+}
+
 /// Which ranks share memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Placement {

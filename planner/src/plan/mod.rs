@@ -44,6 +44,11 @@ const DIMENSIONS_MAX: usize = 16;
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
+    /// The digest of bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
     /// Its first 64 bits, for frame headers and synchronisation words.
     pub fn short(&self) -> u64 {
         self.0.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))

@@ -14,7 +14,7 @@ use crate::ids::{ClassId, Rank, WindowId};
 use crate::ir::schedule::{Instruction, Part, Schedule};
 use crate::kept::Kept;
 
-/// Certify that no instruction of a schedule writes an element of the rank's windows that `kept` leaves to it for reading,
+/// Certify that no instruction of a schedule, or of the share of that rank, writes an element of the rank's windows that `kept` leaves to it for reading,
 /// and that none reads or writes one that it leaves to it for writing.
 ///
 /// # Errors
@@ -22,7 +22,11 @@ use crate::kept::Kept;
 ///
 /// # Cost
 /// Follows the instructions of all classes of ranks, and the runs of what is touched, sorted.
-pub fn verify_kept(schedule: &Verified<Schedule>, kept: Kept) -> Result<Verified<Kept>, VerifyError> {
+pub fn verify_kept<S: AsRef<Schedule>>(
+    schedule: &Verified<S>,
+    kept: Kept,
+) -> Result<Verified<Kept>, VerifyError> {
+    let schedule = schedule.get().as_ref();
     let ranks = schedule.class_of.len() as u32;
     let windows = schedule.windows.ids().map(|window| Named::of(&kept, window));
     let windows = windows.collect::<Option<Vec<Named>>>();

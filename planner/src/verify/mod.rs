@@ -41,11 +41,13 @@ mod neighbourhood;
 mod pair;
 mod program;
 mod rank;
+mod share;
 mod sweep;
 mod waits;
 
 pub use error::{Finding, VerifyError};
 pub use kept::verify_kept;
+pub use share::verify_share;
 
 use crate::datatype::Datatype;
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
@@ -120,6 +122,11 @@ pub fn verify_expanded(patterns: &Patterns, schedule: &Schedule) -> Result<(), V
 
 fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     let first = same_world(patterns, schedule)?;
+    shown(schedule, &first, None)
+}
+
+/// Checks the memory of all ranks, or of one, and the channels that end there; `first` are the lowest ranks of the classes.
+fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) -> Result<(), VerifyError> {
     let arena = Bump::new();
     let facts = schedule
         .classes
@@ -136,6 +143,9 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     let (mut key, mut last, mut around) = (Vec::new(), Vec::new(), Vec::new());
     for (number, class) in class_of.iter().enumerate() {
         let rank = Rank::new(number);
+        if only.is_some_and(|only| only != rank) {
+            continue;
+        }
         let extra = extras.get(&rank).map_or(&[][..], |extra| extra);
         let deltas = facts[*class].peers.keys().chain(extra).copied();
         around.clear();

@@ -6,6 +6,7 @@ mod damage;
 mod damages;
 mod good;
 mod kept;
+mod shares;
 mod waits;
 
 use crate::support::{intern, interpreter, naive, random};
