@@ -235,8 +235,8 @@ impl Children {
         }
     }
 
-    /// Kills the children that were silent for too long. The caller handles everything that is ready first, so that a
-    /// message that has arrived counts.
+    /// Kills the children that had been silent for too long at `now`. The caller handles everything that was ready then
+    /// first, so that a message that had arrived counts.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.limits.silence.is_zero() {
             return;

@@ -141,6 +141,8 @@ impl Agent {
 
     fn watch(&mut self) -> Result<(), String> {
         loop {
+            // What was sent before is seen, however long it takes to handle it.
+            let looked = Instant::now();
             let ready = self.wait();
             let mut events = Vec::new();
             if self.handle_messages()? {
@@ -153,7 +155,7 @@ impl Agent {
                 return Err(format!("ended by signal {signal}"));
             }
             let now = Instant::now();
-            self.children.expire(now);
+            self.children.expire(looked);
             for event in events {
                 self.send(&match event {
                     Event::Reported(rank, message) => Message::Forward { rank, frame: message.to_frame() },
@@ -165,7 +167,7 @@ impl Agent {
                 self.next_beat = now + self.request.job.limits.heartbeat;
                 self.send(&Message::Heartbeat)?;
             }
-            let silent = now.saturating_duration_since(self.last_message);
+            let silent = looked.saturating_duration_since(self.last_message);
             let limit = self.request.job.limits.silence;
             if !limit.is_zero() && silent >= limit {
                 return Err(format!("the launcher sent no heartbeat for {:.1} s", silent.as_secs_f64()));

@@ -351,8 +351,10 @@ impl RunningJob {
     /// Handles events until every rank has ended.
     fn watch(&mut self) {
         while !self.job_state.is_over() || !self.remotes.is_empty() {
+            // What was sent before is seen, however long it takes to handle it: on loaded machines, longer than the limit.
+            let looked = Instant::now();
             let ready = self.wait();
-            self.handle_ready(&ready);
+            self.handle_ready(&ready, looked);
             if self.job_state.is_over() {
                 // A host whose ranks have ended ends by itself when the launcher sends it nothing more.
                 self.remotes.iter_mut().for_each(RemoteHost::send_stop);
@@ -393,7 +395,7 @@ impl RunningJob {
         fds.iter().zip(keys).filter(|(fd, _)| ready(fd)).map(|(_, key)| key).collect()
     }
 
-    fn handle_ready(&mut self, ready: &[Key]) {
+    fn handle_ready(&mut self, ready: &[Key], looked: Instant) {
         let (mut events, mut commands) = (Vec::new(), Vec::new());
         for &key in ready {
             match key {
@@ -415,8 +417,8 @@ impl RunningJob {
             }
         }
         let now = Instant::now();
-        self.children.expire(now);
-        self.exchange_heartbeats(now);
+        self.children.expire(looked);
+        self.exchange_heartbeats(now, looked);
         self.remotes.iter_mut().for_each(|remote| remote.expire(now));
         self.job_state.expire(now, &mut commands);
         for event in events {
@@ -505,14 +507,14 @@ impl RunningJob {
     }
 
     /// Sends heartbeats to the hosts; a host that sent none for the silence limit is lost.
-    fn exchange_heartbeats(&mut self, now: Instant) {
+    fn exchange_heartbeats(&mut self, now: Instant, looked: Instant) {
         if self.remotes.is_empty() || now < self.next_beat {
             return;
         }
         self.next_beat = now + self.limits.heartbeat;
         for remote in &mut self.remotes {
             remote.send(&Message::Heartbeat);
-            let silent = now.saturating_duration_since(remote.last_message);
+            let silent = looked.saturating_duration_since(remote.last_message);
             if remote.answered && !self.limits.silence.is_zero() && silent >= self.limits.silence {
                 let why = format!("it sent no heartbeat for {:.1} s", silent.as_secs_f64());
                 remote.given_up.get_or_insert(Exit::Lost(why));
