@@ -2,6 +2,7 @@
 
 mod plans;
 mod programs;
+mod shares;
 mod slicer;
 mod split;
 mod unsynchronised;

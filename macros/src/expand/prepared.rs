@@ -86,12 +86,15 @@ pub(super) fn prepared_type(superstep: &Superstep, halves: Halves, cfgs: &[&Attr
 
             #(#replay)*
 
-            /// Operations of all ranks that touch the same elements in ways whose order matters.
+            /// Operations of all ranks that touch the same elements in ways whose order matters. Where one rank has
+            /// planned for all processes, since their calls are many and all different, each other rank has those on its
+            /// own windows.
             pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
                 self.core.conflicts()
             }
 
-            /// For each operation of all ranks where it goes and why, and which conflict.
+            /// For each operation of all ranks where it goes and why, and which conflict. Where one rank has planned for
+            /// all processes, each other rank has its own operations.
             pub fn explain(&self) -> ::std::string::String {
                 self.core.explain()
             }

@@ -15,25 +15,34 @@ pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
 impl WorldCore {
     /// Every rank sends every rank its bytes, in one collective call; returns what each rank has sent, `[from]`.
     pub(crate) fn meet(&self, call: &Call, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut all = self.meet_some(call, &[(None, mine)], |_| true)?;
+        all[self.rank].extend_from_slice(mine);
+        Ok(all)
+    }
+
+    /// Some ranks send bytes to others, in one collective call: this rank gives these, at most one to each rank, and each
+    /// other rank that `sends` has something for this one. Returns what each has sent to this rank, `[from]`.
+    pub(crate) fn meet_some(
+        &self,
+        call: &Call,
+        gives: &[Give<'_>],
+        sends: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Vec<u8>>> {
         self.admits(call)?;
         let mut all = vec![Vec::new(); self.size];
-        all[self.rank].extend_from_slice(mine);
         let endpoint = &mut *self.endpoint.borrow_mut();
-        Fence { gives: &[(None, mine)], ..Fence::new(self, &[], call, endpoint) }.run(None)?;
+        Fence { gives, ..Fence::new(self, &[], call, endpoint) }.run(None)?;
         if self.census == Census::Sparse {
-            let given = self.each_given(
-                |_| true,
-                |from, to_all, bytes| {
-                    all[from].extend_from_slice(bytes);
-                    to_all
-                },
-            );
+            let given = self.each_given(&sends, |from, _, bytes| {
+                all[from].extend_from_slice(bytes);
+                true
+            });
             return match given {
                 Ok(()) => Ok(all),
                 Err(from) => Err(self.lost(&self.refuse(endpoint, from, MISSING), call)),
             };
         }
-        for from in (0..self.size).filter(|&from| from != self.rank) {
+        for from in (0..self.size).filter(|&from| from != self.rank && sends(from)) {
             // It was posted before the notification, which has been read, so it is here.
             let frame = self.poll(endpoint, from).map_err(|lost| self.lost(&lost, call))?;
             let bytes = frame.map(|frame| bytes_of(self, endpoint, from, frame, kind::SETUP));

@@ -259,6 +259,12 @@ pub(crate) fn fence_with(
     Ok(())
 }
 
+/// What `to` is given in frames: all of it, where the census is direct.
+fn given<'g>(gives: &'g [Give<'g>], direct: bool, to: usize) -> impl Iterator<Item = &'g [u8]> {
+    let gives = if direct { gives } else { &[] };
+    gives.iter().filter(move |give| give.0.is_none_or(|target| target == to)).map(|give| give.1)
+}
+
 struct Fence<'a> {
     world: &'a WorldCore,
     windows: &'a [&'a WindowCore],
@@ -430,13 +436,13 @@ impl Fence<'_> {
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
         let (me, direct) = (self.world.rank, self.world.census == Census::Direct);
-        let given = if direct { self.gives.len() } else { 0 };
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
             if to == me {
                 continue;
             }
-            for (_, bytes) in self.gives.iter().filter(|_| direct) {
+            let gives = self.gives;
+            for bytes in given(gives, direct, to) {
                 self.world
                     .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), bytes.to_vec())
                     .map_err(|lost| self.quit(&lost))?;
@@ -454,7 +460,7 @@ impl Fence<'_> {
                 }
                 let notification = self.endpoint.draft(to);
                 notification.count = frames;
-                notification.address = given + frames as usize;
+                notification.address = given(gives, direct, to).count() + frames as usize;
             }
         }
         for to in 0..self.world.size {
@@ -474,6 +480,7 @@ impl Fence<'_> {
                 self.exposes = true;
             }
             let here = self.endpoint.shares(to) || self.in_notification(to);
+            let given = given(self.gives, direct, to).count();
             let notification = self.endpoint.draft(to);
             notification.flags = own;
             if failed || here {

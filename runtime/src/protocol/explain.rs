@@ -13,9 +13,8 @@ use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{Departure, Rendezvous};
 use fencepost_planner::census::{Census, cost, messages};
 use fencepost_planner::explain::explain_rank;
-use fencepost_planner::ids::Rank;
 use fencepost_planner::ir::pattern::{Kind, Mode};
-use fencepost_planner::ir::schedule::Schedule;
+use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -93,10 +92,10 @@ impl WorldCore {
     }
 
     /// A prepared epoch has ended.
-    pub(crate) fn note_run(&self, windows: &[&WindowCore], call: &Call, schedule: &Arc<Verified<Schedule>>) {
+    pub(crate) fn note_run(&self, windows: &[&WindowCore], call: &Call, share: &Arc<Verified<Share>>) {
         if self.explains.get() {
             let explained = &mut *self.explained.borrow_mut();
-            explained.last = Some(Last::Prepared(call.describe(windows), schedule.clone()));
+            explained.last = Some(Last::Prepared(call.describe(windows), share.clone()));
             explained.before = self.traffic.get();
         }
     }
@@ -111,8 +110,8 @@ impl WorldCore {
         let mut text = match &explained.last {
             None => return "no epoch has ended yet\n".into(),
             Some(Last::Told(text)) => text.clone(),
-            Some(Last::Prepared(what, schedule)) => {
-                let rank = explain_rank(schedule, Rank(self.rank as u32), &self.machine);
+            Some(Last::Prepared(what, share)) => {
+                let rank = explain_rank(share, share.rank(), &self.machine);
                 format!("{what} on rank {}: prepared\n{rank}", self.rank)
             }
         };

@@ -3,7 +3,7 @@
 use crate::state::traffic::Traffic;
 use fencepost_planner::adaptive::Rendezvous;
 use fencepost_planner::ir::pattern::{Kind, Mode};
-use fencepost_planner::ir::schedule::Schedule;
+use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
 use std::collections::BTreeSet;
 use std::panic::Location;
@@ -35,5 +35,5 @@ pub(crate) struct Explained {
 pub(crate) enum Last {
     Told(String),
     /// Formatted when it is asked for.
-    Prepared(String, Arc<Verified<Schedule>>),
+    Prepared(String, Arc<Verified<Share>>),
 }

@@ -4,6 +4,8 @@ use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
 use crate::state::key::Key;
 use crate::state::schedule_cache::ScheduleCache;
+use fencepost_planner::Verified;
+use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::machine::Machine;
 use fencepost_transport::Endpoint;
 use fencepost_transport::deadlock::Waits;
@@ -24,6 +26,9 @@ type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
 /// By world, position of the collective call, and rank: the new world's number and an end of it.
 type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 
+/// The schedules of a superstep, one for each epoch.
+pub(crate) type Schedules = Vec<Arc<Verified<Schedule>>>;
+
 /// Shared by all ranks of one `run`.
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -35,6 +40,8 @@ pub(crate) struct Registry {
     /// With how many ranks have not taken it yet.
     call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
     schedule_cache: ScheduleCache,
+    /// Schedules that one rank of a world has planned for all, by world, with how many ranks have not taken them yet.
+    laid_out: Mutex<BTreeMap<u64, (Schedules, usize)>>,
     waits: OnceLock<Waits>,
 }
 
@@ -114,6 +121,23 @@ impl Registry {
     /// Schedules of collectives.
     pub(crate) fn schedule_cache(&self) -> &ScheduleCache {
         &self.schedule_cache
+    }
+
+    /// Lay out the schedules that a rank has planned, for as many others of its world.
+    pub(crate) fn lay_out(&self, world: u64, schedules: &Schedules, takers: usize) {
+        lock(&self.laid_out).insert(world, (schedules.clone(), takers));
+    }
+
+    /// The schedules that another rank of the world has laid out. Each rank takes them once.
+    pub(crate) fn laid_out(&self, world: u64) -> Option<Schedules> {
+        let mut all = lock(&self.laid_out);
+        let (schedules, takers) = all.get_mut(&world)?;
+        *takers -= 1;
+        let (schedules, last) = (schedules.clone(), *takers == 0);
+        if last {
+            all.remove(&world);
+        }
+        Some(schedules)
     }
 
     /// Keep what others may still be reading until the whole run is over.

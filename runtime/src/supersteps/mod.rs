@@ -5,6 +5,7 @@ pub(crate) mod compiled;
 pub(crate) mod enter;
 pub(crate) mod execute;
 pub(crate) mod matched;
+mod planning;
 pub(crate) mod prepare;
 pub(crate) mod prepared;
 pub(crate) mod recorder;

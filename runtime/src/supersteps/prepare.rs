@@ -8,18 +8,20 @@ use crate::state::window::WindowCore;
 use crate::state::windows::Windows;
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::claim::evaluate;
-use crate::supersteps::compiled::{explained, prefer, schedule};
+use crate::supersteps::compiled::prefer;
 use crate::supersteps::matched::{self, Matched};
+use crate::supersteps::planning::plan_all;
 use crate::supersteps::prepared::{self, Ready};
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::running::{Begun, Running, Taken};
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
-use fencepost_planner::ids::{ClassId, WindowId};
-use fencepost_planner::intern::Interner;
-use fencepost_planner::ir::pattern::{Local, Order, Pattern, Patterns};
-use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
+use fencepost_planner::explain::{explain, explain_rank};
+use fencepost_planner::ids::{Id, WindowId};
+use fencepost_planner::ir::pattern::Local;
+use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::share::Share;
 use fencepost_planner::table::Table;
 use fencepost_planner::{Error, ErrorClass, Result, Verified};
 use std::convert::Infallible;
@@ -73,7 +75,7 @@ impl Prepared {
     ) -> Result<Self> {
         let epochs = epochs.map(|(windows, ready)| Ok((Rc::new(ready?), windows)));
         let epochs = Rc::new(Matched::of(epochs.collect::<Result<_>>()?));
-        let unplanned = epochs.epochs().find_map(|ready| ready.schedule(unplanned).flatten());
+        let unplanned = epochs.epochs().find_map(|ready| ready.share(unplanned).flatten());
         Ok(Self { superstep, world: world.clone(), epochs, unplanned })
     }
 
@@ -192,25 +194,46 @@ impl Prepared {
         Ok(Bound(world))
     }
 
-    /// As [`Compiled::conflicts`](crate::Compiled::conflicts).
+    /// As [`Compiled::conflicts`](crate::Compiled::conflicts); where this rank has its share of the schedules alone, those on
+    /// this rank's windows.
     pub fn conflicts(&self) -> Vec<Conflict> {
-        self.schedules(|schedule| conflicts(&prepared::patterns_of(schedule))).concat()
+        self.shares(known_conflicts).concat()
     }
 
-    /// As [`Compiled::explain`](crate::Compiled::explain).
+    /// As [`Compiled::explain`](crate::Compiled::explain); where this rank has its share of the schedules alone, what concerns
+    /// this rank.
     pub fn explain(&self) -> String {
         let machine = &self.world.machine;
-        self.schedules(|schedule| explained(schedule, &prepared::patterns_of(schedule), machine)).concat()
+        let explained = |share: &Share| {
+            let mut text = if share.is_whole() {
+                explain(share, machine)
+            } else {
+                let rank = explain_rank(share, share.rank(), machine);
+                format!("{}: rank {} of {}\n{rank}", share.name, share.rank().0, share.class_of.len())
+            };
+            known_conflicts(share)
+                .iter()
+                .for_each(|conflict| text.push_str(&format!("conflict: {conflict}\n")));
+            text
+        };
+        self.shares(explained).concat()
     }
 
-    /// The schedules, one for each epoch.
-    pub fn schedules<R>(&self, mut f: impl FnMut(&Verified<Schedule>) -> R) -> Vec<R> {
-        self.epochs.epochs().filter_map(|ready| ready.schedule(&mut f)).collect()
+    /// This rank's shares of the schedules, one for each epoch.
+    fn shares<R>(&self, mut f: impl FnMut(&Share) -> R) -> Vec<R> {
+        self.epochs.epochs().filter_map(|ready| ready.share(&mut f)).collect()
     }
 }
 
+/// The conflicts that a share shows whole: those on windows of its rank, or on all where it is the whole schedule.
+fn known_conflicts(share: &Share) -> Vec<Conflict> {
+    let mut all = conflicts(&prepared::patterns_of(share));
+    all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().index());
+    all
+}
+
 /// A call in a schedule whose elements are not in a window of its rank.
-fn unplanned(schedule: &Verified<Schedule>) -> Option<String> {
+fn unplanned(schedule: &Share) -> Option<String> {
     let mut operations = schedule.classes.values().flat_map(|program| program.pattern.operations.values());
     let buffer = operations.find(|operation| operation.local == Local::Buffer);
     buffer.map(|operation| operation.site.to_string())
@@ -254,7 +277,7 @@ pub fn prepare(
     world.handler.report(agree_on(superstep, world, windows, own, &call))
 }
 
-/// All ranks tell their own patterns, and plan them.
+/// All ranks tell their own calls, plan them, and agree.
 fn agree_on(
     superstep: &'static Superstep,
     world: &Rc<WorldCore>,
@@ -262,51 +285,11 @@ fn agree_on(
     own: Result<Vec<RecordedEpoch>>,
     call: &Call,
 ) -> Result<Prepared> {
-    let message =
-        own.as_ref().map_err(ToString::to_string).and_then(|own| to_bytes(superstep, world, windows, own));
-    let message = match &message {
-        Ok(bytes) => [&[1], &bytes[..]].concat(),
-        Err(text) => [&[0], text.as_bytes()].concat(),
-    };
-    let all = world.meet(call, &message)?;
-    let own = own.map_err(|error| error.in_superstep(superstep.name))?;
+    let fenced: Vec<_> = own.iter().flatten().map(|epoch| epoch.windows.clone()).collect();
     let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
-    // The distinct patterns of each epoch, and which is each rank's.
-    let mut patterns: Vec<(Interner<ClassId, Pattern>, Vec<ClassId>)> =
-        own.iter().map(|_| Default::default()).collect();
-    for (rank, bytes) in all.iter().enumerate() {
-        let theirs = match bytes.split_first() {
-            Some((1, bytes)) => from_bytes(bytes, &table),
-            Some((_, text)) => Err(format!("rank {rank} cannot prepare: {}", String::from_utf8_lossy(text))),
-            None => Err(format!("rank {rank} described nothing")),
-        };
-        let theirs = theirs.and_then(|theirs| {
-            let same_number = theirs.len() == own.len();
-            if same_number {
-                Ok(theirs)
-            } else {
-                Err(format!("rank {rank} has {} epochs, and this rank {}", theirs.len(), own.len()))
-            }
-        });
-        let theirs = theirs.map_err(|text| call.error(world, ErrorClass::Plan, text))?;
-        for ((classes, class_of), theirs) in patterns.iter_mut().zip(theirs) {
-            class_of.push(classes.intern(theirs));
-        }
-    }
-    let (placement, options) = (world.placement, prepared::options(world));
-    let epochs = patterns.into_iter().map(|(classes, class_of)| {
-        let patterns = Patterns {
-            name: superstep.name.to_owned(),
-            windows: table.clone(),
-            shape: vec![world.size as u32],
-            classes: classes.into_table(),
-            class_of,
-            order: world.order.get(),
-        };
-        let schedule = schedule(&patterns, placement, &world.machine, &options);
-        prepared::agree(world, schedule.map(Arc::new), call)
-    });
-    Prepared::of(superstep, world, own.into_iter().map(|epoch| epoch.windows).zip(epochs))
+    let planned = plan_all(superstep, world, &table, own, call)?;
+    let epochs = planned.into_iter().map(|share| prepared::agree_on_share(world, share, call));
+    Prepared::of(superstep, world, fenced.into_iter().zip(epochs))
 }
 
 /// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
@@ -390,52 +373,4 @@ fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
         "{path} has the plans of {planned} epochs, and this superstep has {epochs}: compile it again"
     );
     Err(Error::new(ErrorClass::Plan, message))
-}
-
-/// A rank's own patterns as others read them: each as the plan of one class without a program.
-fn to_bytes(
-    superstep: &Superstep,
-    world: &WorldCore,
-    windows: &[ElementType],
-    own: &[RecordedEpoch],
-) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    for RecordedEpoch { pattern, .. } in own {
-        let program = Program {
-            pattern: pattern.clone(),
-            routes: pattern.operations.values().map(|_| None).collect(),
-            least_len: windows.iter().map(|_| 0).collect(),
-            buffers: Table::new(),
-            instructions: Vec::new(),
-        };
-        let schedule = Schedule {
-            name: superstep.name.to_owned(),
-            windows: windows.iter().copied().collect(),
-            shape: vec![world.size as u32],
-            classes: [program].into_iter().collect(),
-            class_of: vec![ClassId(0); world.size],
-            order: Order::Canonical,
-            placement: Placement::Apart,
-        };
-        let plan = plan::to_bytes(&schedule).map_err(|error| error.to_string())?;
-        bytes.extend_from_slice(&(plan.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&plan);
-    }
-    Ok(bytes)
-}
-
-fn from_bytes(mut bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Result<Vec<Pattern>, String> {
-    let mut patterns = Vec::new();
-    while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
-        let len = usize::try_from(u64::from_le_bytes(*len)).ok().filter(|len| *len <= rest.len());
-        let (plan, rest) =
-            rest.split_at(len.ok_or("the description of another rank's pattern ends too early")?);
-        let schedule = plan::from_bytes(plan).map_err(|error| error.to_string())?.schedule;
-        if schedule.windows != *windows {
-            return Err("another rank's windows have other elements".into());
-        }
-        patterns.extend(schedule.classes.into_values().map(|program| program.pattern));
-        bytes = rest;
-    }
-    Ok(patterns)
 }

@@ -12,6 +12,7 @@ use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::kept::Kept;
 use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::share::Share;
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify, verify_kept};
 use fencepost_planner::{Error, ErrorClass, Options, Result};
@@ -87,6 +88,15 @@ pub(crate) fn load(
 pub(crate) fn agree(
     world: &Rc<WorldCore>,
     mine: Result<Arc<Verified<Schedule>>>,
+    call: &Call,
+) -> Result<Ready> {
+    agree_on_share(world, mine.map(|schedule| schedule.share(Rank::new(world.rank))), call)
+}
+
+/// [`agree`], where each rank brings its share.
+pub(crate) fn agree_on_share(
+    world: &Rc<WorldCore>,
+    mine: Result<Verified<Share>>,
     call: &Call,
 ) -> Result<Ready> {
     let mine = mine.and_then(|schedule| {
@@ -169,7 +179,7 @@ impl Ready {
 
     /// A schedule that every rank makes by itself of the same patterns: it needs no vote, since its digest is in each word.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
-        Ok(Self::of(world, Executable::bind(schedule, world)?))
+        Ok(Self::of(world, Executable::bind(schedule.share(Rank::new(world.rank)), world)?))
     }
 
     /// Free its buffers: every rank has entered a later call, so nobody reads them any more, unless the world has ended.
@@ -179,9 +189,9 @@ impl Ready {
         }
     }
 
-    /// The schedule.
-    pub(crate) fn schedule<R>(&self, f: impl FnOnce(&Verified<Schedule>) -> R) -> Option<R> {
-        self.executable.borrow().as_ref().map(|executable| f(executable.schedule()))
+    /// The rank's share of the schedule.
+    pub(crate) fn share<R>(&self, f: impl FnOnce(&Share) -> R) -> Option<R> {
+        self.executable.borrow().as_ref().map(|executable| f(executable.share()))
     }
 
     /// Run the programs of another schedule for the same calls from here on, which nobody has verified.
@@ -213,7 +223,7 @@ impl Ready {
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         let checked = executable.check(windows, call, &self.world);
-        let checked = checked.and_then(|()| self.keep(executable.schedule()));
+        let checked = checked.and_then(|()| self.keep(executable.share()));
         self.suited(executable, checked)?;
         executable.begin(&self.world, windows, call)?;
         self.world.begun.set(Some(call.site));
@@ -236,7 +246,7 @@ impl Ready {
     pub(crate) fn start_over(&self, call: &Call) -> Result<()> {
         self.world.admits(call)?;
         let executable = self.executable.borrow();
-        self.keep(executable.as_ref().ok_or_else(|| running(&self.world, call))?.schedule())?;
+        self.keep(executable.as_ref().ok_or_else(|| running(&self.world, call))?.share())?;
         self.world.begun.set(Some(call.site));
         Ok(())
     }
@@ -278,10 +288,10 @@ impl Ready {
     }
 
     /// Finds what this rank keeps, once.
-    fn keep(&self, schedule: &Verified<Schedule>) -> Result<()> {
+    fn keep(&self, share: &Verified<Share>) -> Result<()> {
         if self.kept.get().is_none() {
-            let kept = Kept::of(schedule, Rank::new(self.world.rank));
-            let _ = self.kept.set(verify_kept(schedule, kept)?);
+            let kept = Kept::of(share, share.rank());
+            let _ = self.kept.set(verify_kept(share, kept)?);
         }
         Ok(())
     }

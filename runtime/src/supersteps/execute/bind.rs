@@ -10,6 +10,7 @@ use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
 use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Schedule};
 use fencepost_planner::plan::Digest;
+use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{
@@ -29,7 +30,7 @@ pub(crate) fn lead(bytes: usize) -> usize {
 
 /// A program, bound.
 pub(crate) struct Executable {
-    pub(super) schedule: Arc<Verified<Schedule>>,
+    pub(super) share: Arc<Verified<Share>>,
     pub(super) rank: usize,
     /// What instructions refer to by number.
     pub(super) buffers: Vec<Bound>,
@@ -155,11 +156,11 @@ pub(super) enum Where {
 }
 
 impl Executable {
-    /// Bind `rank`'s program of `schedule`.
+    /// Bind a rank's share of a schedule.
     ///
     /// # Errors
     /// `PLAN` where the schedule is for another number of ranks.
-    pub(crate) fn bind(schedule: Arc<Verified<Schedule>>, world: &WorldCore) -> Result<Self> {
+    pub(crate) fn bind(schedule: Verified<Share>, world: &WorldCore) -> Result<Self> {
         let rank = world.rank;
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
@@ -173,7 +174,7 @@ impl Executable {
             )
             .on_rank(rank));
         }
-        let program = &schedule.classes[schedule.class_of[rank]];
+        let program = schedule.program();
         let resolve = Resolve { rank, ranks: world.size as u32, schedule: &schedule, program };
         let (starts, locals) = resolve.locals()?;
         let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
@@ -213,7 +214,7 @@ impl Executable {
             keyed,
             starts,
             locals,
-            schedule,
+            share: Arc::new(schedule),
         })
     }
 
@@ -235,11 +236,11 @@ impl Executable {
     }
 
     pub(crate) fn program(&self) -> &Program {
-        &self.schedule.classes[self.schedule.class_of[self.rank]]
+        self.share.program()
     }
 
-    pub(crate) fn schedule(&self) -> &Verified<Schedule> {
-        &self.schedule
+    pub(crate) fn share(&self) -> &Verified<Share> {
+        &self.share
     }
 
     pub(crate) fn digest(&self) -> Digest {
@@ -255,10 +256,10 @@ impl Executable {
     /// Whether these windows are what the program needs.
     pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
         let program = self.program();
-        if windows.len() != self.schedule.windows.len() {
+        if windows.len() != self.share.windows.len() {
             let message = format!(
                 "the plan is for {} windows, and {} are given",
-                self.schedule.windows.len(),
+                self.share.windows.len(),
                 windows.len()
             );
             return Err(call.error(world, ErrorClass::Win, message));
@@ -272,12 +273,12 @@ impl Executable {
             if windows[..i].iter().any(|other| other.key == window.key) {
                 return error(ErrorClass::Win, "a window is given twice".into());
             }
-            if window.element != self.schedule.windows[id] {
+            if window.element != self.share.windows[id] {
                 return error(
                     ErrorClass::Type,
                     format!(
                         "window {i} has elements of {}, and the plan is for {}",
-                        window.element, self.schedule.windows[id]
+                        window.element, self.share.windows[id]
                     ),
                 );
             }
@@ -291,7 +292,7 @@ impl Executable {
                     ),
                 );
             }
-            if window.closed.get() && self.touches_window(id) {
+            if window.closed.get() && self.share.names_window(id) {
                 let message = format!(
                     "NOSUCCEED was asserted at the last fence of window {i}: no operation may follow it before the next one"
                 );
@@ -307,16 +308,6 @@ impl Executable {
             }
         }
         Ok(())
-    }
-
-    /// Whether any rank's program has an operation on this window, or a section of it.
-    #[cold]
-    fn touches_window(&self, id: WindowId) -> bool {
-        let programs = self.schedule.classes.values();
-        programs.flat_map(|program| program.pattern.operations.values()).any(|operation| {
-            let section = matches!(&operation.local, Local::Section { window, .. } if *window == id);
-            operation.window == id || section
-        })
     }
 
     /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.

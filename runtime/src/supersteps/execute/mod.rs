@@ -130,7 +130,7 @@ impl Executable {
         self.runs += 1;
         match went {
             Ok(()) => {
-                world.note_run(windows, call, &self.schedule);
+                world.note_run(windows, call, &self.share);
                 Ok(())
             }
             Err(stop) => Err(self.fail(world, endpoint, windows, call, stop)),
