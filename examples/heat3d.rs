@@ -136,7 +136,7 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
 fn run(options: &Options, once: bool) -> Result<()> {
     options.job.start()?;
     let (n, steps) = (options.cells as usize, options.steps);
-    let mut race = Race::new(steps, n * n * n, once);
+    let mut race = Race::new(steps, n * n * n, options.job.ranks(), once);
     let mut cube = None;
     for _ in 0..race.rounds() {
         if let Some((depth, time, cells)) = cool(options)? {

@@ -1,8 +1,8 @@
 //! Repeated products of a sparse matrix and a vector, with an irregular halo.
 //!
 //! The rows are distributed over the ranks. The matrix determines which elements of the vector a rank needs from
-//! other ranks: lists of indices. The superstep that fetches them is compiled ahead of time for all ranks, saved,
-//! loaded by each rank and replayed in every iteration. The result equals that of a serial loop bit for bit.
+//! other ranks: lists of indices. The superstep that fetches them is prepared once, which plans for all ranks, and replayed
+//! in every iteration. The result equals that of a serial loop bit for bit.
 //!
 //! `cargo run --release --example sparse -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
 
@@ -93,22 +93,19 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
 /// The vector after all iterations; `None` in processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
-    let plan = std::env::temp_dir().join(format!("fencepost-sparse-{}-{ranks}.plan", std::process::id()));
-    let clock = Instant::now();
-    let compiled = fetch::compile(ranks, |rank| Ok(localise(rank, ranks, rows).0))?;
-    options.job.compiled(&compiled)?.save(&plan)?;
-    if options.job.reports() {
-        println!("compiled for {ranks} ranks in {:.0?}", clock.elapsed());
-    }
-    let parts: Result<Vec<Option<Vec<f64>>>> = options.job.world().collect(|world| {
+    let mut parts = options.job.world().collect(|world| {
         let (needs, entries) = localise(world.rank(), ranks, rows);
         let halo: usize = needs.iter().map(|need| need.2.len()).sum();
         let mine = share(world.rank(), ranks, rows);
         let mut x = world.window::<f64>(mine.len() + halo)?;
         mine.clone().zip(x.iter_mut()).for_each(|(row, value)| *value = start(row));
         let mut y = vec![0.0; mine.len()];
-        let mut fetch = fetch::load(world, &plan, &needs)?;
+        let clock = Instant::now();
+        let mut fetch = fetch::prepare(world, &needs)?;
         world.barrier()?;
+        if world.rank() == 0 {
+            println!("prepared for {ranks} ranks in {:.0?}", clock.elapsed());
+        }
         let clock = Instant::now();
         for _ in 0..options.iterations {
             fetch.replay(&mut x)?;
@@ -122,9 +119,8 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
             println!("{halo} elements from {} ranks to rank 0, {each:.1?} an iteration", needs.len());
         }
         Ok(world.gather(0, &x[..mine.len()])?.map(|parts| parts.concat()))
-    });
-    std::fs::remove_file(plan)?;
-    Ok(parts?.swap_remove(0))
+    })?;
+    Ok(parts.swap_remove(0))
 }
 
 /// The same vector, computed in plain loops.

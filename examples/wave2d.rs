@@ -160,7 +160,7 @@ fn alone(n: usize, steps: u64) -> (Duration, Vec<f64>) {
 fn run(options: &Options, once: bool) -> Result<Option<String>> {
     options.job.start()?;
     let (n, steps) = (options.cells as usize, options.steps);
-    let mut race = Race::new(steps, n * n, once);
+    let mut race = Race::new(steps, n * n, options.job.ranks(), once);
     let mut pond = None;
     for _ in 0..race.rounds() {
         if let Some((time, water, _)) = simulate(options, 0)? {

@@ -182,7 +182,7 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
         announce(options, &before, &steps, &explanation);
     }
 
-    let mut race = Race::new(steps.count, before.cells.len(), once);
+    let mut race = Race::new(steps.count, before.cells.len(), job.ranks(), once);
     let Some((after, frames)) = contest(&before, &steps, job, &mut race)? else { return Ok(None) };
     println!("{race}");
     println!(

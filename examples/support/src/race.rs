@@ -15,9 +15,12 @@ impl Race {
     /// Cells that are computed within a moment.
     const MOMENT: u64 = 300_000_000;
 
-    /// Starts a race of `steps` steps over `cells` cells; of one round if only the results matter.
-    pub fn new(steps: u64, cells: usize, once: bool) -> Self {
-        let work = (cells as u64).saturating_mul(steps).max(1);
+    /// As many cells are computed while one of many ranks, which share few cores, waits for the others in a step.
+    const WAIT: u64 = 1 << 14;
+
+    /// Starts a race of `steps` steps of `ranks` ranks over `cells` cells; of one round if only the results matter.
+    pub fn new(steps: u64, cells: usize, ranks: usize, once: bool) -> Self {
+        let work = (cells as u64).max(Self::WAIT * ranks as u64).saturating_mul(steps).max(1);
         let rounds = if once { 1 } else { (Self::MOMENT / work).clamp(1, 15) as usize };
         Self { steps: steps.max(1), rounds, ways: Vec::new() }
     }
@@ -63,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_middle_time_of_a_step_counts() {
-        let mut race = Race::new(10, 1000, false);
+        let mut race = Race::new(10, 1000, 1, false);
         for micros in [50, 400, 40] {
             race.add("2 ranks", Duration::from_micros(micros));
             race.add("serial program", Duration::from_micros(2 * micros));
@@ -76,7 +79,11 @@ mod tests {
 
     #[test]
     fn long_races_have_one_round() {
-        assert_eq!((Race::new(1000, 1_000_000, false).rounds(), Race::new(1, 1, false).rounds()), (1, 15));
-        assert_eq!((Race::new(0, 0, false).rounds(), Race::new(1, 1, true).rounds()), (15, 1));
+        assert_eq!(
+            (Race::new(1000, 1_000_000, 1, false).rounds(), Race::new(1, 1, 1, false).rounds()),
+            (1, 15)
+        );
+        assert_eq!((Race::new(100, 1, 8, false).rounds(), Race::new(100, 1, 1024, false).rounds()), (15, 1));
+        assert_eq!((Race::new(0, 0, 1, false).rounds(), Race::new(1, 1, 1, true).rounds()), (15, 1));
     }
 }
