@@ -482,6 +482,16 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
                 u.put([1]).to(0, 0)?;
                 u.fence()?;
             }
+            // One that is refused, since another superstep is begun, does not.
+            let w = world.window::<u32>(2)?;
+            u.fence_with(Assertions::NOSUCCEED)?;
+            let running = shifts.begin(w)?;
+            let refused = fenced.replay(&mut u).expect_err("a superstep is begun");
+            assert_eq!(refused.class(), ErrorClass::RmaSync, "{refused}");
+            running.finish()?;
+            let refused = u.put([1]).to(0, 0).expect_err("NOSUCCEED was asserted");
+            assert_eq!(refused.class(), ErrorClass::Assert, "{refused}");
+            u.fence()?;
             // So does one that fails.
             u.fence_with(Assertions::NOSUCCEED)?;
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };

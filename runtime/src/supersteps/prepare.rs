@@ -90,10 +90,9 @@ impl Prepared {
         self.world.calls.begin();
         self.planned()?;
         windows.with(|windows| {
-            if self.superstep.opens {
-                windows.iter().for_each(|window| window.open());
-            }
-            let ran = self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call));
+            let ran = self.opened(windows, &call);
+            let ran =
+                ran.and_then(|()| self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call)));
             handler_of(&self.world, windows).report(ran)
         })
     }
@@ -109,9 +108,7 @@ impl Prepared {
         self.planned()?;
         let first = self.epochs.epochs().count().saturating_sub(1);
         self.running(windows, (), |windows, last| {
-            if self.superstep.opens {
-                windows.iter().for_each(|window| window.open());
-            }
+            self.opened(windows, &call)?;
             self.epochs.epochs().take(first).try_for_each(|ready| ready.replay(windows, &call))?;
             last.start(windows, &call).map(|()| Begun { call, over: false })
         })
@@ -151,6 +148,15 @@ impl Prepared {
             [Some(window), None, ..] => window.handler.report(begun),
             _ => self.world.handler.report(begun),
         }
+    }
+
+    /// The superstep begins with a fence, which opens its windows, if it may begin.
+    fn opened(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        if self.superstep.opens {
+            self.world.admits(call)?;
+            windows.iter().for_each(|window| window.open());
+        }
+        Ok(())
     }
 
     /// Whether the plan has all elements.
