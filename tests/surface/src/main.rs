@@ -62,9 +62,12 @@ fn declaration(item: &Value) -> String {
     let declares = format!("{kind} {name}");
     let text = written(&item["span"]).filter(|text| text.contains(declares.trim()) && !text.contains("! {"));
     let text = text.unwrap_or(declares);
-    let mut depth = 0;
+    // What is between brackets ends nothing, such as the default of a parameter; the `>` of an arrow is none.
+    let (mut depth, mut before) = (0, ' ');
     let end = text.find(|c| {
-        depth += i32::from(c == '[') - i32::from(c == ']');
+        let closes = c == ']' || c == '>' && before != '-';
+        depth += i32::from(c == '[' || c == '<') - i32::from(closes);
+        before = c;
         depth == 0 && ends.contains(&c)
     });
     let words: Vec<&str> = text[..end.unwrap_or(text.len())].split_whitespace().collect();
