@@ -30,6 +30,10 @@ pub enum ErrorClass {
     Type,
     /// MPI_ERR_ARG: an argument that is not valid.
     Arg,
+    /// MPI_ERR_TRUNCATE: a message that is longer than what receives it.
+    Truncate,
+    /// MPI_ERR_BUFFER: a buffered send for which the buffer has no room.
+    Buffer,
     /// MPI_ERR_NO_MEM: more memory than there is, or than is allowed.
     NoMem,
     /// MPI_ERR_DIMS: a grid that cannot be.
@@ -51,7 +55,7 @@ pub enum ErrorClass {
 impl ErrorClass {
     /// Every class.
     #[doc(hidden)]
-    pub const ALL: [ErrorClass; 18] = [
+    pub const ALL: [ErrorClass; 20] = [
         ErrorClass::Win,
         ErrorClass::Size,
         ErrorClass::Disp,
@@ -62,6 +66,8 @@ impl ErrorClass {
         ErrorClass::Op,
         ErrorClass::Type,
         ErrorClass::Arg,
+        ErrorClass::Truncate,
+        ErrorClass::Buffer,
         ErrorClass::NoMem,
         ErrorClass::Dims,
         ErrorClass::Io,

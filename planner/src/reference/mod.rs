@@ -2,28 +2,33 @@
 //!
 //! It follows the numbered paragraphs of `planner/README.md`, one element at a time, and shares nothing with the
 //! passes but the shapes of a [`Pattern`](crate::ir::pattern::Pattern). There is nothing here to make it fast, and nothing
-//! should be added, but to [`explains`], which is a search. One idea a file:
+//! should be added, but to [`explains`] and [`explains_messages`], which are searches. One idea a file:
 //!
 //! - `world`: the windows, and what fits them; `values`: one operator on one element;
 //! - `epoch`: what is between two fences; `calls`, `exchange`: programs of posts and starts;
-//! - `locks`: programs of locks; `steps`: what is ordered in them; `explains`: whether some order gives their results.
+//! - `locks`: programs of locks; `steps`: what is ordered in them; `explains`: whether some order gives their results;
+//! - `messages`: programs of messages and requests; `delivery`: the results that they can have, and where they can stop.
 //!
 //! ---
 #![doc = include_str!("../../README.md")]
 
 mod calls;
+mod delivery;
 mod epoch;
 mod exchange;
 mod explains;
 mod locks;
+mod messages;
 mod steps;
 mod values;
 mod world;
 
 pub use calls::{Call, Lent, Outcome};
+pub use delivery::{explains_messages, stops};
 pub use epoch::{Buffers, Difference, Epoch, allows, run};
 pub use exchange::exchange;
 pub use explains::{Unexplained, explains};
 pub use locks::{Action, LockCall, LockType};
+pub use messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
 pub use values::apply;
 pub use world::World;

@@ -10,6 +10,7 @@ mod exchange;
 mod grid;
 mod halo;
 mod locks;
+mod messages;
 mod passes;
 mod reference;
 mod rows;
