@@ -216,7 +216,7 @@ fn alter(dice: &mut Random, programs: &mut [Vec<MessageCall>]) -> Option<(usize,
 #[test]
 fn what_programs_of_messages_bring_is_explained_and_nothing_else_is() {
     let (mut received, mut altered) = (0, 0);
-    for seed in 0..600 {
+    for seed in 0..300 {
         let dice = &mut Random::new(seed);
         let ranks = 2 + dice.below(2);
         let mut number = 0;
@@ -233,5 +233,5 @@ fn what_programs_of_messages_bring_is_explained_and_nothing_else_is() {
             assert_eq!(wrong, Some((Rank::new(rank), at)), "seed {seed}");
         }
     }
-    assert!(received > 400 && altered > 200, "{received} {altered}");
+    assert!(received > 200 && altered > 100, "{received} {altered}");
 }
