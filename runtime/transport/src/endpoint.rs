@@ -1,8 +1,8 @@
 //! [`Endpoint`]: an end of a world of any transport, distinguished by a tag instead of a type.
 
 use crate::{
-    Bytes, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Lost, Memory, Meter,
-    Notification, Notify, Number, Pause, Port, SimEnd, Topology, Until, deadlock,
+    Attendant, Bytes, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Lost, Memory,
+    Meter, Notification, Notify, Number, Pause, Port, SimEnd, Topology, Until, deadlock,
 };
 #[cfg(not(loom))]
 use crate::{HybridEnd, ShmEnd, TcpEnd};

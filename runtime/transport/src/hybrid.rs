@@ -2,13 +2,14 @@
 //!
 //! An end consists of two: one of a world of the ranks of its host in their segment, and one of the whole world over
 //! the fabric, which sends nothing to ranks of the same node. Each peer is reached by one of the two only, so the order
-//! that the contract requires, which is per pair of ranks, is kept by that end. This file does the rest:
+//! that the contract requires, for each pair of ranks and port, is kept by that end. This file does the rest:
 //!
 //! - The intra-node world numbers its ranks itself, so a rank that is lost there is renamed.
 //! - The whole world ends at once: where one side learns of the end, the other is told. The first cause that a host
 //!   learns of is the one that all of its ranks see.
 //! - A waiting rank sleeps where the ranks of its node wake it. Meanwhile the fabric's thread serves the sockets, and
 //!   wakes the rank there as well.
+//! - Requests come from other hosts only: a rank of the same host reaches this rank's memory.
 //! - Waits of ranks of the node are read, and those of other ranks asked for; a list of waits may return over a
 //!   connection between two ranks of one node, which is opened for nothing else.
 
@@ -21,8 +22,8 @@ use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
-    Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
-    Meter, Notification, Notify, Number, Pause, Port, Segment, ShmEnd, TcpEnd, Topology, Until,
+    Attendant, Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss,
+    Lost, Memory, Meter, Notification, Notify, Number, Pause, Port, Segment, ShmEnd, TcpEnd, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -317,6 +318,10 @@ impl Channels for HybridEnd {
     fn close(&mut self, port: Port) {
         self.intra_node.close(port);
         self.inter_node.close(port);
+    }
+
+    fn attend(&mut self, attendant: Box<dyn Attendant>) {
+        self.inter_node.attend(attendant); // ranks of this host reach this rank's memory
     }
 
     fn memory(&self) -> Memory {

@@ -3,11 +3,12 @@
 //!
 //! Ranks communicate in two ways. *Notifications* are an all-to-all exchange, one for each fence of the whole world: a
 //! rank drafts a notification to every rank (itself included), publishes them together, and reads the notifications of
-//! the others. *Frames* travel first in, first out, for each ordered pair of ranks and each [`Port`]. Posting, polling and waiting are
-//! separate: only [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile.
+//! the others. *Frames* travel first in, first out, for each ordered pair of ranks and each [`Port`]. Posting, polling and
+//! waiting are separate: only [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile. Frames
+//! of [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank does.
 //!
-//! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`], [`Liveness`] and
-//! [`CreateJoin`], each with its rules at its top.
+//! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`], [`Liveness`],
+//! [`CreateJoin`] and [`Attendant`], each with its rules at its top.
 
 #![cfg_attr(
     loom,
@@ -44,7 +45,9 @@ mod tcp;
 
 use std::fmt;
 
-pub use contract::{Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED, UNREPORTED_BYTES};
+pub use contract::{
+    Answers, Attendant, Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED, UNREPORTED_BYTES,
+};
 pub use endpoint::Endpoint;
 #[cfg(not(loom))]
 pub use hybrid::{HybridEnd, hybrid};
@@ -102,6 +105,9 @@ pub struct Port(pub u32);
 impl Port {
     /// The port of calls that all ranks make: epochs, schedules, and what sets up windows and worlds.
     pub const FENCE: Self = Self(0);
+
+    /// The port of requests, which the world's [`Attendant`] serves.
+    pub const SERVICE: Self = Self(1);
 }
 
 /// What a frame carries before its payload.

@@ -2,13 +2,17 @@
 
 mod fabrics;
 
+use std::hint::spin_loop;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fabrics::job;
-use fencepost_transport::{Channels, Header, Leave, Liveness, Pause, Port, Settings, TcpEnd};
+use fencepost_transport::{
+    Answers, Attendant, Channels, Header, Leave, Liveness, Pause, Port, Settings, TcpEnd,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 /// One test at a time: each measures.
@@ -90,4 +94,59 @@ fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
     let least = times.iter().min().unwrap();
     assert!(*least < Duration::from_millis(25), "{times:?}");
     ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
+}
+
+/// Where answers go.
+const ANSWERS: Port = Port(2);
+
+struct Echo;
+
+impl Attendant for Echo {
+    fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers) {
+        answers.post(from, ANSWERS, header, payload);
+    }
+}
+
+/// Asks `to`, and waits for the answer.
+fn ask(end: &mut TcpEnd, to: usize) -> Duration {
+    let begun = Instant::now();
+    // SAFETY: it is copied.
+    unsafe { end.post(to, Port::SERVICE, Header::default(), b"a request".as_ptr(), 9) }.unwrap();
+    let mut pause = Pause::new();
+    while end.poll(to, ANSWERS).unwrap().is_none() {
+        end.idle(&mut pause);
+    }
+    end.release(to, ANSWERS);
+    begun.elapsed()
+}
+
+/// Whether a rank computes for long, or calls its end all the time and never waits: the thread answers in its place.
+#[test]
+fn requests_are_answered_whatever_their_rank_does() {
+    let _alone = ALONE.lock();
+    for polls in [false, true] {
+        let mut ranks = job(3, Settings::default());
+        let (done, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (_fabric, mut busy) = ranks.remove(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                busy.attend(Box::new(Echo));
+                while !done.load(Ordering::Acquire) {
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                    if polls {
+                        // Nothing of rank 2 ever comes, and requests of rank 1 are not what is polled for.
+                        assert!(busy.poll(2, ANSWERS).unwrap().is_none());
+                        (0..1000).for_each(|_| spin_loop());
+                    }
+                }
+                busy.leave(Leave::Finished);
+            });
+            let mut times: Vec<_> = (0..60).map(|_| ask(&mut ranks[0].1, 0)).collect();
+            done.store(true, Ordering::Release);
+            times.sort_unstable();
+            assert!(times[30] < Duration::from_millis(50), "polls: {polls}, {times:?}");
+        });
+        assert!(rounds.into_inner() > 0, "the rank did nothing meanwhile");
+        ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
+    }
 }

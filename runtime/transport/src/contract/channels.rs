@@ -7,7 +7,7 @@
 //!   reader has released the frame (W2, W4).
 //! - Memory of a rank that others may read remains unchanged until they have released it: leaving lifts no obligation.
 
-use crate::{Bytes, Frame, Header, Lost, Memory, Meter, Port, Until};
+use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, Port, Until};
 
 /// A receiver that has released this many frames of a sender on a port, or frames of [this many bytes](UNREPORTED_BYTES), reports
 /// them with what it sends or flushes next. So [`released`](Channels::released) lacks fewer frames, and fewer bytes, once
@@ -98,13 +98,22 @@ pub trait Channels {
     /// of them, once `to` has left or has [closed](Self::close) the port.
     fn released(&mut self, to: usize, port: Port) -> u64;
 
-    /// Closes a port, which is not [`Port::FENCE`]: this rank neither posts nor polls on it again. Frames on it that have
+    /// Closes a port that is neither [`Port::FENCE`] nor [`Port::SERVICE`]: this rank neither posts nor polls on it again. Frames on it that have
     /// arrived are released, and those that arrive later are dropped; those that this rank posted still arrive. A rank
     /// closes its ports when it needs them no more: what it knows of a port is kept until then.
     ///
     /// # Panics
-    /// If the port is [`Port::FENCE`].
+    /// If the port is one of these.
     fn close(&mut self, port: Port);
+
+    /// Has this attendant serve the frames of [`Port::SERVICE`] from now on, until this rank leaves. Called once for each
+    /// world. Does nothing where all ranks are reached.
+    ///
+    /// # Panics
+    /// If the world has an attendant.
+    fn attend(&mut self, attendant: Box<dyn Attendant>) {
+        drop(attendant); // no request is ever posted
+    }
 
     /// Returns the allocator of memory that other ranks are to read in place.
     fn memory(&self) -> Memory {

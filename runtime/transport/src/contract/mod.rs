@@ -1,11 +1,14 @@
 //! The contract of a transport, as small traits: each file is one part of it, with its rules at the top.
 
+mod attendant;
 mod channels;
 mod create_join;
 mod liveness;
 mod notify;
 mod topology;
 
+pub(crate) use attendant::PANICKED;
+pub use attendant::{Answers, Attendant};
 pub use channels::{Channels, UNREPORTED, UNREPORTED_BYTES};
 pub use create_join::CreateJoin;
 pub use liveness::Liveness;

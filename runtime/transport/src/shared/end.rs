@@ -18,6 +18,9 @@ use crate::{
     Notification, Notify, Number, Port, Topology, Until,
 };
 
+/// Why nobody posts to [`Port::SERVICE`] here.
+const REACHED: &str = "a request to a rank whose memory is reached: whoever asks does everything itself";
+
 /// The memory that a world is built on.
 pub trait Backend {
     /// Whether all ranks are threads of one process.
@@ -290,6 +293,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
         payload: *const u8,
         len: usize,
     ) -> Result<(), Lost> {
+        debug_assert!(port != Port::SERVICE, "{REACHED}");
         self.may_send(to)?;
         self.send(to, port, Frame { header, payload, len }).map_err(|error| self.no_room(&error))?;
         self.meter.count(header, len);
@@ -310,6 +314,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
             // SAFETY: the caller's promise is the same.
             return unsafe { self.post(to, port, header, payload, len) };
         }
+        debug_assert!(port != Port::SERVICE, "{REACHED}");
         self.may_send(to)?;
         // SAFETY: the caller's promise.
         unsafe { self.send_copy(to, port, Frame { header, payload, len }) }
@@ -345,6 +350,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     fn close(&mut self, port: Port) {
+        assert!(port > Port::SERVICE, "only ports of windows are closed");
         self.receivers.close(port);
         let Self { senders, backend, .. } = self;
         backend.free_copies(|to, port, frame| senders.is_released(to, port, frame));

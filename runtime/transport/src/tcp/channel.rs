@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 use crate::ports::ClosedPorts;
 use crate::stream::{CLOSED, Item, ItemWriter};
 use crate::tcp::queue::{CREDIT, PORT_CREDIT, Queue};
-use crate::{Cause, Leave, Loss, Lost, Notification, Port};
+use crate::{Attendant, Cause, Leave, Loss, Lost, Notification, Port};
 
 /// The most ports that another rank may have opened to this rank at a time.
 const PORTS: usize = 1 << 16;
@@ -25,6 +25,9 @@ pub(super) struct Channel {
     pub(super) pairs: Vec<Pair>,
     /// The ports that this rank has closed.
     closed_ports: ClosedPorts,
+    /// Whether requests are served, and by whom; `None` while it serves one.
+    pub(super) attended: bool,
+    pub(super) attendant: Option<Box<dyn Attendant>>,
     /// Why it ended.
     pub(super) ended: Option<Cause>,
     /// How this rank left it.
@@ -87,6 +90,8 @@ impl Channel {
             members: Vec::new(),
             pairs: (0..ranks).map(|_| Pair::new()).collect(),
             closed_ports: ClosedPorts::default(),
+            attended: false,
+            attendant: None,
             ended: None,
             left: None,
             closed: false,
@@ -236,6 +241,16 @@ impl Channel {
                 queue.inbound.report_releases(number, port, out);
             }
         }
+    }
+
+    /// Returns the rank in this world of a rank of the job.
+    pub(super) fn index_of(&self, rank: usize) -> Option<usize> {
+        let is_it = |member: Option<&u32>| member.is_some_and(|&member| member as usize == rank);
+        // In the worlds of the job it is the same.
+        if is_it(self.members.get(rank)) {
+            return Some(rank);
+        }
+        self.members.iter().position(|member| is_it(Some(member)))
     }
 
     /// Returns whether this rank has closed a port.

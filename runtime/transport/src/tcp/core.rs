@@ -19,6 +19,7 @@ use crate::tcp::connect::Incoming;
 use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
 use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
+use crate::tcp::requests::Requests;
 use crate::{Header, Leave, Loss, Port};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
@@ -83,6 +84,7 @@ pub(super) struct Core {
     dirty: Vec<u32>,
     /// The worlds and ranks to which releases are to be reported when this rank has nothing better to do.
     pub(super) pending_releases: Vec<(u64, u32)>,
+    pub(super) requests: Requests,
     scratch: Box<[u8]>,
     /// Bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
@@ -167,6 +169,7 @@ impl Core {
             closing: false,
             dirty: Vec::new(),
             pending_releases: Vec::new(),
+            requests: Requests::default(),
             scratch: vec![0; SCRATCH].into(),
             own: Decoder::default(),
             timed: now,
@@ -293,6 +296,7 @@ impl Core {
         if self.peers[from].unsent() || self.peers[from].heard_rest {
             self.mark_dirty(from);
         }
+        self.answer_requests();
     }
 
     /// Takes in an item.
@@ -338,22 +342,25 @@ impl Core {
                 return Err("it sent items of too many worlds that this rank has not joined");
             }
         }
-        let (mut released, mut closed, left) = (None, false, matches!(item, Item::Left { .. }));
-        let channel = self.channel(number);
-        match &item {
-            Item::Release { port, .. } => released = Some(*port),
-            Item::Frame(port, ..) | Item::Want { port, .. } => {
-                closed = *port != Port::FENCE && channel.has_closed(*port);
-            }
+        let (mut released, mut came, left) = (None, Port::FENCE, matches!(item, Item::Left { .. }));
+        match item {
+            Item::Release { port, .. } => released = Some(port),
+            Item::Frame(port, ..) | Item::Want { port, .. } => came = port,
             _ => {}
         }
+        let wants = matches!(item, Item::Want { .. });
+        let channel = self.channel(number);
         channel.take(from, item)?;
         let leaving = left.then(|| channel.leaving(from)).flatten();
         if let Some(port) = released {
             self.send_waiting(number, from, port);
         }
-        if closed {
-            self.report_releases(number, from);
+        match came {
+            Port::FENCE => {}
+            Port::SERVICE if wants => self.grant_request(number, from),
+            Port::SERVICE => self.note_request(number, from),
+            port if self.channel(number).has_closed(port) => self.report_releases(number, from),
+            _ => {}
         }
         if let Some(how) = leaving {
             self.peers[from].failed = match how {

@@ -11,8 +11,8 @@ use crate::tcp::core::{Core, RankState};
 use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::tcp::peer::Peer;
 use crate::{
-    Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify,
-    Number, Port, Topology,
+    Attendant, Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
+    Notification, Notify, Number, Port, Topology,
 };
 
 /// One rank's end of a world over TCP.
@@ -324,8 +324,12 @@ impl Channels for TcpEnd {
     }
 
     fn close(&mut self, port: Port) {
-        assert!(port != Port::FENCE, "the port of fences is never closed");
+        assert!(port > Port::SERVICE, "only ports of windows are closed");
         self.core().close_port(self.number, port);
+    }
+
+    fn attend(&mut self, attendant: Box<dyn Attendant>) {
+        self.core().attend(self.number, attendant);
     }
 
     fn meter(&self) -> &Meter {
@@ -357,7 +361,11 @@ impl Liveness for TcpEnd {
     }
 
     fn leave(&mut self, how: Leave) {
-        self.core().leave(self.number, &how);
+        let mut core = self.core();
+        core.leave(self.number, &how);
+        let attendant = core.dismiss(self.number);
+        drop(core);
+        drop(attendant);
     }
 
     fn end(&mut self, cause: Cause) {

@@ -10,6 +10,9 @@
 //! to yield, and the thread checks more rarely where more ranks share a core. A socket that does not take all that was
 //! written wakes the thread, which then checks often until it has.
 //!
+//! Where a world has an attendant, the thread also reads at each check while the rank is in a call: a rank that polls reads
+//! what it waits for, and requests of others are not to wait for that.
+//!
 //! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls asleep, and only if
 //! nothing has arrived since it last polled; while it sleeps, the thread reads nothing, and wakes it for every other
 //! event. A rank that also waits for ranks with which it shares memory sleeps on its futex, where those can wake it:
@@ -229,6 +232,10 @@ fn serve(shared: &FabricShared) {
         };
         calls = core.calls;
         if here {
+            if core.requests.attended > 0 && core.rank == RankState::Busy {
+                core.serve_ready(); // the rank polls, but perhaps not what other ranks ask of it
+                core.wake_rank();
+            }
             let tick = if core.is_stuck() { TICK } else { (tick * core.crowd).min(TIMES) };
             if rank_absent && core.rank != RankState::SleepsOnSockets {
                 core.unwatch_few();

@@ -27,6 +27,10 @@ impl Core {
             queue.outbound.posted += 1;
             queue.inbound.arrived = queue.outbound.posted;
             queue.inbound.frames.push_back((header, body));
+            if port == Port::SERVICE {
+                self.note_request(number, me);
+                self.answer_requests();
+            }
             return;
         }
         let pair = &mut channel.pairs[to];
@@ -37,7 +41,10 @@ impl Core {
             channel.piggyback(number, to, &mut peer.out);
             ItemWriter(&mut peer.out, number).frame_head(port, header, payload.len());
             wrote = if peer.writes_in_place(payload.len()) {
-                self.write(to, payload)
+                let held = self.hold_requests();
+                let wrote = self.write(to, payload);
+                self.resume_requests(held);
+                wrote
             } else {
                 peer.pack(payload)
             };
@@ -54,6 +61,7 @@ impl Core {
             Ok(()) => self.mark_dirty(to),
             Err(error) => self.write_failed(to, &error.to_string()),
         }
+        self.answer_requests();
     }
 
     /// Writes a payload from the sender's memory. Continues as long as bytes move in either direction, and tries for as
@@ -231,22 +239,33 @@ impl Core {
 
     /// Releases the oldest frame from `from` on this port. Returns whether there was one.
     pub(super) fn release(&mut self, number: u64, from: usize, port: Port) -> bool {
-        let me = self.me();
-        let Some(channel) = self.channels.get_mut(&number) else { return false };
-        let pair = &mut channel.pairs[from];
-        let mut silent = pair.outbound.silent;
-        let Some(queue) = pair.queue_mut(port) else { return false };
-        let Some((_, body, due)) = queue.inbound.release(&mut silent) else { return false };
-        if from == me {
+        let Some((_, body)) = self.take_frame(number, from, port) else { return false };
+        self.recycle(from, body);
+        true
+    }
+
+    /// Keeps the memory of a frame from `from` for another one.
+    pub(super) fn recycle(&mut self, from: usize, body: Body) {
+        if from == self.me() {
             self.own.recycle(body);
+        } else if let Some(link) = &mut self.peers[from].link {
+            link.recycle(body);
+        }
+    }
+
+    /// Releases the oldest frame from `from` on this port, and returns it.
+    pub(super) fn take_frame(&mut self, number: u64, from: usize, port: Port) -> Option<(Header, Body)> {
+        let me = self.me();
+        let pair = &mut self.channels.get_mut(&number)?.pairs[from];
+        let mut silent = pair.outbound.silent;
+        let queue = pair.queue_mut(port)?;
+        let (header, body, due) = queue.inbound.release(&mut silent)?;
+        if from == me {
             queue.outbound.release_own();
-            return true;
+            return Some((header, body));
         }
         pair.outbound.silent = silent;
         pair.note_unreported(port);
-        if let Some(link) = &mut self.peers[from].link {
-            link.recycle(body);
-        }
         match due {
             Due::Now => self.report_releases(number, from),
             Due::Soon if !self.pending_releases.contains(&(number, from as u32)) => {
@@ -254,7 +273,7 @@ impl Core {
             }
             Due::Soon | Due::Later => {}
         }
-        true
+        Some((header, body))
     }
 
     /// Sends the frames on this port that waited for credit, as far as there is some now.

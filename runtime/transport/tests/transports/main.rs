@@ -2,6 +2,7 @@
 //! transport and on several configurations of simulated links. No test waits for time: a wait for what cannot arrive
 //! must end in `Lost`.
 
+mod attendants;
 mod ends;
 mod planted;
 mod ports;

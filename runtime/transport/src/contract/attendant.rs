@@ -1,0 +1,32 @@
+//! [`Attendant`]: what serves the requests of other ranks, whatever its rank does.
+//!
+//! Requests are the frames of [`Port::SERVICE`]: nobody polls them. The attendant of a world has each as it is read, in the
+//! order of its sender: by a call of the rank, or by a thread of the transport while the rank computes, or is in a call of
+//! another world. Answers are frames on other ports, which the ranks that asked poll for.
+//!
+//! - An attendant is called under a lock of its rank's end. It never waits, and never calls an endpoint. If it shares a lock
+//!   with its rank, the rank calls no endpoint while it holds that lock.
+//! - Requests that arrive before a world has an attendant wait for it; their senders are granted no more credit, where there
+//!   is credit.
+//! - From when its rank has left, an attendant is not called any more: it is dropped.
+//! - Where memory is reached there are no requests: the rank that would ask does everything itself.
+
+use crate::{Header, Port};
+
+/// Serves the frames of [`Port::SERVICE`] of one world.
+pub trait Attendant: Send {
+    /// Serves a request of `from`, whose bytes no rank has checked. They are aligned to 16.
+    ///
+    /// An attendant that panics ends the world: its rank is the cause.
+    fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers);
+}
+
+/// Where an attendant posts.
+pub trait Answers {
+    /// Posts a frame to `to`, a copy of these bytes: in order with what this rank posts to it on this port. An answer to a
+    /// rank that is lost is dropped. Answers are not [metered](crate::Meter).
+    fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]);
+}
+
+/// Why the world ends in which an attendant has panicked.
+pub(crate) const PANICKED: &str = "its attendant panicked while it served another rank";

@@ -1,0 +1,140 @@
+//! Requests: the frames of [`Port::SERVICE`], which the attendant of their world serves as they are read, by the rank in a
+//! call or by the fabric's thread.
+//!
+//! An attendant may answer with as many bytes as it likes to whichever rank, so it is not called in the middle of a read or
+//! of a payload that is being written: requests that are read there wait in a list for the end of it.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::contract::PANICKED;
+use crate::tcp::core::Core;
+use crate::{Answers, Attendant, Cause, Header, Port};
+
+/// The requests that no attendant has seen yet.
+#[derive(Default)]
+pub(super) struct Requests {
+    /// The world and the sender of each, in the order of arrival.
+    list: VecDeque<(u64, u32)>,
+    /// Whether they wait: an attendant is at work, or a payload is being written.
+    held: bool,
+    /// The number of worlds that have an attendant.
+    pub(super) attended: usize,
+}
+
+/// Posts the answers of one world's attendant.
+struct CoreAnswers<'a> {
+    core: &'a mut Core,
+    number: u64,
+}
+
+impl Answers for CoreAnswers<'_> {
+    fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]) {
+        let Self { core, number } = self;
+        let Some(channel) = core.channels.get(number) else { return };
+        let over = channel.ended.is_some() || channel.left.is_some();
+        let Some(&to) = channel.members.get(to) else { return };
+        let to = to as usize;
+        if !over && !core.is_intra_node(to) && (to == core.me() || !core.is_gone(*number, to)) {
+            core.post(*number, to, port, header, bytes);
+        }
+    }
+}
+
+impl Core {
+    /// Has this attendant serve a world, until its rank leaves.
+    ///
+    /// # Panics
+    /// If the world has one.
+    pub(super) fn attend(&mut self, number: u64, attendant: Box<dyn Attendant>) {
+        let channel = self.channel(number);
+        assert!(!channel.attended, "a world has one attendant");
+        if channel.left.is_some() {
+            return;
+        }
+        (channel.attended, channel.attendant) = (true, Some(attendant));
+        self.requests.attended += 1;
+        for from in 0..self.peers.len() {
+            let Some(queue) = self.channel(number).pairs[from].queue(Port::SERVICE) else { continue };
+            let come = queue.inbound.frames.len();
+            self.requests.list.extend(std::iter::repeat_n((number, from as u32), come));
+            self.grant_request(number, from);
+        }
+        self.answer_requests();
+    }
+
+    /// Ends the service of a world; returns its attendant, which is to be dropped without the lock.
+    pub(super) fn dismiss(&mut self, number: u64) -> Option<Box<dyn Attendant>> {
+        let channel = self.channels.get_mut(&number)?;
+        self.requests.attended -= usize::from(std::mem::take(&mut channel.attended));
+        channel.attendant.take()
+    }
+
+    /// Notes that a request of `from` has arrived.
+    pub(super) fn note_request(&mut self, number: u64, from: usize) {
+        if self.channels.get(&number).is_some_and(|channel| channel.attended) {
+            self.requests.list.push_back((number, from as u32));
+        }
+    }
+
+    /// Grants credit for the requests that `from` has reported: an attendant takes all.
+    pub(super) fn grant_request(&mut self, number: u64, from: usize) {
+        if let Some(channel) = self.channels.get_mut(&number)
+            && channel.attended
+            && let Some(queue) = channel.pairs[from].queue_mut(Port::SERVICE)
+            && queue.inbound.grant_wanted(number, Port::SERVICE, &mut self.peers[from].out)
+        {
+            self.mark_dirty(from);
+        }
+    }
+
+    /// Keeps requests waiting; returns whether they did before.
+    pub(super) fn hold_requests(&mut self) -> bool {
+        std::mem::replace(&mut self.requests.held, true)
+    }
+
+    /// Undoes [`hold_requests`](Self::hold_requests).
+    pub(super) fn resume_requests(&mut self, held: bool) {
+        self.requests.held = held;
+    }
+
+    /// Has attendants answer the requests that have arrived, and sends the answers.
+    #[inline]
+    pub(super) fn answer_requests(&mut self) {
+        if !self.requests.list.is_empty() && !self.requests.held {
+            self.answer_all_requests();
+        }
+    }
+
+    #[cold]
+    fn answer_all_requests(&mut self) {
+        self.requests.held = true;
+        while let Some((number, from)) = self.requests.list.pop_front() {
+            self.answer_request(number, from as usize);
+        }
+        self.requests.held = false;
+        self.flush_dirty();
+    }
+
+    fn answer_request(&mut self, number: u64, from: usize) {
+        let Some(channel) = self.channels.get_mut(&number) else { return };
+        if channel.ended.is_some() || channel.left.is_some() {
+            return;
+        }
+        let Some(rank) = channel.index_of(from) else { return };
+        let Some(mut attendant) = channel.attendant.take() else { return };
+        if let Some((header, body)) = self.take_frame(number, from, Port::SERVICE) {
+            let mut answers = CoreAnswers { core: self, number };
+            let attend = || attendant.attend(rank, header, body.bytes(), &mut answers);
+            let attended = catch_unwind(AssertUnwindSafe(attend));
+            self.recycle(from, body);
+            if attended.is_err() {
+                let own = self.channels.get(&number).and_then(|channel| channel.index_of(self.me()));
+                return self.end(number, Cause { rank: own.unwrap_or(0), what: PANICKED.into() });
+            }
+        }
+        if let Some(channel) = self.channels.get_mut(&number) {
+            channel.attendant = Some(attendant);
+        }
+    }
+}

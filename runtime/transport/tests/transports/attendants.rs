@@ -1,0 +1,362 @@
+//! Attendants: requests are served whatever their rank does.
+
+use crate::ends::*;
+use fencepost_tests_support::random::Random;
+use fencepost_transport::{
+    Answers, Attendant, Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Port,
+    SimConfig, Topology,
+};
+use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Where answers go.
+const ANSWERS: Port = Port(5);
+
+/// Kinds of requests: to answer with the same bytes, to hand them to the rank whose number is in `extra`, to answer with
+/// as many bytes as the word says and `extra` times, and to panic.
+const ECHO: u32 = 1;
+const PASS_ON: u32 = 2;
+const MANY: u32 = 3;
+const PANIC: u32 = 4;
+
+/// Serves requests; whoever holds the other end of `here` sees when it is dropped.
+struct Server {
+    served: Vec<u64>,
+    here: Arc<AtomicUsize>,
+}
+
+impl Attendant for Server {
+    fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers) {
+        assert!(payload.is_empty() || payload.as_ptr().addr().is_multiple_of(16));
+        self.here.fetch_add(1, Ordering::Relaxed);
+        // Requests of a rank come in its order.
+        self.served.resize(self.served.len().max(from + 1), 0);
+        let number = &mut self.served[from];
+        let answer = Header { word: header.word, kind: *number as u32, extra: header.extra };
+        *number += 1;
+        match header.kind {
+            PASS_ON => answers.post(header.extra as usize, ANSWERS, answer, payload),
+            MANY => {
+                let bytes = vec![from as u8; header.word as usize];
+                (0..header.extra).for_each(|_| answers.post(from, ANSWERS, answer, &bytes));
+            }
+            PANIC => std::panic::resume_unwind(Box::new("quietly")),
+            _ => answers.post(from, ANSWERS, answer, payload),
+        }
+    }
+}
+
+fn serve(end: &mut Endpoint) -> Arc<AtomicUsize> {
+    let here = Arc::new(AtomicUsize::new(0));
+    end.attend(Box::new(Server { served: Vec::new(), here: here.clone() }));
+    here
+}
+
+fn request(end: &mut Endpoint, to: usize, header: Header, payload: &[u8]) -> Result<(), Lost> {
+    // SAFETY: it is copied where there are requests: memory is not reached.
+    let posted = unsafe { end.post(to, Port::SERVICE, header, payload.as_ptr(), payload.len()) };
+    end.flush();
+    posted
+}
+
+fn answer(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
+    let frame = wait(end, |end| end.poll(from, ANSWERS))?;
+    let taken = (frame.header, bytes(&frame));
+    end.release(from, ANSWERS);
+    Ok(taken)
+}
+
+/// Computes until `all` others are done: calls nothing of the endpoint.
+fn compute_until(done: &AtomicUsize, all: usize) {
+    while done.load(Ordering::Acquire) < all {
+        spin_loop();
+        thread::yield_now();
+    }
+}
+
+/// Returns the ranks that serve this one.
+fn far(end: &Endpoint) -> Vec<usize> {
+    (0..end.size()).filter(|&peer| peer != end.rank() && !end.reaches(peer)).collect()
+}
+
+/// Makes worlds of each transport on which some ranks do not reach others.
+fn apart(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
+    let is_apart = move |ends: &[Endpoint]| (0..size).any(|peer| !ends[0].reaches(peer));
+    transports(size).filter(move |(_, ends)| is_apart(ends))
+}
+
+#[test]
+fn a_rank_that_computes_answers_all_others_in_their_order() {
+    for (name, ends) in apart(4) {
+        let done = AtomicUsize::new(0);
+        run(ends, |end| {
+            let target = 2;
+            if end.rank() == target {
+                let here = serve(end);
+                compute_until(&done, end.size() - 1);
+                assert_eq!(here.load(Ordering::Relaxed), 60 * far(end).len(), "{name}");
+                return;
+            }
+            if far(end).contains(&target) {
+                for n in 0..30 {
+                    request(
+                        end,
+                        target,
+                        Header { word: n, kind: ECHO, extra: 7 },
+                        &PATTERN[..n as usize * 9],
+                    )
+                    .unwrap();
+                }
+                for n in 0..60 {
+                    if n >= 30 {
+                        let header = Header { word: n, kind: ECHO, extra: 7 };
+                        request(end, target, header, &PATTERN[..n as usize * 9]).unwrap();
+                    }
+                    let expected = Header { word: n, kind: n as u32, extra: 7 };
+                    let answered = (expected, PATTERN[..n as usize * 9].to_vec());
+                    assert_eq!(answer(end, target).unwrap(), answered, "{name}");
+                }
+            }
+            done.fetch_add(1, Ordering::Release);
+        });
+    }
+}
+
+#[test]
+fn requests_and_answers_of_more_bytes_than_there_is_credit_for_arrive() {
+    static LARGE: [u8; 1 << 20] = [3; 1 << 20];
+    for (name, ends) in apart(2) {
+        let (len, times) = if name.contains("Sim") { (9000, 8) } else { (1 << 20, 20) };
+        let done = AtomicUsize::new(0);
+        run(ends, |end| {
+            if end.rank() == 0 {
+                serve(end);
+                return compute_until(&done, 1);
+            }
+            request(end, 0, Header { word: len, kind: MANY, extra: times }, &[]).unwrap();
+            for _ in 0..times {
+                request(end, 0, header(len), &LARGE[..len as usize]).unwrap();
+            }
+            request(end, 0, Header { word: 30 << 10, kind: MANY, extra: 1 }, &[]).unwrap();
+            for expected in [1, 3].into_iter().flat_map(|byte| std::iter::repeat_n(byte, times as usize)) {
+                let (_, bytes) = answer(end, 0).unwrap();
+                assert!(bytes.len() == len as usize && bytes.iter().all(|&b| b == expected), "{name}");
+            }
+            assert_eq!(answer(end, 0).unwrap().1.len(), 30 << 10);
+            done.fetch_add(1, Ordering::Release);
+        });
+    }
+}
+
+#[test]
+fn all_ranks_ask_and_answer_at_once_and_nothing_else_is_disturbed() {
+    for (name, ends) in apart(4) {
+        run(ends, |end| {
+            let me = end.rank();
+            serve(end);
+            let targets = far(end);
+            let mut answers = vec![0; end.size()];
+            for round in 0..20_u64 {
+                for &to in &targets {
+                    let length = (round as usize * 37 + me) % 3000;
+                    request(end, to, Header { word: round, kind: ECHO, extra: 0 }, &PATTERN[..length])
+                        .unwrap();
+                    post(end, to, header(round), piece(me, to, round as usize)).unwrap();
+                }
+                if round % 4 == 3 {
+                    let notified = exchange(end, round).unwrap();
+                    assert!(notified.iter().all(|notification| notification.word == round), "{name}");
+                }
+                for &from in &targets {
+                    let expected = (header(round), piece(from, me, round as usize).to_vec());
+                    assert_eq!(take(end, from).unwrap(), expected, "{name}");
+                }
+                for &from in targets.iter().filter(|_| round % 3 == 2) {
+                    while answers[from] <= round {
+                        let (header, bytes) = answer(end, from).unwrap();
+                        assert_eq!(header.word, answers[from], "{name}");
+                        assert_eq!(bytes.len(), (header.word as usize * 37 + me) % 3000, "{name}");
+                        answers[from] += 1;
+                    }
+                }
+            }
+            exchange(end, 77).unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_attendant_posts_to_ranks_that_did_not_ask() {
+    for (name, ends) in apart(3) {
+        let done = AtomicUsize::new(0);
+        run(ends, |end| {
+            let target = 1;
+            let all_far =
+                end.host(0) != end.host(1) && end.host(1) != end.host(2) && end.host(2) != end.host(0);
+            if end.rank() == target {
+                serve(end);
+                compute_until(&done, 2);
+            } else if all_far {
+                let other = 2 - end.rank();
+                for n in 0..20 {
+                    let pass = Header { word: n, kind: PASS_ON, extra: other as u32 };
+                    request(end, target, pass, &PATTERN[..n as usize]).unwrap();
+                }
+                for n in 0..20 {
+                    let (header, bytes) = answer(end, target).unwrap();
+                    assert_eq!((header.word, bytes.len() as u64), (n, n), "{name}");
+                }
+            }
+            done.fetch_add(1, Ordering::Release);
+        });
+    }
+}
+
+#[test]
+fn requests_that_come_before_the_attendant_wait_for_it() {
+    static LARGE: [u8; 1 << 20] = [3; 1 << 20];
+    for (name, ends) in apart(2) {
+        let len = if name.contains("Sim") { 9000 } else { 1 << 20 };
+        let done = AtomicUsize::new(0);
+        run(ends, |end| {
+            if end.rank() == 0 {
+                take(end, 1).unwrap(); // all requests are posted
+                let here = serve(end);
+                compute_until(&done, 1);
+                assert_eq!(here.load(Ordering::Relaxed), 12, "{name}");
+                return;
+            }
+            for n in 0..12 {
+                request(end, 0, header(n), &LARGE[..len]).unwrap();
+            }
+            post(end, 0, header(0), &[]).unwrap();
+            for n in 0..12 {
+                let (header, bytes) = answer(end, 0).unwrap();
+                assert_eq!((header.word, bytes.len()), (n, len), "{name}");
+            }
+            done.fetch_add(1, Ordering::Release);
+        });
+    }
+}
+
+#[test]
+fn an_attendant_is_dropped_when_its_rank_leaves_and_who_asks_then_sees_that_it_left() {
+    for (name, ends) in apart(2) {
+        run(ends, |end| {
+            if end.rank() == 0 {
+                let here = serve(end);
+                take(end, 1).unwrap(); // requests are under way, and come until it has left
+                end.leave(Leave::Failed("no luck".into()));
+                assert_eq!(Arc::strong_count(&here), 1, "{name}");
+                return;
+            }
+            post(end, 0, header(0), &[]).unwrap();
+            let mut posted = 0;
+            let lost = loop {
+                match request(end, 0, header(posted), &PATTERN) {
+                    Ok(()) => posted += 1,
+                    Err(lost) => break lost,
+                }
+                if let Err(lost) = end.poll(0, Port(9)) {
+                    break lost;
+                }
+            };
+            let expected = Lost { rank: 0, how: Loss::Left(Leave::Failed("no luck".into())) };
+            assert_eq!(lost, expected, "{name}");
+            let mut answers = 0;
+            let lost = loop {
+                match answer(end, 0) {
+                    Ok((header, _)) => assert_eq!(header.word, answers, "{name}"),
+                    Err(lost) => break lost,
+                }
+                answers += 1;
+            };
+            assert_eq!(lost, expected, "{name}");
+            assert!(answers <= posted, "{name}");
+        });
+    }
+}
+
+#[test]
+fn an_attendant_that_panics_ends_the_world_in_the_name_of_its_rank() {
+    for (name, ends) in apart(3) {
+        run(ends, |end| {
+            let here = serve(end);
+            if end.rank() == 2 && !end.reaches(0) {
+                request(end, 0, Header { word: 0, kind: PANIC, extra: 0 }, &[]).unwrap();
+            } else if end.rank() == 2 {
+                end.end(Cause { rank: 0, what: "there are no requests to it".into() });
+            }
+            let lost = wait(end, |end| end.poll((end.rank() + 1) % 3, Port(9))).unwrap_err();
+            assert!(matches!(&lost, Lost { rank: 0, how: Loss::Ended(_) }), "{name}: {lost}");
+            end.leave(Leave::Finished);
+            assert_eq!(Arc::strong_count(&here), 1, "{name}");
+        });
+    }
+}
+
+#[test]
+fn a_world_has_one_attendant() {
+    for (name, mut ends) in apart(2) {
+        let end = &mut ends[0];
+        let here = serve(end);
+        assert!(catch_unwind(AssertUnwindSafe(|| serve(end))).is_err(), "{name}");
+        assert_eq!(Arc::strong_count(&here), 2, "{name}: the first one stays");
+    }
+}
+
+#[test]
+fn where_memory_is_reached_an_attendant_has_nothing_to_do() {
+    for mut ends in [threads(2), processes(2)] {
+        let here = serve(&mut ends[0]);
+        assert_eq!(Arc::strong_count(&here), 1);
+    }
+}
+
+/// Whatever bytes a request has, the attendant gets these and no others.
+#[test]
+fn requests_of_any_bytes_reach_the_attendant_as_bytes() {
+    for (name, ends) in apart(2) {
+        let done = AtomicUsize::new(0);
+        run(ends, |end| {
+            if end.rank() == 0 {
+                serve(end);
+                return compute_until(&done, 1);
+            }
+            let mut random = Random::new(5);
+            for n in 0..200 {
+                let bytes: Vec<u8> = (0..random.below(200)).map(|_| random.bits() as u8).collect();
+                let header = Header { word: random.bits(), kind: 5 + random.below(1000) as u32, extra: n };
+                request(end, 0, header, &bytes).unwrap();
+                let (answered, echoed) = answer(end, 0).unwrap();
+                assert_eq!((answered.word, answered.extra, &echoed), (header.word, n, &bytes), "{name}");
+            }
+            done.fetch_add(1, Ordering::Release);
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_is_cut_off_while_it_serves_is_named() {
+    for after in 0..24 {
+        let lose = Some(Lose { rank: 0, after });
+        let config = SimConfig { seed: after, lose, link_bytes: 200, ..SimConfig::default() };
+        let done = AtomicUsize::new(0);
+        run(simulated(2, config), |end| {
+            if end.rank() == 0 {
+                serve(end);
+                return compute_until(&done, 1);
+            }
+            let ask = |end: &mut Endpoint, n| {
+                request(end, 0, header(n), &PATTERN)?;
+                answer(end, 0)
+            };
+            let lost = (0..30).find_map(|n| ask(end, n).err());
+            assert_eq!(lost, Some(Lost { rank: 0, how: Loss::Cut }));
+            done.fetch_add(1, Ordering::Release);
+        });
+    }
+}
