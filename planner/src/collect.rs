@@ -5,7 +5,7 @@ use crate::element::ElementType;
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{ClassId, WindowId};
 use crate::intern::Interner;
-use crate::ir::pattern::{Order, Pattern, Patterns};
+use crate::ir::pattern::{Order, Pattern, Patterns, Sync};
 use crate::table::Table;
 use indexmap::IndexMap;
 
@@ -93,6 +93,7 @@ pub fn patterns<A: Argument>(
         classes: classes.into_table(),
         class_of,
         order: Order::Canonical,
+        sync: Sync::Fence,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use crate::element::ElementType;
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
-use crate::ir::pattern::{Kind, Local, Mode, Operation};
+use crate::ir::pattern::{Kind, Local, Mode, Operation, Sync};
 use crate::ir::schedule::{Frame, Instruction, Part, Program, Routing, Schedule};
 use crate::ir::transfers::Side;
 use crate::machine::Machine;
@@ -158,6 +158,11 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
     let ranks = schedule.class_of.len();
     let classes = schedule.classes.len();
     let _ = writeln!(text, "{}: {ranks} ranks in {classes} classes", schedule.name);
+    if schedule.sync == Sync::Pscw {
+        let is_idle = |class: &&ClassId| schedule.classes[**class].instructions.is_empty();
+        let idle = schedule.class_of.iter().filter(is_idle).count();
+        let _ = writeln!(text, "posts and starts between partners; {idle} ranks need not run it");
+    }
     let _ = writeln!(text, "{}", cost(schedule, machine));
     for (rank, program) in firsts(schedule) {
         let class = schedule.class_of[rank as usize];

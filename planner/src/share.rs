@@ -188,7 +188,7 @@ impl<'s> Shares<'s> {
 
     /// The schedule without its programs.
     fn head(&self) -> Schedule {
-        let Schedule { name, windows, shape, order, placement, .. } = self.schedule;
+        let Schedule { name, windows, shape, order, sync, placement, .. } = self.schedule;
         Schedule {
             name: name.clone(),
             windows: windows.clone(),
@@ -196,6 +196,7 @@ impl<'s> Shares<'s> {
             classes: Table::new(),
             class_of: Vec::new(),
             order: *order,
+            sync: *sync,
             placement: *placement,
         }
     }

@@ -4,7 +4,7 @@ use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
@@ -59,6 +59,7 @@ fn schedule(seed: u64) -> Schedule {
         classes: classes.into_iter().collect(),
         class_of,
         order: random.one_of(&[Order::Canonical, Order::Relaxed]),
+        sync: random.one_of(&[Sync::Fence, Sync::Pscw]),
         placement: random.one_of(&[
             Placement::Together,
             Placement::Apart,
@@ -172,7 +173,7 @@ fn taken_apart(file: &[u8]) -> Vec<([u8; 8], Vec<u8>)> {
 fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
     let mut offset = HEADER + ENTRY * sections.len();
     let mut table = Vec::new();
-    let mut identity = 1u32.to_le_bytes().to_vec();
+    let mut identity = 2u32.to_le_bytes().to_vec();
     for (i, (name, bytes)) in sections.iter().enumerate() {
         table.extend(name);
         table.extend((offset as u64).to_le_bytes());
@@ -186,7 +187,7 @@ fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
         }
     }
     let mut file = b"\x89FPLAN\r\n".to_vec();
-    file.extend(1u32.to_le_bytes());
+    file.extend(2u32.to_le_bytes());
     file.extend((sections.len() as u32).to_le_bytes());
     file.extend((offset as u64).to_le_bytes());
     file.extend(blake3::hash(&identity).as_bytes());
@@ -204,6 +205,7 @@ fn asked_by(schedule: &Schedule) -> Patterns {
         classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
         class_of: schedule.class_of.clone(),
         order: schedule.order,
+        sync: schedule.sync,
     }
 }
 
@@ -328,7 +330,8 @@ fn each_defect_of_a_file_is_named_in_its_error() {
     refused(&good[..good.len() - 1], &["truncated", &format!("{} bytes of {}", good.len() - 1, good.len())]);
     refused(&good[..20], &["truncated", "20 bytes"]);
     refused(&[&good[..], b"x"].concat(), &["1 bytes behind its end"]);
-    refused(&with(8, &2u32.to_le_bytes()), &["format version 2", "update Fencepost"]);
+    refused(&with(8, &3u32.to_le_bytes()), &["format version 3", "update Fencepost"]);
+    refused(&with(8, &1u32.to_le_bytes()), &["format version 1", "compile the plan again"]);
     refused(&with(8, &0u32.to_le_bytes()), &["format version 0", "compile the plan again"]);
     refused(&with(12, &7u32.to_le_bytes()), &["7 sections"]);
     refused(&with(16, &u64::MAX.to_le_bytes()), &["truncated"]);

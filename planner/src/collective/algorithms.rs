@@ -5,7 +5,7 @@ use crate::datatype::Datatype;
 use crate::element::Op;
 use crate::ids::{Delta, Rank, WindowId};
 use crate::intern::Interner;
-use crate::ir::pattern::{self, Kind, Local, Mode, Order, Pattern, Patterns, Site};
+use crate::ir::pattern::{self, Kind, Local, Mode, Order, Pattern, Patterns, Site, Sync};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -150,6 +150,7 @@ fn epoch(what: &Collective, calls: impl Fn(u32, &mut Calls)) -> Step {
         classes: classes.into_table(),
         class_of,
         order: Order::Canonical,
+        sync: Sync::Fence,
     })
 }
 

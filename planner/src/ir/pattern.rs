@@ -106,6 +106,16 @@ pub enum Order {
     Relaxed,
 }
 
+/// How a superstep that runs by a schedule synchronises the ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Sync {
+    /// All ranks run it, in the same order as all other calls of all ranks.
+    #[default]
+    Fence,
+    /// The ranks that exchange something run it, each pair equally often; a rank whose program is empty need not.
+    Pscw,
+}
+
 /// The patterns of all ranks: those of ranks that differ only by where they stand are kept once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patterns {
@@ -122,6 +132,8 @@ pub struct Patterns {
     pub class_of: Vec<ClassId>,
     /// Whether order is kept.
     pub order: Order,
+    /// How the ranks are synchronised. No pass looks at it: each program is complete in itself (W6).
+    pub sync: Sync,
 }
 
 impl Patterns {

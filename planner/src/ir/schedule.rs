@@ -14,7 +14,7 @@
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
 use crate::ids::{BufferId, ClassId, Delta, OperationId, RoundId, WindowId};
-use crate::ir::pattern::{Mode, Order, Pattern};
+use crate::ir::pattern::{Mode, Order, Pattern, Sync};
 use crate::table::Table;
 use crate::units::Bytes;
 
@@ -33,6 +33,8 @@ pub struct Schedule {
     pub class_of: Vec<ClassId>,
     /// Whether order is kept.
     pub order: Order,
+    /// How the ranks are synchronised.
+    pub sync: Sync,
     /// Ranks that share memory, from which each pair's reach follows.
     pub placement: Placement,
 }

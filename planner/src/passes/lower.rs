@@ -64,6 +64,7 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
         classes: classes.into_table(),
         class_of: chunks.cuts.peers.class_of.iter().map(|&class| becomes[class]).collect(),
         order: patterns.order,
+        sync: patterns.sync,
         placement: chunks.cuts.placement,
     }
 }

@@ -44,6 +44,7 @@ fn asked_by(schedule: &Schedule) -> Patterns {
         classes: schedule.classes.values().map(|program| program.pattern.clone()).collect(),
         class_of: schedule.class_of.clone(),
         order: schedule.order,
+        sync: schedule.sync,
     }
 }
 

@@ -14,8 +14,8 @@ use crate::error::{Error, ErrorClass, Result};
 
 /// The first bytes of a plan file: no text file has them, and a plan that was transferred as text no longer has them.
 const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
-/// The version of the format, of which there is one.
-const VERSION: u32 = 1;
+/// The version of the format. Version 1 did not say how a superstep synchronises.
+const VERSION: u32 = 2;
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
 

@@ -22,7 +22,7 @@ pub use difference::{Difference, difference};
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::ir::class_map::{NestedRuns, Run};
-use crate::ir::pattern::Order;
+use crate::ir::pattern::{Order, Sync};
 use crate::ir::schedule::{Placement, Schedule};
 use crate::table::Table;
 use layout::{SECTIONS, Sections};
@@ -271,6 +271,10 @@ fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
         Order::Canonical => 0,
         Order::Relaxed => 1,
     });
+    to.byte(match schedule.sync {
+        Sync::Fence => 0,
+        Sync::Pscw => 1,
+    });
     match schedule.placement {
         Placement::Together => to.byte(0),
         Placement::Apart => to.byte(1),
@@ -347,6 +351,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     }
     let windows: Table<_, _> = from.all(Wire::read)?;
     let order = from.one_of("an order", &[Order::Canonical, Order::Relaxed])?;
+    let sync = from.one_of("a synchronisation", &[Sync::Fence, Sync::Pscw])?;
     let placement = match from.byte()? {
         0 => Placement::Together,
         1 => Placement::Apart,
@@ -384,7 +389,7 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     let class_of = runs.expand(&shape, programs.len()).map_err(|what| from.bad(what))?;
     from.end()?;
 
-    let schedule = Schedule { name, windows, shape, classes: programs, class_of, order, placement };
+    let schedule = Schedule { name, windows, shape, classes: programs, class_of, order, sync, placement };
     // A schedule has one encoding: this check refuses duplicates, unused entries and other orders.
     if schedule.digest() != digest {
         return Err(Error::new(

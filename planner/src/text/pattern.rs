@@ -4,7 +4,7 @@ use super::{element, parse_ranks, ranks};
 use crate::element::Op;
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{Delta, Id, WindowId};
-use crate::ir::pattern::{Kind, Local, Operation, Order, Pattern, Patterns, Site};
+use crate::ir::pattern::{Kind, Local, Operation, Order, Pattern, Patterns, Site, Sync};
 use std::fmt;
 use std::str::FromStr;
 
@@ -57,6 +57,9 @@ impl fmt::Display for Patterns {
         if self.order == Order::Relaxed {
             writeln!(f, "order relaxed")?;
         }
+        if self.sync == Sync::Pscw {
+            writeln!(f, "sync pscw")?;
+        }
         for (id, pattern) in self.classes.iter() {
             writeln!(f, "class {id}")?;
             pattern.operations.values().try_for_each(|operation| writeln!(f, "  {operation}"))?;
@@ -80,6 +83,7 @@ impl FromStr for Patterns {
             classes: crate::table::Table::new(),
             class_of: Vec::new(),
             order: Order::Canonical,
+            sync: Sync::Fence,
         };
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -110,6 +114,7 @@ fn read_line(line: &str, patterns: &mut Patterns) -> Option<()> {
             (window(id)? == added).then_some(())?;
         }
         "shape" => patterns.shape = rest.split_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?,
+        "sync" => patterns.sync = (rest == "pscw").then_some(Sync::Pscw)?,
         "order" => patterns.order = (rest == "relaxed").then_some(Order::Relaxed)?,
         "class" => {
             let added = patterns.classes.push(Pattern::default());

@@ -2,6 +2,7 @@
 
 use super::ranks;
 use crate::ids::Delta;
+use crate::ir::pattern::Sync;
 use crate::ir::schedule::{Frame, Instruction, Part, Program, Schedule};
 use std::fmt::{self, Formatter};
 
@@ -85,6 +86,9 @@ impl fmt::Display for Program {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "schedule {}", self.name)?;
+        if self.sync == Sync::Pscw {
+            writeln!(f, "sync pscw")?;
+        }
         for (id, program) in self.classes.iter() {
             write!(f, "class {id}\n{program}")?;
         }

@@ -204,6 +204,9 @@ fn same_world(patterns: &Patterns, schedule: &Schedule) -> Result<Table<ClassId,
     if schedule.order != patterns.order {
         return Err(whole(format!("order {:?}, not {:?}", schedule.order, patterns.order)));
     }
+    if schedule.sync != patterns.sync {
+        return Err(whole(format!("sync {:?}, not {:?}", schedule.sync, patterns.sync)));
+    }
     if schedule.class_of.len() != patterns.class_of.len() {
         return Err(whole(format!("{} ranks, not {}", schedule.class_of.len(), patterns.class_of.len())));
     }

@@ -5,7 +5,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::grid::Block;
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::table::Table;
@@ -87,7 +87,7 @@ fn by_class(each: Vec<Vec<Operation>>, order: Order) -> Patterns {
         })
         .collect();
     let shape = vec![class_of.len() as u32];
-    Patterns { name: "test".into(), windows: windows(), shape, classes, class_of, order }
+    Patterns { name: "test".into(), windows: windows(), shape, classes, class_of, order, sync: Sync::Fence }
 }
 
 fn options() -> BoxedStrategy<(Placement, Options)> {
@@ -384,4 +384,10 @@ ranks c0 c1
     assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
     assert!(line("heat.rs:10").contains("another mode was asked for"), "{text}");
     assert!(line("predicted").contains("at least"), "{text}");
+    let mut other = schedule.get().clone();
+    (other.sync, other.classes[ClassId(1)].instructions) = (Sync::Pscw, Vec::new());
+    assert!(!text.contains("posts and starts"), "{text}");
+    assert!(
+        explain(&other, &Machine::default()).contains("posts and starts between partners; 1 ranks need not")
+    );
 }

@@ -76,6 +76,7 @@ fn lowered(patterns: &Patterns, block: impl Fn(u32) -> Block<2>) -> Schedule {
         classes: classes.map(|(class, pattern)| program(&block(first(class)), pattern.clone())).collect(),
         class_of: patterns.class_of.clone(),
         order: patterns.order,
+        sync: patterns.sync,
         placement: Placement::Apart,
     }
 }

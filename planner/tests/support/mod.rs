@@ -7,7 +7,7 @@ pub mod read;
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::reference::{Buffers, World};
 use fencepost_planner::table::Table;
 use fencepost_tests_support::random::Random;
@@ -80,5 +80,6 @@ pub fn patterns(
         class_of: (0..ranks.len()).map(Id::new).collect(),
         classes: ranks.into_iter().map(operations).collect(),
         order,
+        sync: Sync::Fence,
     }
 }

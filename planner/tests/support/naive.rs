@@ -99,6 +99,7 @@ pub fn lower(patterns: &Patterns, direct: bool) -> Schedule {
         classes,
         class_of: (0..ranks).map(ClassId::new).collect(),
         order: patterns.order,
+        sync: patterns.sync,
         placement: Placement::Together,
     }
 }

@@ -2,7 +2,7 @@
 
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, RoundId, WindowId};
-use fencepost_planner::ir::pattern::{Mode, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Mode, Pattern, Patterns, Sync};
 use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
@@ -16,12 +16,14 @@ pub fn schedule(text: &str, patterns: &Patterns, placement: Placement) -> Schedu
         classes: Default::default(),
         class_of: Vec::new(),
         order: patterns.order,
+        sync: Sync::Fence,
         placement,
     };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let read = match word {
             "schedule" | "peak" => Some(()),
+            "sync" => (rest == "pscw").then(|| schedule.sync = Sync::Pscw),
             "class" => {
                 schedule.classes.push(Program {
                     pattern: Pattern::default(),

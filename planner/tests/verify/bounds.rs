@@ -5,7 +5,7 @@ use crate::support::intern;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::{Instruction, Part, Placement, Program, Schedule};
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::verify;
@@ -52,6 +52,7 @@ fn patterns(of: impl Fn(i64) -> Vec<Operation>) -> Patterns {
         classes: [1, -1].map(pattern).into_iter().collect(),
         class_of: vec![ClassId(0), ClassId(1)],
         order: Order::Canonical,
+        sync: Sync::Fence,
     })
 }
 
@@ -77,6 +78,7 @@ fn a_schedule_of_too_many_runs_is_not_gone_through() {
                 classes: [program].into_iter().collect(),
                 class_of: patterns.class_of.clone(),
                 order: Order::Canonical,
+                sync: Sync::Fence,
                 placement: Placement::Together,
             };
             let error = verify(&patterns, schedule).unwrap_err();

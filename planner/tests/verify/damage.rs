@@ -6,7 +6,7 @@ use crate::support::{intern, interpreter, naive, operation, patterns, random};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Patterns};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Patterns, Sync};
 use fencepost_planner::ir::schedule::{Instruction, Part, Placement, Program, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::{from_bytes, to_bytes};
@@ -170,6 +170,9 @@ fn schedules_of_other_worlds_are_refused() {
     assert_eq!(name(other), "Foreign");
     let mut other = schedule.clone();
     other.order = Order::Relaxed;
+    assert_eq!(name(other), "Foreign");
+    let mut other = schedule.clone();
+    other.sync = Sync::Pscw;
     assert_eq!(name(other), "Foreign");
     let mut other = schedule.clone();
     let unused = other.classes[ClassId(0)].clone();

@@ -16,7 +16,7 @@ use crate::supersteps::prepared::options;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{ClassId, Id, Rank, WindowId};
 use fencepost_planner::intern::Interner;
-use fencepost_planner::ir::pattern::{Order, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Order, Pattern, Patterns, Sync};
 use fencepost_planner::ir::schedule::{Placement, Program, Schedule};
 use fencepost_planner::plan::{self, Digest};
 use fencepost_planner::share::{Share, Shares};
@@ -127,6 +127,7 @@ impl Calls<'_> {
             classes: classes.into_table(),
             class_of: which.iter().map(|&number| ids[number]).collect(),
             order: self.world.order.get(),
+            sync: Sync::Fence,
         });
         Ok(patterns.collect())
     }
@@ -282,6 +283,7 @@ fn to_bytes(
             classes: [program].into_iter().collect(),
             class_of: vec![ClassId(0); world.size],
             order: Order::Canonical,
+            sync: Sync::Fence,
             placement: Placement::Apart,
         };
         let plan = plan::to_bytes(&schedule).map_err(|error| error.to_string())?;

@@ -46,6 +46,7 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
         classes: classes.into_table().into_values().cloned().collect(),
         class_of: schedule.class_of.iter().map(|&class| pattern_of[class]).collect(),
         order: schedule.order,
+        sync: schedule.sync,
     }
 }
 

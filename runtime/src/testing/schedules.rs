@@ -30,7 +30,7 @@ use crate::testing::support::{Dice, Reach, shown, stored};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Placement, Schedule};
 use fencepost_planner::reference::{self, Epoch};
 use fencepost_planner::table::Table;
@@ -71,6 +71,7 @@ fn epoch(windows: usize, ranks: Vec<Vec<Operation>>) -> Patterns {
         class_of: (0..ranks.len()).map(Id::new).collect(),
         classes: ranks.into_iter().map(pattern).collect(),
         order: Order::Canonical,
+        sync: Sync::Fence,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::random::Random;
 use fencepost::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::reference;
 use fencepost_planner::table::Table;
 use proptest::prelude::*;
@@ -119,6 +119,7 @@ impl Epoch {
             classes,
             class_of,
             order: Order::Canonical,
+            sync: Sync::Fence,
         }
     }
 }
