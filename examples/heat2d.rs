@@ -21,7 +21,7 @@ pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
 } // a superstep ends in a fence
 
 /// Sets each cell to the mean of its four neighbours; cells at the edge of the plate keep their values.
-fn relax(u: &[f64], v: &mut [f64], block: &Block<2>) {
+pub fn relax(u: &[f64], v: &mut [f64], block: &Block<2>) {
     for row in block.rows_inside(1) {
         let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
         for (j, mean) in row.of_mut(v).iter_mut().enumerate() {
@@ -31,7 +31,7 @@ fn relax(u: &[f64], v: &mut [f64], block: &Block<2>) {
 }
 
 /// Half a sine wave across the plate.
-fn wave(at: usize) -> f64 {
+pub fn wave(at: usize) -> f64 {
     (at as f64 * 180.0 / (CELLS - 1) as f64).to_radians().sin()
 }
 

@@ -80,10 +80,21 @@ use proc_macro2::TokenStream;
 /// `#[superstep(crate = path)]`: where the facade is, if not at `::fencepost`. `#[superstep(prepared = Name)]`: a name
 /// for the type that `prepare` and `load` return, to keep it in a struct of your own. `#[superstep(mode = direct)]` (or
 /// `aggressive`, `aggregated`, `pipelined`): the mode that operations without one of their own prefer here, before that
-/// of their window and of the environment.
+/// of their window and of the environment. `#[superstep(sync = pscw)]`: what `prepare` and `load` return synchronises by posts
+/// and starts between the ranks that exchange something, and not by a fence of all; see below.
 ///
 /// `#[uniform]` on a parameter promises that all ranks pass the same value: fences may then stand under conditions and
 /// bounds made of it. The promise is checked: a hash of the values is part of every synchronisation.
+///
+/// # Posts and starts
+/// A superstep with `sync = pscw` that is prepared is no call of all ranks any more. `prepare` and `load` are, and every rank
+/// makes them. `run`, `replay`, `begin` and `finish` wait for the *partners* of a rank alone, which are the ranks that an
+/// operation of one names of the other: the n-th run of the one belongs to the n-th of the other. A rank without partners
+/// need not run it. Runs are in no order with fences and other calls of all ranks, which may come between in other places on
+/// each rank, and several plans may be in flight at once, finished in any order: each window is in one of them.
+///
+/// Called plainly, as the function that it is, it is a superstep of all ranks and ends in a fence, as any other. So does one
+/// that is dynamic, which cannot be prepared: asking for it is the compile error that shows the line.
 #[proc_macro_attribute]
 pub fn superstep(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     attribute(options.into(), item.into()).into()

@@ -30,8 +30,8 @@ pub const UNIFORM_WINDOW: &str =
     "`#[uniform]` is for parameters that have the same value on all ranks; a window never has: remove it";
 pub const UNIFORM_PATTERN: &str =
     "a `#[uniform]` parameter needs a plain name: write `name: Type` and take it apart in the body";
-pub const OPTION: &str =
-    "unknown option: use `crate = path::to::fencepost`, `prepared = TypeName` or `mode = direct`";
+pub const OPTION: &str = "unknown option: use `crate = path::to::fencepost`, `prepared = TypeName`, `mode = direct` or `sync = pscw`";
+pub const SYNC: &str = "unknown synchronisation: use pscw, which is posts and starts between the ranks that exchange something, or fence";
 pub const MODE: &str =
     "unknown mode: use aggressive, aggregated, pipelined or direct; leave the option out for auto";
 

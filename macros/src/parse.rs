@@ -17,6 +17,8 @@ pub struct Superstep {
     pub prepared: Option<Ident>,
     /// The mode that its operations prefer, as `Mode` names it.
     pub mode: Option<Ident>,
+    /// How it synchronises where it is prepared, as `Sync` names it.
+    pub sync: Ident,
     pub attrs: Vec<Attribute>,
     pub vis: Visibility,
     /// As written, without `#[uniform]`.
@@ -114,6 +116,7 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
         facade: options.facade,
         prepared: options.prepared,
         mode: options.mode,
+        sync: options.sync,
         attrs,
         vis,
         sig,
@@ -129,10 +132,13 @@ struct Options {
     facade: Path,
     prepared: Option<Ident>,
     mode: Option<Ident>,
+    sync: Ident,
 }
 
 fn read_options(tokens: TokenStream) -> Result<Options> {
-    let mut options = Options { facade: syn::parse_quote!(::fencepost), prepared: None, mode: None };
+    let fence = Ident::new("Fence", Span::call_site());
+    let mut options =
+        Options { facade: syn::parse_quote!(::fencepost), prepared: None, mode: None, sync: fence };
     let parser = syn::meta::parser(|meta| {
         if meta.path.is_ident("crate") {
             options.facade = meta.value()?.call(Path::parse_mod_style)?;
@@ -142,6 +148,9 @@ fn read_options(tokens: TokenStream) -> Result<Options> {
             Ok(())
         } else if meta.path.is_ident("mode") {
             options.mode = Some(mode(&meta.value()?.parse()?)?);
+            Ok(())
+        } else if meta.path.is_ident("sync") {
+            options.sync = sync(&meta.value()?.parse()?)?;
             Ok(())
         } else {
             Err(meta.error(OPTION))
@@ -159,6 +168,16 @@ fn mode(word: &Ident) -> Result<Ident> {
         "pipelined" => "Pipelined",
         "direct" => "Direct",
         _ => return Err(Error::new_spanned(word, MODE)),
+    };
+    Ok(Ident::new(variant, word.span()))
+}
+
+/// The variant of `Sync` that `#[superstep(sync = word)]` means.
+fn sync(word: &Ident) -> Result<Ident> {
+    let variant = match word.to_string().as_str() {
+        "fence" => "Fence",
+        "pscw" => "Pscw",
+        _ => return Err(Error::new_spanned(word, SYNC)),
     };
     Ok(Ident::new(variant, word.span()))
 }

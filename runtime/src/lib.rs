@@ -49,4 +49,5 @@ pub mod __private {
     pub use crate::supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder, Recording};
     pub use crate::supersteps::uniform::{Uniform, UniformHash};
     pub use bytemuck::{self, Pod, Zeroable};
+    pub use fencepost_planner::ir::pattern::Sync;
 }

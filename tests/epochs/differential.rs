@@ -4,6 +4,7 @@
 //! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
 //! a failure prints the smallest one that still fails. Each of its epochs is run twice in a row with other values: the
 //! second is a replay of the first. Of a prepared epoch some ranks run each half by itself, and try what they keep in between.
+//! Some are prepared with posts and starts, and ranks that have nothing to exchange in one may leave it out.
 //!
 //! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP and on several hosts, whose ranks the
 //! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TRANSPORTS=all` runs every program on all
@@ -11,7 +12,7 @@
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
-use fencepost_planner::ir::pattern::Local;
+use fencepost_planner::ir::pattern::{Local, Patterns, Sync};
 use fencepost_planner::units::Bytes;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::play::{Variant, play};
@@ -26,7 +27,7 @@ fn variants(
     program: &Program,
     placements: [Placement; 2],
     seed: u64,
-    sim: bool,
+    (sim, ported): (bool, bool),
 ) -> Result<Vec<Variant>, TestCaseError> {
     let mut variants =
         vec![Variant { name: "dynamic".into(), replays: sim && program.ranks > 1, ..Variant::default() }];
@@ -48,14 +49,16 @@ fn variants(
     for (number, (placement, options)) in options.into_iter().chain([(placements[1], odd)]).enumerate() {
         // The last one mixes prepared epochs and dynamic ones.
         let mixed = number == Mode::ALL.len();
-        let name = format!("{placement:?} {options:?}, mixed {mixed}");
+        let by_posts = ported && seed.rotate_right(21 + number as u32) & 1 == 1;
+        let sync = if by_posts { Sync::Pscw } else { Sync::Fence };
+        let name = format!("{placement:?} {options:?}, mixed {mixed}, {sync:?}");
         let mut prepared = Vec::new();
         for (e, epoch) in program.epochs.iter().enumerate().step_by(2) {
             if mixed && seed >> (e % 64) & 1 == 0 {
                 prepared.extend([None, None]);
                 continue;
             }
-            let patterns = epoch.patterns(&program.windows);
+            let patterns = Patterns { sync, ..epoch.patterns(&program.windows) };
             let compiled = |options: &Options| {
                 fencepost_planner::compile(&patterns, placement, &Machine::default(), options)
                     .map_err(|error| TestCaseError::fail(format!("{name}: {error}\n{program}")))
@@ -165,7 +168,8 @@ fn agrees(
             }
             _ => false,
         };
-        let variants = variants(&program, placements, seed, replays)?;
+        let ported = matches!(transport, TransportKind::Local | TransportKind::ShmThreads);
+        let variants = variants(&program, placements, seed, (replays, ported))?;
         let census = Census::ALL[(seed >> 19 & 1) as usize];
         let found = play(&program, &transport, census, &variants)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}, {census}: {error:?}\n{program}")))?;

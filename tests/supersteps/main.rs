@@ -2,6 +2,7 @@
 
 mod plans;
 mod programs;
+mod pscw;
 mod shares;
 mod slicer;
 mod split;

@@ -89,6 +89,7 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
         Some(mode) => quote!(::core::option::Option::Some(#facade::Mode::#mode)),
         None => quote!(::core::option::Option::None),
     };
+    let sync = &superstep.sync;
     let dynamic = match outcome {
         Outcome::Described(_) => quote!(::core::option::Option::None),
         Outcome::Dynamic(reason) => {
@@ -108,6 +109,7 @@ fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
                 fences: #fences,
                 opens: #opens,
                 mode: #mode,
+                sync: #facade::__private::Sync::#sync,
                 dynamic: #dynamic,
                 known: #facade::__private::Known::new(),
             };

@@ -166,7 +166,8 @@ fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStre
         /// `finish` of what it returns ends the superstep and returns the windows; until then this rank may compute.
         ///
         /// # Errors
-        /// `RMA_SYNC` where a superstep of the world was begun and is not finished; otherwise as `replay`. The windows are
+        /// `RMA_SYNC` where a superstep of the world (by posts and starts: a run of this plan) was begun and is not finished;
+        /// otherwise as `replay`. The windows are
         /// dropped.
         ///
         /// # Cost
@@ -230,7 +231,8 @@ fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves
         #[doc = #does]
         ///
         /// # Errors
-        /// `RMA_SYNC` where a superstep of the world was begun and is not finished; otherwise as `run`. The windows are
+        /// `RMA_SYNC` where a superstep of the world (by posts and starts: a run of this plan) was begun and is not finished;
+        /// otherwise as `run`. The windows are
         /// dropped.
         ///
         /// # Cost

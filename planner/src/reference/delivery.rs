@@ -1,4 +1,4 @@
-//! Programs of messages in small steps (23 to 26): which results they can have, and where they can stop.
+//! Programs of messages in small steps (24 to 27): which results they can have, and where they can stop.
 //!
 //! A step is a call of a rank, or the arrival of a message. Every order of steps that keeps the order of each rank's calls,
 //! and of the messages of each pair of ranks, is one that may happen; a state is looked at once.

@@ -1,4 +1,4 @@
-//! What programs of messages and requests are made of (23 to 26).
+//! What programs of messages and requests are made of (24 to 27).
 
 use crate::element::ElementType;
 use crate::error::ErrorClass;

@@ -264,7 +264,7 @@ impl Fence<'_> {
     /// # Errors
     /// The world was ended: nobody waits for those who read any more.
     pub(super) fn touch(&mut self, reads: Reads) -> Result<()> {
-        if !reads.reads || self.endpoint.touching(true) {
+        if !reads.reads || self.world.touching(self.endpoint, true).unwrap_or(true) {
             return Ok(());
         }
         let rank = self.world.rank;
@@ -280,7 +280,7 @@ impl Fence<'_> {
         }
         let mut lost = None;
         if reads.reads {
-            self.endpoint.touching(false);
+            self.world.touching(self.endpoint, false);
             lost = if self.counted { self.tell_read() } else { self.endpoint.settle() }.err();
         }
         for other in (0..self.world.size).filter(|&other| reads.read && other != self.world.rank) {

@@ -8,6 +8,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::Port;
 use std::panic::Location;
 
 impl Call {
@@ -64,6 +65,20 @@ impl WorldCore {
         Err(call.error(self, ErrorClass::NoMem, message))
     }
 
+    /// The port of its own of what `call` is about to make: the same on all ranks.
+    ///
+    /// # Errors
+    /// `NO_MEM` where the world has made more than there are ports for. Every rank gets it, before any exchange.
+    pub(crate) fn next_port(&self, call: &Call) -> Result<Port> {
+        let number = self.made.get();
+        port_of(number).ok_or_else(|| {
+            let message = format!(
+                "this world has made {number} windows, splits and plans of posts and starts, and there are no more ports: split the world, and prepare the superstep in a part"
+            );
+            call.error(self, ErrorClass::NoMem, message)
+        })
+    }
+
     /// Whether `call`, of all ranks, may be made: not after the world has ended, and not between the two halves of a
     /// superstep.
     ///
@@ -95,6 +110,17 @@ impl WorldCore {
             Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
         }
     }
+}
+
+/// The number of ports that each thing that a world makes may have.
+const PORTS: u32 = 3;
+/// The first port of what a world makes first; those below are of the world itself.
+const FIRST: u32 = 2;
+
+/// The first port of what a world has made as this number, if there is one.
+fn port_of(number: u32) -> Option<Port> {
+    let last = number.checked_mul(PORTS)?.checked_add(FIRST + PORTS - 1)?;
+    Some(Port(last - (PORTS - 1)))
 }
 
 /// A hash of superstep and windows: all of it is compared wherever ranks meet, in notifications with the epoch's number mixed in

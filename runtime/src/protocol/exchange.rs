@@ -24,6 +24,7 @@ pub(crate) fn wait<'w, R>(
         if lasts {
             watch.woke(endpoint);
         }
+        watch.world.advance(endpoint);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }

@@ -6,7 +6,8 @@
 //! carries the count: [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a call that is
 //! ahead exchanges again until the others have come to it. Frames of prepared runs carry the count in their word.
 //!
-//! A superstep is one call, a scoped epoch is, and so is what is prepared; calls in their bodies, closures and patterns are counted apart, from 0 in each
+//! A superstep is one call, a scoped epoch is, and so is what is prepared, unless its plan synchronises by posts and starts:
+//! then only some ranks may run it, and it is not counted. Calls in their bodies, closures and patterns are counted apart, from 0 in each
 //! outermost one. A rank that leaves a body early is in step again with its next call.
 
 use std::cell::Cell;
@@ -40,6 +41,14 @@ impl Calls {
     /// A superstep begins.
     pub(crate) fn enter(&self) {
         self.begin();
+        self.depth.set(self.depth.get() + 1);
+    }
+
+    /// A superstep begins that is no call of all ranks: calls in its body are counted as those in any body.
+    pub(crate) fn enter_apart(&self) {
+        if self.depth.get() == 0 {
+            self.inner.set(0);
+        }
         self.depth.set(self.depth.get() + 1);
     }
 
@@ -104,6 +113,19 @@ mod tests {
         calls.leave();
         calls.begin();
         assert_eq!(calls.position(), 3 << 32);
+    }
+
+    #[test]
+    fn what_only_some_ranks_run_is_not_counted() {
+        let (some, others) = (Calls::default(), Calls::default());
+        some.begin();
+        others.begin();
+        some.enter_apart();
+        some.begin();
+        some.leave();
+        some.begin();
+        others.begin();
+        assert_eq!((some.position(), some.number()), (others.position(), others.number()));
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub struct Stall {
     pub waited: Duration,
     /// The name of the superstep, where it has one.
     pub superstep: Option<&'static str>,
-    /// The number of the superstep in its world; every fence and every collective call has one.
+    /// The number of the superstep in its world; every fence and every collective call has one. Of a superstep that
+    /// synchronises by posts and starts, the number of its run.
     pub number: u32,
     /// The file of the call.
     pub file: &'static str,

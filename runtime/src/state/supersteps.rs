@@ -8,8 +8,9 @@ use crate::state::windows::{Held, held};
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::WindowId;
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern};
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern, Sync};
 use fencepost_planner::{Error, Result};
+use fencepost_transport::Endpoint;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
@@ -17,6 +18,15 @@ use std::sync::OnceLock;
 
 /// The plans of a superstep that is prepared, epoch by epoch, as fences call them.
 pub(crate) trait Plans {
+    /// How the plans synchronise.
+    fn sync(&self) -> Sync;
+
+    /// Whether a run may begin.
+    ///
+    /// # Errors
+    /// `PROC_FAILED`, or `RMA_SYNC` where a run is begun and not finished: nothing was changed.
+    fn admits(&self, call: &Call) -> Result<()>;
+
     /// The body begins: its calls on `windows` are matched.
     fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()>;
 
@@ -35,6 +45,18 @@ pub(crate) trait Plans {
 
     /// The body has not come to its last fence, because of `error`: the world ends, unless it has.
     fn abandon(&self, entered: &Held, error: &Error);
+}
+
+/// A run that a rank has begun and not finished, of whichever plan.
+pub(crate) trait InFlight {
+    /// Goes on with it as far as that is possible without waiting. What goes wrong is told where it is finished.
+    fn advance(&self, endpoint: &mut Endpoint);
+
+    /// Whether steps of it are left.
+    fn is_open(&self) -> bool;
+
+    /// The line that began it.
+    fn site(&self) -> &'static Location<'static>;
 }
 
 /// The plan of one epoch, as calls on windows are matched with it.
@@ -86,6 +108,8 @@ pub struct Superstep {
     pub opens: bool,
     /// The mode that operations without one of their own prefer in it.
     pub mode: Option<Mode>,
+    /// How it synchronises where it is prepared.
+    pub sync: Sync,
     /// The reason why it cannot be compiled ahead, with the line; `None` where it can.
     pub dynamic: Option<&'static str>,
     /// Its hash and its number.

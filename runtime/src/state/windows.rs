@@ -2,6 +2,7 @@
 
 use crate::kernel::element::Element;
 use crate::state::window::{Window, WindowCore};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::rc::Rc;
 
 /// A window of any element type: what several windows that are fenced together have in common.
@@ -37,6 +38,21 @@ pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) ->
     let mut held = Held::default();
     held.iter_mut().zip(windows).for_each(|(held, window)| *held = Some(window.clone()));
     held
+}
+
+/// `windows` without their places.
+pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
+    let mut held = windows.iter().flatten();
+    let Some(first) = held.next() else {
+        return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
+    };
+    let mut all = [&**first; 6];
+    let mut count = 1;
+    for (place, window) in all[1..].iter_mut().zip(held) {
+        *place = window;
+        count += 1;
+    }
+    act(&all[..count])
 }
 
 /// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.

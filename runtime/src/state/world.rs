@@ -10,7 +10,7 @@ use crate::state::key::Key;
 use crate::state::registry::Registry;
 use crate::state::staged::Staged;
 use crate::state::stalls::Stalls;
-use crate::state::supersteps::Supersteps;
+use crate::state::supersteps::{InFlight, Supersteps};
 use crate::state::traffic::EpochKind;
 use crate::state::traffic::Traffic;
 use crate::state::transport_kind::TransportKind;
@@ -84,7 +84,11 @@ pub(crate) struct WorldCore {
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
-    /// The line that began the superstep that is not finished yet.
+    /// The runs of plans that were begun and are not finished yet, in that order.
+    pub(crate) in_flight: RefCell<Vec<Rc<dyn InFlight>>>,
+    /// Whether this rank has declared that it accesses memory of other ranks.
+    touching: Cell<bool>,
+    /// The line that began the superstep of all ranks that is not finished yet: no other call of all ranks is admitted.
     pub(crate) begun: Cell<Option<&'static Location<'static>>>,
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<String>>,
@@ -167,6 +171,8 @@ impl World {
             copied: Cell::default(),
             collecting: RefCell::default(),
             staged: RefCell::new(Staged::new(size)),
+            in_flight: RefCell::default(),
+            touching: Cell::default(),
             begun: Cell::default(),
             dead: RefCell::default(),
             above: RefCell::default(),
@@ -275,9 +281,9 @@ impl WorldCore {
         // A rank may return `Ok` after the world ended; the other ranks still learn the cause.
         let how = match (how, self.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),
-            (Leave::Finished, None) => match self.begun.get() {
+            (Leave::Finished, None) => match self.in_flight.borrow().first() {
                 Some(begun) => {
-                    let (file, line) = (begun.file(), begun.line());
+                    let (file, line) = (begun.site().file(), begun.site().line());
                     Leave::Failed(format!("it has not finished the superstep that it began at {file}:{line}"))
                 }
                 None => Leave::Finished,
@@ -285,6 +291,28 @@ impl WorldCore {
             (how, _) => how,
         };
         self.endpoint.borrow_mut().leave(how);
+    }
+
+    /// Goes on with all that this rank has begun, while it waits for something else.
+    #[inline]
+    pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
+        self.in_flight.borrow().iter().for_each(|run| run.advance(endpoint));
+    }
+
+    /// Whether something that this rank has begun may go on while it waits for something else.
+    pub(crate) fn may_advance(&self) -> bool {
+        self.in_flight.borrow().iter().any(|run| run.is_open())
+    }
+
+    /// Declares that this rank begins, or has ceased, to access memory of other ranks, unless it has declared so already;
+    /// returns `None` then, and whether it may begin otherwise.
+    #[inline]
+    pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
+        (self.touching.get() != on).then(|| {
+            let may = endpoint.touching(on);
+            self.touching.set(on && may);
+            may
+        })
     }
 
     /// Returns why this world, or one above it, has ended.

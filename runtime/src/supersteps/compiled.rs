@@ -268,7 +268,7 @@ pub(crate) fn describe<A>(
         };
         let patterns = patterns(superstep.name, table.clone(), ranks, bundle, one)
             .map_err(|error| error.in_superstep(superstep.name))?;
-        all.push(patterns);
+        all.push(Patterns { sync: superstep.sync, ..patterns });
     }
     Ok(all)
 }

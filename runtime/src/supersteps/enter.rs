@@ -11,12 +11,11 @@ use crate::state::supersteps::Superstep;
 use crate::state::supersteps::Supersteps;
 use crate::state::supersteps::{Plans, Running};
 use crate::state::window::WindowCore;
-use crate::state::windows::{Held, Windows, held};
+use crate::state::windows::{Held, Windows, held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::claim::Claim;
-use crate::supersteps::matched::{self};
 use crate::supersteps::uniform::Fnv;
-use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::ir::pattern::{Mode, Sync};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::any::Any;
 use std::fmt::Display;
@@ -76,11 +75,21 @@ fn begin(
         return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
     };
     let world = first.world.clone();
-    world.calls.enter();
     let call = || Call { hash, name: Some(superstep.name), asserted: Assertions::NONE, site };
     let matched = world.supersteps.bound.take();
-    if world.begun.get().is_some() {
-        return Err(refuse_between(&world, windows, &call()));
+    let is_apart = matched.as_ref().is_some_and(|matched| matched.sync() == Sync::Pscw);
+    if is_apart {
+        world.calls.enter_apart();
+    } else {
+        world.calls.enter();
+    }
+    let refused = match &matched {
+        Some(matched) if is_apart => matched.admits(&call()).err(),
+        _ if world.begun.get().is_some() => world.admits(&call()).err(),
+        _ => None,
+    };
+    if let Some(refused) = refused {
+        return Err(refuse_between(&world, windows, refused));
     }
     if windows.iter().any(|window| window.key.world != world.id || window.is_pending()) {
         return Err(refuse(&world, windows, &call(), matched));
@@ -120,10 +129,8 @@ fn begin(
 
 /// The error of a superstep between the two halves of another one.
 #[cold]
-fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], call: &Call) -> Error {
+fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], error: Error) -> Error {
     world.calls.leave();
-    let refused = world.admits(call).err();
-    let error = refused.unwrap_or_else(|| call.error(world, ErrorClass::Intern, "no superstep is begun"));
     cores(windows, |windows| handler_of(world, windows).reported(error))
 }
 
@@ -352,7 +359,7 @@ impl Scope {
         match matched {
             Some(matched) => matched.abandon(&entered, &error),
             // The error is for the others: this rank is unwinding already.
-            None => drop(matched::with(&entered, |windows| self.end(windows, Some(error)))),
+            None => drop(with(&entered, |windows| self.end(windows, Some(error)))),
         }
         self.out();
     }

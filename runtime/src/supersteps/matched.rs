@@ -6,10 +6,11 @@
 use crate::state::call::Call;
 use crate::state::supersteps::{Planned, Plans};
 use crate::state::window::WindowCore;
-use crate::state::windows::Held;
+use crate::state::windows::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::prepared::Ready;
 use fencepost_planner::ids::{Id, WindowId};
+use fencepost_planner::ir::pattern::Sync;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -34,6 +35,11 @@ impl Matched {
     /// The plans.
     pub(crate) fn epochs(&self) -> impl Iterator<Item = &Rc<Ready>> {
         self.epochs.iter().map(|(ready, _)| ready)
+    }
+
+    /// How its plans synchronise: all of one superstep do so alike.
+    pub(crate) fn sync(&self) -> Sync {
+        self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
 
     /// Begin again with the first epoch; the last one is run by its fence, or left by it.
@@ -65,6 +71,14 @@ impl Matched {
 }
 
 impl Plans for Matched {
+    fn sync(&self) -> Sync {
+        self.sync()
+    }
+
+    fn admits(&self, call: &Call) -> Result<()> {
+        self.epochs().try_for_each(|ready| ready.admits(call))
+    }
+
     /// The body begins: its calls on `windows` are matched.
     fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.epochs().try_for_each(|ready| ready.begin(windows, call))?;
@@ -152,19 +166,4 @@ impl Plans for Matched {
             ready.abandon(error);
         }
     }
-}
-
-/// `windows` without their places.
-pub(super) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
-    let mut held = windows.iter().flatten();
-    let Some(first) = held.next() else {
-        return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
-    };
-    let mut all = [&**first; 6];
-    let mut count = 1;
-    for (place, window) in all[1..].iter_mut().zip(held) {
-        *place = window;
-        count += 1;
-    }
-    act(&all[..count])
 }

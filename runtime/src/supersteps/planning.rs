@@ -127,7 +127,7 @@ impl Calls<'_> {
             classes: classes.into_table(),
             class_of: which.iter().map(|&number| ids[number]).collect(),
             order: self.world.order.get(),
-            sync: Sync::Fence,
+            sync: self.superstep.sync,
         });
         Ok(patterns.collect())
     }

@@ -5,11 +5,11 @@ use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;
 use crate::state::supersteps::Superstep;
 use crate::state::window::WindowCore;
-use crate::state::windows::Windows;
+use crate::state::windows::{Held, Windows, with};
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::claim::evaluate;
 use crate::supersteps::compiled::prefer;
-use crate::supersteps::matched::{self, Matched};
+use crate::supersteps::matched::Matched;
 use crate::supersteps::planning::plan_all;
 use crate::supersteps::prepared::{self, Ready};
 use crate::supersteps::recorder::Recording;
@@ -18,7 +18,7 @@ use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::explain::{explain, explain_rank};
 use fencepost_planner::ids::{Id, WindowId};
-use fencepost_planner::ir::pattern::Local;
+use fencepost_planner::ir::pattern::{Local, Sync};
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::share::Share;
@@ -87,7 +87,7 @@ impl Prepared {
     #[track_caller]
     pub fn replay<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
-        self.world.calls.begin();
+        self.counted();
         self.planned()?;
         windows.with(|windows| {
             let ran = self.opened(windows, &call);
@@ -104,13 +104,13 @@ impl Prepared {
     #[track_caller]
     pub fn begin<W: Taken>(&mut self, windows: W) -> Result<Running<W>> {
         let call = call(self.superstep);
-        self.world.calls.begin();
+        self.counted();
         self.planned()?;
         let first = self.epochs.epochs().count().saturating_sub(1);
-        self.running(windows, (), |windows, last| {
+        self.running(windows, (), |windows, held, last| {
             self.opened(windows, &call)?;
             self.epochs.epochs().take(first).try_for_each(|ready| ready.replay(windows, &call))?;
-            last.start(windows, &call).map(|()| Begun { call, over: false })
+            last.start(windows, held, &call).map(|()| Begun { call, over: false })
         })
     }
 
@@ -121,12 +121,12 @@ impl Prepared {
     #[track_caller]
     pub fn begun<W: Taken, R>(&mut self, windows: W, value: R) -> Result<Running<W, R>> {
         let (call, left) = (call(self.superstep), self.epochs.left());
-        self.running(windows, value, |windows, last| match left {
+        self.running(windows, value, |windows, held, last| match left {
             Some(left) => {
                 let call = Call { site: call.site, ..left };
-                last.start(windows, &call).map(|()| Begun { call, over: false })
+                last.start(windows, held, &call).map(|()| Begun { call, over: false })
             }
-            None => last.start_over(&call).map(|()| Begun { call, over: true }),
+            None => last.start_over(held, &call).map(|()| Begun { call, over: true }),
         })
     }
 
@@ -135,11 +135,11 @@ impl Prepared {
         &self,
         windows: W,
         value: R,
-        start: impl FnOnce(&[&WindowCore], &Ready) -> Result<Begun>,
+        start: impl FnOnce(&[&WindowCore], &Held, &Rc<Ready>) -> Result<Begun>,
     ) -> Result<Running<W, R>> {
         let held = windows.held();
         let begun = match self.epochs.epochs().last() {
-            Some(last) => matched::with(&held, |windows| start(windows, last)).map(|begun| (last, begun)),
+            Some(last) => with(&held, |windows| start(windows, &held, last)).map(|begun| (last, begun)),
             None => Err(Error::new(ErrorClass::Intern, "a superstep without epochs")),
         };
         let begun =
@@ -153,10 +153,17 @@ impl Prepared {
     /// The superstep begins with a fence, which opens its windows, if it may begin.
     fn opened(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         if self.superstep.opens {
-            self.world.admits(call)?;
+            self.epochs.epochs().take(1).try_for_each(|first| first.admits(call))?;
             windows.iter().for_each(|window| window.open());
         }
         Ok(())
+    }
+
+    /// A run is a call of all ranks, unless it synchronises by posts and starts.
+    fn counted(&self) {
+        if self.epochs.sync() == Sync::Fence {
+            self.world.calls.begin();
+        }
     }
 
     /// Whether the plan has all elements.
@@ -363,8 +370,10 @@ fn read(
         Err(error) => vec![Err(error)],
     };
     let epochs = own.into_iter().zip(plans);
-    let epochs =
-        epochs.map(|(own, plan)| (own.windows, prepared::load(world, path, plan, &own.pattern, call)));
+    let epochs = epochs.map(|(own, plan)| {
+        let ready = prepared::load(world, path, plan, (&own.pattern, superstep.sync), call);
+        (own.windows, ready)
+    });
     Prepared::of(superstep, world, epochs)
 }
 

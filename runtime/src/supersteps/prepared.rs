@@ -2,13 +2,14 @@
 
 use crate::collect::ticket::Slot;
 use crate::state::call::Call;
-use crate::state::supersteps::{Asked, Planned};
+use crate::state::supersteps::{Asked, InFlight, Planned};
 use crate::state::window::WindowCore;
+use crate::state::windows::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::execute::{Executable, takes_slice};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::intern::Interner;
-use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns};
+use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns, Sync};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::kept::Kept;
 use fencepost_planner::plan::{self, Plan};
@@ -16,8 +17,9 @@ use fencepost_planner::share::Share;
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify, verify_kept};
 use fencepost_planner::{Error, ErrorClass, Options, Result};
-use fencepost_transport::{Channels, Topology};
+use fencepost_transport::{Channels, Endpoint, Port, Topology};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::panic::Location;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,9 +27,13 @@ use std::sync::Arc;
 /// A superstep whose schedule all ranks have agreed on.
 pub(crate) struct Ready {
     world: Rc<WorldCore>,
+    /// How it synchronises.
+    pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
     /// What this rank keeps of its windows while it runs: found when it is first begun.
     kept: OnceCell<Verified<Kept>>,
+    /// The run that was begun and is not finished: its windows, and the call.
+    begun: RefCell<Option<(Held, Call)>>,
     /// Calls that the body has made in this run.
     calls: Cell<usize>,
     /// Where gets with buffers of their own land in this run.
@@ -59,7 +65,7 @@ pub(crate) fn load(
     world: &Rc<WorldCore>,
     path: &Path,
     plan: Result<Plan>,
-    own: &Pattern,
+    (own, sync): (&Pattern, Sync),
     call: &Call,
 ) -> Result<Ready> {
     let read = plan.and_then(|Plan { schedule, .. }| {
@@ -68,6 +74,11 @@ pub(crate) fn load(
                 ErrorClass::Plan,
                 format!("{} is for {} ranks and this world has {}: compile it for as many", path.display(), schedule.class_of.len(), world.size),
             ));
+        }
+        if schedule.sync != sync {
+            let (planned, own) = (synchronises(schedule.sync), synchronises(sync));
+            let message = format!("{} is a plan that synchronises by {planned}, and this superstep by {own}: compile it again, or declare the superstep with the other `sync`", path.display());
+            return Err(Error::new(ErrorClass::Plan, message));
         }
         let planned = &schedule.classes[schedule.class_of[world.rank]].pattern;
         if let Some(difference) = plan::difference(own, planned) {
@@ -83,6 +94,14 @@ pub(crate) fn load(
         })
     });
     agree(world, read.map(Arc::new), call)
+}
+
+/// The name of a way to synchronise, in words.
+fn synchronises(sync: Sync) -> &'static str {
+    match sync {
+        Sync::Fence => "a fence",
+        Sync::Pscw => "posts and starts",
+    }
 }
 
 /// All ranks bring a schedule or an error; all go on with the same one, or none does.
@@ -101,22 +120,29 @@ pub(crate) fn agree_on_share(
     call: &Call,
 ) -> Result<Ready> {
     let mine = mine.and_then(|schedule| {
+        let port = match schedule.sync {
+            Sync::Fence => Port::FENCE,
+            Sync::Pscw => world.next_port(call)?,
+        };
         suits(schedule.placement, world)?;
         if schedule.order == Order::Relaxed && world.order.get() == Order::Canonical {
             let message = "the plan does not keep the order of operations, and this world does: call `World::set_order(Order::Relaxed)` first, or compile it in canonical order";
             return Err(Error::new(ErrorClass::Plan, message));
         }
-        Executable::bind(schedule, world)
+        Executable::bind(schedule, world, port)
     });
+    // What must be the same on all ranks.
+    let agreed =
+        |executable: &Executable| [&executable.digest().0[..], &executable.port().0.to_le_bytes()].concat();
     let word = match &mine {
-        Ok(executable) => [&[1], &executable.digest().0[..]].concat(),
+        Ok(executable) => [&[1], &agreed(executable)[..]].concat(),
         Err(error) => [&[0], error.to_string().as_bytes()].concat(),
     };
     let all = world.meet(call, &word)?;
     let executable = mine.map_err(|error| error.on_rank(world.rank))?;
     for (rank, other) in all.iter().enumerate() {
         match other.split_first() {
-            Some((1, digest)) if *digest == executable.digest().0 => {}
+            Some((1, theirs)) if *theirs == agreed(&executable)[..] => {}
             Some((1, _)) => {
                 return Err(call.error(
                     world,
@@ -136,6 +162,9 @@ pub(crate) fn agree_on_share(
                 return Err(call.error(world, ErrorClass::Intern, format!("rank {rank} sent an empty vote")));
             }
         }
+    }
+    if executable.is_apart() {
+        world.made.set(world.made.get() + 1); // its port
     }
     Ok(Ready::of(world, executable))
 }
@@ -171,8 +200,10 @@ impl Ready {
     fn of(world: &Rc<WorldCore>, executable: Executable) -> Self {
         Self {
             world: world.clone(),
+            sync: executable.share().sync,
             executable: RefCell::new(Some(executable)),
             kept: OnceCell::new(),
+            begun: RefCell::default(),
             calls: Cell::new(0),
             landings: RefCell::default(),
         }
@@ -180,7 +211,8 @@ impl Ready {
 
     /// A schedule that every rank makes by itself of the same patterns: it needs no vote, since its digest is in each word.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
-        Ok(Self::of(world, Executable::bind(schedule.share(Rank::new(world.rank)), world)?))
+        let share = schedule.share(Rank::new(world.rank));
+        Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
     }
 
     /// Free its buffers: every rank has entered a later call, so nobody reads them any more, unless the world has ended.
@@ -204,66 +236,121 @@ impl Ready {
             .map_or(Ok(()), |executable| executable.damage(schedule, &self.world))
     }
 
+    /// Whether a run may begin: a plan is in one run at a time, and one that is a call of all ranks is admitted as that.
+    ///
+    /// # Errors
+    /// `PROC_FAILED`, or `RMA_SYNC` with the line of a first half.
+    pub(crate) fn admits(&self, call: &Call) -> Result<()> {
+        let world = &self.world;
+        if self.sync == Sync::Fence {
+            return world.admits(call);
+        }
+        world.alive()?;
+        match &*self.begun.borrow() {
+            None => Ok(()),
+            Some((_, begun)) => {
+                let (file, line) = (begun.site.file(), begun.site.line());
+                let message = format!(
+                    "this plan is in the run that was begun at {file}:{line}: finish that first, or prepare the superstep once more"
+                );
+                Err(call.error(world, ErrorClass::RmaSync, message))
+            }
+        }
+    }
+
     /// Replay: for a superstep that is nothing but operations between sections.
     pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.admits(call)?;
+        self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         let checked = executable.check(windows, call, &self.world);
         self.suited(executable, checked)?;
         executable.run(&self.world, windows, call)?;
-        windows.iter().for_each(|window| window.open());
+        self.opens(windows, executable);
         Ok(())
     }
 
+    /// What a fence opens: a run of posts and starts is none, and what was asserted at the last fence still holds.
+    fn opens(&self, windows: &[&WindowCore], executable: &Executable) {
+        if !executable.is_apart() {
+            windows.iter().for_each(|window| window.open());
+        }
+    }
+
     /// The first half of a run: all that waits for no other rank. What the calls of a body bring was given by them, and
-    /// was copied. Nobody else may then be called in this world before the second half, and nothing of the windows may be
-    /// touched but what is [kept](Self::kept).
-    pub(crate) fn start(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.admits(call)?;
+    /// was copied. Nothing of the windows may be touched before the second half but what is [kept](Self::kept); and no other
+    /// call of all ranks may be made, unless this is none.
+    pub(crate) fn start(self: &Rc<Self>, windows: &[&WindowCore], held: &Held, call: &Call) -> Result<()> {
+        self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         let checked = executable.check(windows, call, &self.world);
         let checked = checked.and_then(|()| self.keep(executable.share()));
         self.suited(executable, checked)?;
         executable.begin(&self.world, windows, call)?;
-        self.world.begun.set(Some(call.site));
+        self.begins(executable, held, call);
         Ok(())
     }
 
+    /// A run is in flight from here on.
+    fn begins(self: &Rc<Self>, executable: &Executable, held: &Held, call: &Call) {
+        *self.begun.borrow_mut() = Some((held.clone(), *call));
+        self.world.in_flight.borrow_mut().push(self.clone());
+        if !executable.is_apart() {
+            self.world.begun.set(Some(call.site));
+        }
+    }
+
+    /// The run that was begun is in flight no more.
+    fn ends(self: &Rc<Self>) {
+        self.lands();
+        *self.begun.borrow_mut() = None;
+        if self.sync == Sync::Fence {
+            self.world.begun.set(None);
+        }
+    }
+
+    /// Nothing goes on with this run any more while the rank waits for something else.
+    fn lands(self: &Rc<Self>) {
+        let this: Rc<dyn InFlight> = self.clone();
+        self.world.in_flight.borrow_mut().retain(|run| !Rc::ptr_eq(run, &this));
+    }
+
     /// The second half: tickets have their elements then.
-    pub(crate) fn finish(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.begun.set(None);
+    pub(crate) fn finish(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        self.ends();
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         executable.finish(&self.world, windows, call)?;
         self.land(executable);
-        windows.iter().for_each(|window| window.open());
+        self.opens(windows, executable);
         Ok(())
     }
 
     /// A run that is over as it is begun: what this rank keeps is found all the same, and no other call is admitted before
     /// [`over`](Self::over).
-    pub(crate) fn start_over(&self, call: &Call) -> Result<()> {
-        self.world.admits(call)?;
+    pub(crate) fn start_over(self: &Rc<Self>, held: &Held, call: &Call) -> Result<()> {
+        self.admits(call)?;
         let executable = self.executable.borrow();
-        self.keep(executable.as_ref().ok_or_else(|| running(&self.world, call))?.share())?;
-        self.world.begun.set(Some(call.site));
+        let executable = executable.as_ref().ok_or_else(|| running(&self.world, call))?;
+        self.keep(executable.share())?;
+        self.begins(executable, held, call);
         Ok(())
     }
 
     /// The second half of a run that was over.
-    pub(crate) fn over(&self) {
-        self.world.begun.set(None);
+    pub(crate) fn over(self: &Rc<Self>) {
+        self.ends();
     }
 
     /// There will be no second half: the world ends, unless it has. Returns whether the windows may be dropped.
-    pub(crate) fn give_up(&self, call: &Call) -> bool {
+    pub(crate) fn give_up(self: &Rc<Self>, call: &Call) -> bool {
         let (Ok(mut executable), Ok(mut endpoint)) =
             (self.executable.try_borrow_mut(), self.world.endpoint.try_borrow_mut())
         else {
             return false; // inside a call of the transport
         };
+        self.lands();
         if let Some(executable) = executable.as_mut() {
             executable.give_up(&mut endpoint);
         }
@@ -309,7 +396,7 @@ impl Ready {
 
     /// A body begins whose calls on `windows` will be matched.
     pub(crate) fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.admits(call)?;
+        self.admits(call)?;
         let executable = self.executable.borrow();
         executable.as_ref().ok_or_else(|| running(&self.world, call))?.check(windows, call, &self.world)?;
         self.calls.set(0);
@@ -345,7 +432,7 @@ impl Ready {
     /// `RMA_SYNC` where a superstep of the world is begun; `PLAN` where a call is missing; an error for windows that do not
     /// suit.
     pub(crate) fn made(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
-        self.world.admits(call)?;
+        self.admits(call)?;
         let executable = self.executable.borrow();
         let executable = executable.as_ref().ok_or_else(|| running(&self.world, call))?;
         executable.check(windows, call, &self.world)?;
@@ -383,7 +470,7 @@ impl Planned for Ready {
         &self,
         window: (&WindowCore, WindowId),
         asked: Asked<'_>,
-        site: &'static std::panic::Location<'static>,
+        site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, id) = window;
         let ordinal = self.calls.get();
@@ -431,14 +518,42 @@ impl Planned for Ready {
     }
 }
 
+impl InFlight for Ready {
+    fn advance(&self, endpoint: &mut Endpoint) {
+        let (Ok(mut executable), begun) = (self.executable.try_borrow_mut(), self.begun.borrow()) else {
+            return;
+        };
+        if let (Some(executable), Some((windows, call))) = (executable.as_mut(), &*begun) {
+            // It has windows, and nothing else can fail.
+            let _ = with(windows, |windows| {
+                executable.advance(&self.world, endpoint, windows, call);
+                Ok(())
+            });
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        let executable = self.executable.try_borrow();
+        executable.is_ok_and(|executable| executable.as_ref().is_some_and(Executable::is_open))
+    }
+
+    fn site(&self) -> &'static Location<'static> {
+        self.begun.borrow().as_ref().map_or(Location::caller(), |(_, call)| call.site)
+    }
+}
+
 impl Drop for Ready {
     fn drop(&mut self) {
         if let Some(executable) = self.executable.get_mut().take() {
             let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
                 return std::mem::forget(executable); // dropped inside a call of the transport: kept for good
             };
+            let port = executable.port();
             for (memory, until) in executable.into_kept() {
                 endpoint.keep(vec![memory], until);
+            }
+            if port != Port::FENCE {
+                endpoint.close(port);
             }
         }
     }

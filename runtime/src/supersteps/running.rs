@@ -7,9 +7,8 @@
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::window::{Window, WindowCore};
-use crate::state::windows::{Held, held};
+use crate::state::windows::{Held, held, with};
 use crate::state::world::WorldCore;
-use crate::supersteps::matched::with;
 use crate::supersteps::prepared::Ready;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::grid::{Block, Row};
@@ -49,7 +48,9 @@ use std::rc::Rc;
 /// # Errors
 /// Until it is finished, every other call of all ranks of its world (a fence, a superstep, a collective, a window, a split,
 /// another `begin`) is `RMA_SYNC` at the call, with the line of `begin`; operations that waited for such a fence are gone.
-/// Operations on other windows are collected, and other worlds may be used.
+/// Operations on other windows are collected, and other worlds may be used. A superstep that synchronises by posts and starts
+/// (`#[superstep(sync = pscw)]`) is no call of all ranks: it refuses nothing but another run of the same plan, may be begun
+/// before or after any other, and those that were begun may be finished in any order, another one on each rank.
 ///
 /// One that is dropped, by an error or a panic between the halves, ends the world: every other rank gets an error that names
 /// this rank and the line. Dropping waits for nobody. One that is leaked is never finished: ranks that wait for this rank are

@@ -10,7 +10,7 @@ use fencepost::{
 use fencepost_planner::Verified;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ids::Id;
-use fencepost_planner::ir::pattern::{Kind, Local, Operation};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation, Sync};
 use fencepost_planner::ir::schedule::Schedule;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -226,6 +226,7 @@ static SUPERSTEP: Superstep = Superstep {
     fences: false,
     opens: false,
     mode: None,
+    sync: Sync::Fence,
     dynamic: None,
     known: Known::new(),
 };
@@ -260,6 +261,14 @@ fn one(
         }
         let epoch = &program.epochs[e];
         let bit = (e * program.ranks + me) as u32 % u64::BITS;
+        // A rank without partners need not run what synchronises by posts and starts.
+        let needs_not = |schedule: &Arc<Verified<Schedule>>| {
+            let program = &schedule.classes[schedule.class_of[me]];
+            schedule.sync == Sync::Pscw && program.instructions.is_empty()
+        };
+        if schedule.is_some_and(needs_not) && variant.halves.rotate_left(7) >> bit & 1 == 1 {
+            continue;
+        }
         let halves = variant.halves >> bit & 1 == 1 && matches!(epoch.fenced.len(), 1 | 2);
         let scope = match &mut prepared[e] {
             Some(prepared) => {

@@ -130,7 +130,7 @@ pub fn all_end() -> BTreeSet<Vec<(usize, usize)>> {
 }
 
 #[test]
-fn paragraph_23_sends_to_nobody_and_foreign_requests_are_refused_by_rank_and_call() {
+fn paragraph_24_sends_to_nobody_and_foreign_requests_are_refused_by_rank_and_call() {
     let [mut a, mut b] = programs();
     a.send(Plain, 1, 0, &[1]);
     b.begin_send(Plain, 2, 0, &[1]);
@@ -152,7 +152,7 @@ fn paragraph_23_sends_to_nobody_and_foreign_requests_are_refused_by_rank_and_cal
 }
 
 #[test]
-fn paragraph_24_messages_of_a_pair_do_not_overtake() {
+fn paragraph_25_messages_of_a_pair_do_not_overtake() {
     for (first, second, right) in [(1, 2, true), (2, 1, false)] {
         let [mut a, mut b] = programs();
         a.send(Plain, 1, 5, &[1]);
@@ -165,7 +165,7 @@ fn paragraph_24_messages_of_a_pair_do_not_overtake() {
 }
 
 #[test]
-fn paragraph_24_no_receive_is_passed_over() {
+fn paragraph_25_no_receive_is_passed_over() {
     for (one, other, right) in [(1, 2, true), (2, 1, false)] {
         let [mut a, mut b] = programs();
         a.send(Plain, 1, 5, &[1]);
@@ -178,7 +178,7 @@ fn paragraph_24_no_receive_is_passed_over() {
 }
 
 #[test]
-fn paragraph_24_only_what_comes_from_different_ranks_is_in_no_order() {
+fn paragraph_25_only_what_comes_from_different_ranks_is_in_no_order() {
     for (first, second) in [(0, 1), (1, 0)] {
         let [mut a, mut b, mut c] = programs();
         a.send(Synchronous, 2, 0, &[0]);
@@ -201,7 +201,7 @@ fn paragraph_24_only_what_comes_from_different_ranks_is_in_no_order() {
 }
 
 #[test]
-fn paragraph_24_what_does_not_fit_is_taken_and_told() {
+fn paragraph_25_what_does_not_fit_is_taken_and_told() {
     let cases = [
         (bytes(), 3, got(0, 9, &[1, 2]), true),
         (bytes(), 2, got(0, 9, &[1, 2]), true),
@@ -223,7 +223,7 @@ fn paragraph_24_what_does_not_fit_is_taken_and_told() {
 }
 
 #[test]
-fn paragraph_24_a_probe_sees_what_is_kept_and_leaves_it() {
+fn paragraph_25_a_probe_sees_what_is_kept_and_leaves_it() {
     for (found, taken, right) in [
         (Some((0, 7, 2)), 1, true),
         (Some((0, 8, 1)), 1, false),
@@ -241,7 +241,7 @@ fn paragraph_24_a_probe_sees_what_is_kept_and_leaves_it() {
 }
 
 #[test]
-fn paragraph_25_a_synchronous_send_is_complete_when_it_was_taken() {
+fn paragraph_26_a_synchronous_send_is_complete_when_it_was_taken() {
     for (mode, right) in [(Plain, true), (Synchronous, false), (Buffered, true), (Ready, true)] {
         let [mut a, mut b] = programs();
         let send = a.begin_send(mode, 1, 0, &[1]);
@@ -254,7 +254,7 @@ fn paragraph_25_a_synchronous_send_is_complete_when_it_was_taken() {
 }
 
 #[test]
-fn paragraph_25_the_room_of_a_buffered_send_is_given_back_once_it_arrived_or_was_taken() {
+fn paragraph_26_the_room_of_a_buffered_send_is_given_back_once_it_arrived_or_was_taken() {
     let sends = |second: bool, buffer: usize| {
         let [mut a, mut b] = programs();
         let send = |a: &mut Program, sent| {
@@ -280,7 +280,7 @@ fn paragraph_25_the_room_of_a_buffered_send_is_given_back_once_it_arrived_or_was
 }
 
 #[test]
-fn paragraph_25_a_ready_send_for_which_no_receive_waits_is_told() {
+fn paragraph_26_a_ready_send_for_which_no_receive_waits_is_told() {
     for (waits, completed, right) in [
         (true, got(0, 0, &[1]), true),
         (true, failed(0, 0, ErrorClass::Assert), false),
@@ -306,7 +306,7 @@ fn paragraph_25_a_ready_send_for_which_no_receive_waits_is_told() {
 }
 
 #[test]
-fn paragraph_26_any_completes_one_some_all_that_are_complete_and_all_waits_for_all() {
+fn paragraph_27_any_completes_one_some_all_that_are_complete_and_all_waits_for_all() {
     let sent = |at| (at, Completed::Sent);
     let run = |count, completed: &[(usize, Completed)], waits: bool| {
         let [mut a, mut b] = programs();
@@ -331,7 +331,7 @@ fn paragraph_26_any_completes_one_some_all_that_are_complete_and_all_waits_for_a
 }
 
 #[test]
-fn paragraph_26_a_call_without_active_requests_returns_at_once() {
+fn paragraph_27_a_call_without_active_requests_returns_at_once() {
     for (count, waits) in [(All, true), (Any, true), (Several, true), (Any, false)] {
         let [mut a] = programs();
         let send = a.begin_send(Plain, 0, 0, &[1]);
@@ -344,7 +344,7 @@ fn paragraph_26_a_call_without_active_requests_returns_at_once() {
 }
 
 #[test]
-fn paragraph_26_a_cancelled_receive_takes_nothing() {
+fn paragraph_27_a_cancelled_receive_takes_nothing() {
     for (late, completed, taken, right) in [
         (true, Completed::Cancelled, 1, true),
         (true, got(0, 0, &[1]), 2, false),

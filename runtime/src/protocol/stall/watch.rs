@@ -35,11 +35,13 @@ pub(crate) enum Awaited<'a> {
 
 /// A wait for a rank.
 pub(crate) struct Watch<'a> {
-    world: &'a WorldCore,
+    pub(crate) world: &'a WorldCore,
     call: &'a Call,
     windows: &'a [&'a WindowCore],
     peer: usize,
     awaited: Awaited<'a>,
+    /// The number of the run, where it is counted by its plan and not by the world.
+    run: Option<u32>,
     lasting: Option<Lasting>,
     /// Whether the function that stalls are reported to has panicked.
     silenced: Cell<bool>,
@@ -69,13 +71,25 @@ impl<'a> Watch<'a> {
         peer: usize,
         awaited: Awaited<'a>,
     ) -> Self {
-        Self { world, call, windows, peer, awaited, lasting: None, silenced: Cell::new(false) }
+        Self { world, call, windows, peer, awaited, run: None, lasting: None, silenced: Cell::new(false) }
+    }
+
+    /// The wait is of a run of this number, if there is one.
+    #[inline]
+    pub(crate) fn of_run(mut self, run: Option<u32>) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// The number of the call.
+    fn number(&self) -> u32 {
+        self.run.unwrap_or_else(|| self.world.number())
     }
 
     /// The rank may have slept, and is about to look.
     #[cold]
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
-        let (rank, peer) = (self.world.rank, self.peer);
+        let (rank, peer, number) = (self.world.rank, self.peer, self.number());
         let Some(lasting) = &mut self.lasting else {
             let stalls = self.world.stalls.borrow();
             if stalls.settings.watches() {
@@ -98,9 +112,10 @@ impl<'a> Watch<'a> {
         }
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
-        let mutual = peer != rank && !matches!(self.awaited, Awaited::Leaving);
+        // A rank that may go on with something else may yet send what another one waits for.
+        let mutual = peer != rank && !matches!(self.awaited, Awaited::Leaving) && !self.world.may_advance();
         if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
-            let text = format!("{}, number {}", self.call.describe(self.windows), self.world.number());
+            let text = format!("{}, number {}", self.call.describe(self.windows), number);
             waits.begin(rank, peer, &text);
             lasting.shown = Some(sent(endpoint));
         }
@@ -192,7 +207,7 @@ impl<'a> Watch<'a> {
             rank_of_all: (!waits.is_whole()).then(|| waits.rank(me)),
             waited,
             superstep: self.call.name,
-            number: world.number(),
+            number: self.number(),
             file: self.call.site.file(),
             line: self.call.site.line(),
             call: self.call.describe(self.windows),
@@ -222,7 +237,8 @@ impl<'a> Watch<'a> {
         }
         let known = self.world.call_sites.entered(peer);
         let call = known.map_or(String::new(), |call| format!(", {call}"));
-        let word = if at == own { "this number, too" } else { &format!("number {at} last") };
+        let word =
+            if at == own && self.run.is_none() { "this number, too" } else { &format!("number {at} last") };
         format!("rank {peer} has entered {word}{call}")
     }
 }

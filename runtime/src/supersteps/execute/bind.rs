@@ -14,7 +14,7 @@ use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{
-    Bytes, Channels, Frame as Arrival, Port, Topology, UNREPORTED, UNREPORTED_BYTES, Until,
+    Bytes, Channels, Frame as Arrival, Lost, Port, Topology, UNREPORTED, UNREPORTED_BYTES, Until,
 };
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -46,6 +46,12 @@ pub(crate) struct Executable {
     /// Whether it sends messages, which a transport may keep for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
+    /// The port that its frames go by: that of all fences, or one of its own.
+    pub(super) port: Port,
+    /// The number of frames that it has posted to each rank, where its port is its own.
+    pub(super) posts: Vec<u64>,
+    /// Why the run that was begun cannot go on, found while this rank waited for something else.
+    pub(super) stopped: Option<Stop>,
     /// How far this run is.
     pub(super) progress: Progress,
     /// Of the schedule.
@@ -155,12 +161,25 @@ pub(super) enum Where {
     Local { start: usize, bytes: usize },
 }
 
+/// A run that can't go on.
+pub(super) enum Stop {
+    Lost(Lost),
+    /// This rank sent something else than the program awaits.
+    Other(usize),
+}
+
+impl From<Lost> for Stop {
+    fn from(lost: Lost) -> Self {
+        Stop::Lost(lost)
+    }
+}
+
 impl Executable {
-    /// Bind a rank's share of a schedule.
+    /// Bind a rank's share of a schedule, whose frames go by `port`.
     ///
     /// # Errors
     /// `PLAN` where the schedule is for another number of ranks.
-    pub(crate) fn bind(schedule: Verified<Share>, world: &WorldCore) -> Result<Self> {
+    pub(crate) fn bind(schedule: Verified<Share>, world: &WorldCore, port: Port) -> Result<Self> {
         let rank = world.rank;
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
@@ -180,7 +199,9 @@ impl Executable {
         let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
         let (buffers, steps) = (resolve.buffers(world, far)?, resolve.steps(&starts)?);
         let steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
-        let preposts = preposts(rank, &steps, far);
+        let is_apart = port != Port::FENCE;
+        // Only what comes by the port of fences has a place that is known ahead.
+        let preposts = if is_apart { Vec::new() } else { preposts(rank, &steps, far) };
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
@@ -209,6 +230,9 @@ impl Executable {
             touches,
             gathers,
             runs: 0,
+            port,
+            posts: if is_apart { vec![0; world.size] } else { Vec::new() },
+            stopped: None,
             progress: Progress::default(),
             digest,
             keyed,
@@ -228,6 +252,17 @@ impl Executable {
         (self.buffers, self.steps) = (resolve.buffers(world, far)?, resolve.steps(&self.starts)?);
         self.preposts = Vec::new();
         Ok(())
+    }
+
+    /// Whether its runs are numbered by themselves, and not by the world: its port is its own.
+    #[inline(always)]
+    pub(crate) fn is_apart(&self) -> bool {
+        self.port != Port::FENCE
+    }
+
+    /// The port that its frames go by.
+    pub(crate) fn port(&self) -> Port {
+        self.port
     }
 
     /// What the rank's calls ask for.
@@ -312,9 +347,10 @@ impl Executable {
 
     /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.
     pub(crate) fn into_kept(self) -> impl Iterator<Item = (Bytes, Until)> {
-        self.buffers.into_iter().filter_map(|bound| {
+        let port = self.port;
+        self.buffers.into_iter().filter_map(move |bound| {
             let frame = bound.last.into_iter().flatten().max()?;
-            Some((bound.memory, Until::Released { to: bound.peer, port: Port::FENCE, frame }))
+            Some((bound.memory, Until::Released { to: bound.peer, port, frame }))
         })
     }
 }

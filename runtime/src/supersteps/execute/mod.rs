@@ -6,6 +6,23 @@
 //!
 //! Every frame carries the word of the superstep and the rest of its hash, and every await compares both (W1). A run that fails ends the world,
 //! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
+//!
+//! # Posts and starts
+//!
+//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames go by a port of its own, and its
+//! word has the number of the run, counted by the plan, where others have the number of the superstep in the world. The
+//! waits are those of the schedule, and hold for these reasons:
+//! - W1: an entry's word has the plan, the run and the windows, and is compared before memory is touched. The n-th frames of a
+//!   pair on the port are those of the n-th run of each, since frames are first in, first out and a run takes all of its own.
+//!   Of a rank that does something else nothing can be told from its other frames: the wait for it is a stall, and not an error.
+//! - W2, W3: steps of this rank alone, and dones; a run of another plan in between changes neither, since it has no window of
+//!   this one (the windows are owned by the run).
+//! - W4, W5: releases and frames are counted on the port, so that what other plans and fences send counts for nothing.
+//! - W6: a run leaves no frame on its port, and touches no other; a rank without steps has none to leave.
+//!
+//! Runs that were begun go on while the rank waits in any call of the world ([`InFlight`](crate::state::supersteps::InFlight)):
+//! in the order of their programs, as far as that is possible without waiting. So two ranks may finish two runs in opposite
+//! orders, though each has sends and dones left in both.
 
 mod bind;
 mod preposts;
@@ -25,26 +42,13 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use bind::{Progress, Step, Where};
+use bind::{Progress, Step, Stop, Where};
 use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Error, ErrorClass, State};
-use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause, Port};
+use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause};
 use preposts::Prepost;
-
-/// A run that can't go on.
-enum Stop {
-    Lost(Lost),
-    /// This rank sent something else than the program awaits.
-    Other(usize),
-}
-
-impl From<Lost> for Stop {
-    fn from(lost: Lost) -> Self {
-        Stop::Lost(lost)
-    }
-}
 
 impl Executable {
     /// Run the program once. `windows` were checked.
@@ -76,10 +80,32 @@ impl Executable {
     pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
         let endpoint = &mut *world.endpoint.borrow_mut();
-        let went = self.go::<true>(world, endpoint, (windows, call));
+        let went = match self.stopped.take() {
+            Some(stop) => Err(stop),
+            None => self.go::<true>(world, endpoint, (windows, call)),
+        };
         let result = self.over(world, endpoint, (windows, call), went);
         guard.over();
         result
+    }
+
+    /// Go on with a run that was begun, up to the first step that would have to wait, while this rank waits for something
+    /// else.
+    pub(crate) fn advance(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        windows: &[&WindowCore],
+        call: &Call,
+    ) {
+        if self.is_open() {
+            self.stopped = self.go::<false>(world, endpoint, (windows, call)).err();
+        }
+    }
+
+    /// Whether a run that was begun has steps left, and may go on.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stopped.is_none() && self.progress.at < self.steps.len()
     }
 
     /// A run that was begun is given up: nothing is written to the windows for this rank any more.
@@ -90,13 +116,39 @@ impl Executable {
     /// This rank is in the superstep from here on.
     #[inline(always)]
     fn enter(&mut self, world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], call: &Call) {
+        world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
+        self.exposed.clear();
+        self.stopped = None;
+        if self.is_apart() {
+            // Other ranks of the world are elsewhere, and neither count this run nor learn of it.
+            let windows = windows.iter().map(|window| window.key.window);
+            let hash = world.key.with(world.key.word_of(call.hash, windows, 0), self.keyed);
+            let (number, rest) = (u64::from(self.number()), (hash >> 32) as u32);
+            self.progress = Progress { word: number << 32 | hash & 0xffff_ffff, rest, at: 0, offered: 0 };
+            return;
+        }
         let hash = world.key.with(hash(world, call, windows), self.keyed);
         world.ran.set(world.ran.get().rotate_left(7) ^ hash);
         let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
-        world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
         endpoint.announce(word);
-        self.exposed.clear();
         self.progress = Progress { word, rest, at: 0, offered: 0 };
+    }
+
+    /// Which run this is, counted from 1 by the plan.
+    fn number(&self) -> u32 {
+        self.runs.wrapping_add(1) as u32
+    }
+
+    /// Counts a frame that was posted to `to`; returns its number on the port.
+    #[inline(always)]
+    fn posted(&mut self, world: &WorldCore, to: usize) -> u64 {
+        match self.posts.get_mut(to) {
+            None => world.posted(to),
+            Some(posts) => {
+                *posts += 1;
+                *posts - 1
+            }
+        }
     }
 
     /// Run the steps that are left: all, or where it never `WAITS` those before the first that would have to.
@@ -107,12 +159,14 @@ impl Executable {
         endpoint: &mut Endpoint,
         about: (&[&WindowCore], &Call),
     ) -> Result<(), Stop> {
-        if self.touches && !endpoint.touching(true) {
+        // Where this goes on while another run waits, that one may have declared it, and still touches afterwards.
+        let declared = self.touches.then(|| world.touching(endpoint, true)).flatten();
+        if declared == Some(false) {
             return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));
         }
         let went = self.steps::<WAITS>(world, endpoint, about);
-        if self.touches {
-            endpoint.touching(false);
+        if declared.is_some() {
+            world.touching(endpoint, false);
         }
         went
     }
@@ -144,6 +198,7 @@ impl Executable {
         (windows, call): (&[&WindowCore], &Call),
     ) -> Result<(), Stop> {
         let Progress { word, rest, at: first, .. } = self.progress;
+        let (port, number) = (self.port, self.is_apart().then(|| self.number()));
         let head = |kind: u32| header(word, kind, rest);
         for at in first..self.steps.len() {
             while let Some(Prepost { peer, ahead, window, bytes, .. }) =
@@ -162,7 +217,8 @@ impl Executable {
             match &self.steps[at] {
                 Step::Expose(peer) => {
                     self.exposed.push(*peer);
-                    note(world, endpoint, *peer, head(kind::ENTRY))?;
+                    let peer = *peer;
+                    self.note(world, endpoint, peer, head(kind::ENTRY))?;
                 }
                 Step::Reclaim(buffer) => {
                     let bound = &mut self.buffers[*buffer];
@@ -171,9 +227,10 @@ impl Executable {
                     {
                         let peer = bound.peer;
                         let awaited = Awaited::One("releases of a buffer");
-                        let watch = || Watch::new(world, call, windows, peer, awaited);
-                        let released = look_for::<WAITS, _>(endpoint, word, peer, watch, |endpoint| {
-                            bound.released = endpoint.released(peer, Port::FENCE);
+                        let watch = || Watch::new(world, call, windows, peer, awaited).of_run(number);
+                        let about = (world, word, number.is_some());
+                        let released = look_for::<WAITS, _>(endpoint, about, peer, watch, |endpoint| {
+                            bound.released = endpoint.released(peer, port);
                             if bound.released > frame {
                                 Ok(Some(()))
                             } else {
@@ -227,27 +284,34 @@ impl Executable {
                     // stays as it is until `released` counts this frame: `Reclaim`, or a frame of the peer that it
                     // sent after releasing, comes before it is packed again, as the verifier has shown (W4); when the
                     // executable is dropped the endpoint keeps the memory until then.
-                    unsafe {
-                        endpoint.post_copy(bound.peer, Port::FENCE, head(kind::PAYLOAD), payload, *bytes)
-                    }?;
-                    *bound.last(self.runs) = Some(world.posted(bound.peer));
-                    world.count_sent(*bytes, 0);
+                    unsafe { endpoint.post_copy(bound.peer, port, head(kind::PAYLOAD), payload, *bytes) }?;
+                    let (buffer, bytes, peer) = (*buffer, *bytes, bound.peer);
+                    let frame = self.posted(world, peer);
+                    *self.buffers[buffer].last(self.runs) = Some(frame);
+                    world.count_sent(bytes, 0);
                 }
                 Step::SendInPlace { window, first, buffer, bytes } => {
                     let bound = &mut self.buffers[*buffer];
                     // SAFETY: as for packing; and the payload is copied as it is posted.
                     let payload = unsafe { windows[*window].region.base().add(*first) };
                     // SAFETY: as many elements lie there.
-                    unsafe { endpoint.post(bound.peer, Port::FENCE, head(kind::PAYLOAD), payload, *bytes) }?;
-                    *bound.last(self.runs) = Some(world.posted(bound.peer));
-                    world.count_sent(*bytes, 0);
+                    unsafe { endpoint.post(bound.peer, port, head(kind::PAYLOAD), payload, *bytes) }?;
+                    let (buffer, bytes, peer) = (*buffer, *bytes, bound.peer);
+                    let frame = self.posted(world, peer);
+                    *self.buffers[buffer].last(self.runs) = Some(frame);
+                    world.count_sent(bytes, 0);
                 }
                 Step::Await(peer, frame) => {
                     let steps = &self.steps;
                     let counts = || (awaits(&steps[..at]), awaits(steps));
-                    let watch = || Watch::new(world, call, windows, *peer, Awaited::Frames(&counts));
-                    let look = |endpoint: &mut Endpoint| world.poll(endpoint, *peer);
-                    let Some(arrival) = look_for::<WAITS, _>(endpoint, word, *peer, watch, look)? else {
+                    let awaited = Awaited::Frames(&counts);
+                    let watch = || Watch::new(world, call, windows, *peer, awaited).of_run(number);
+                    let look = |endpoint: &mut Endpoint| match number {
+                        None => world.poll(endpoint, *peer),
+                        Some(_) => endpoint.poll(*peer, port),
+                    };
+                    let about = (world, word, number.is_some());
+                    let Some(arrival) = look_for::<WAITS, _>(endpoint, about, *peer, watch, look)? else {
                         self.stay(endpoint, at);
                         return Ok(());
                     };
@@ -263,9 +327,9 @@ impl Executable {
                     }
                     match frame {
                         Frame::Data { .. } => self.open[*peer] = Some(arrival),
-                        Frame::Entry => endpoint.release(*peer, Port::FENCE),
+                        Frame::Entry => endpoint.release(*peer, port),
                         Frame::Done => {
-                            endpoint.release(*peer, Port::FENCE);
+                            endpoint.release(*peer, port);
                             self.exposed.retain(|other| other != peer);
                         }
                     }
@@ -283,9 +347,12 @@ impl Executable {
                 }
                 Step::Release(peer) => {
                     self.open[*peer] = None;
-                    endpoint.release(*peer, Port::FENCE);
+                    endpoint.release(*peer, port);
                 }
-                Step::Done(peer) => note(world, endpoint, *peer, head(kind::DONE))?,
+                Step::Done(peer) => {
+                    let peer = *peer;
+                    self.note(world, endpoint, peer, head(kind::DONE))?;
+                }
             }
         }
         self.stay(endpoint, self.steps.len());
@@ -295,10 +362,25 @@ impl Executable {
     /// The next step is this one, and this rank does something else first.
     #[inline(always)]
     fn stay(&mut self, endpoint: &mut Endpoint, at: usize) {
-        self.progress.at = at;
-        if self.gathers {
+        let went_on = std::mem::replace(&mut self.progress.at, at) != at;
+        if self.gathers && went_on {
             endpoint.flush(); // other ranks need not wait until this one has done what it does next
         }
+    }
+
+    /// Post a frame without a payload.
+    #[inline(always)]
+    fn note(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        peer: usize,
+        head: Header,
+    ) -> Result<(), Lost> {
+        // SAFETY: there is no payload.
+        unsafe { endpoint.post(peer, self.port, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
+        self.posted(world, peer);
+        Ok(())
     }
 
     /// The run can't go on: end the world, and wait until nobody touches this rank's windows.
@@ -322,8 +404,12 @@ impl Executable {
                 world.call_sites.end(ErrorClass::RmaSync);
                 endpoint.end(Cause { rank: peer, what: what.clone() });
                 world.ended(&what);
-                call.error(world, ErrorClass::RmaSync, format!("{what}: all ranks must enter the same supersteps with the same windows in the same order"))
-                    .ending_world()
+                let must = if self.is_apart() {
+                    "ranks that exchange something in a superstep must run it equally often, with the same windows"
+                } else {
+                    "all ranks must enter the same supersteps with the same windows in the same order"
+                };
+                call.error(world, ErrorClass::RmaSync, format!("{what}: {must}")).ending_world()
             }
         };
         for peer in self.exposed.drain(..) {
@@ -344,20 +430,21 @@ impl Executable {
 #[inline(always)]
 fn look_for<'w, const WAITS: bool, R>(
     endpoint: &mut Endpoint,
-    word: u64,
+    about: (&WorldCore, u64, bool),
     peer: usize,
     watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
 ) -> Result<Option<R>, Stop> {
-    if WAITS { wait_for(endpoint, word, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
+    if WAITS { wait_for(endpoint, about, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
 }
 
-/// Wait for something of `peer`, and notice when it is elsewhere and will not send it. In line: as a function of its own it costs a
+/// Wait for something of `peer`, in the superstep of this word, and notice when it is elsewhere and will not send it, unless
+/// the superstep is apart from those that ranks announce. What this rank has begun goes on meanwhile. In line: as a function of its own it costs a
 /// twentieth of a small halo.
 #[inline(always)]
 fn wait_for<'w, R>(
     endpoint: &mut Endpoint,
-    word: u64,
+    about: (&WorldCore, u64, bool),
     peer: usize,
     watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
@@ -365,15 +452,17 @@ fn wait_for<'w, R>(
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
+    let (world, word, is_apart) = about;
     let (mut pause, mut watch) = (Pause::new(), watch());
     loop {
         let lasts = pause.lasts();
         if lasts {
             watch.woke(endpoint);
         }
+        world.advance(endpoint);
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);
-        let elsewhere = at != word && !earlier(at, word);
+        let elsewhere = !is_apart && at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }
@@ -390,14 +479,6 @@ fn wait_for<'w, R>(
 /// How many frames these steps await.
 fn awaits(steps: &[Step]) -> usize {
     steps.iter().filter(|step| matches!(step, Step::Await(..))).count()
-}
-
-/// Post a frame without a payload.
-fn note(world: &WorldCore, endpoint: &mut Endpoint, peer: usize, head: Header) -> Result<(), Lost> {
-    // SAFETY: there is no payload.
-    unsafe { endpoint.post(peer, Port::FENCE, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
-    world.posted(peer);
-    Ok(())
 }
 
 /// The first byte of an owner's part of a window.
