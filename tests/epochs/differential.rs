@@ -27,7 +27,7 @@ fn variants(
     program: &Program,
     placements: [Placement; 2],
     seed: u64,
-    (sim, ported): (bool, bool),
+    sim: bool,
 ) -> Result<Vec<Variant>, TestCaseError> {
     let mut variants =
         vec![Variant { name: "dynamic".into(), replays: sim && program.ranks > 1, ..Variant::default() }];
@@ -49,7 +49,7 @@ fn variants(
     for (number, (placement, options)) in options.into_iter().chain([(placements[1], odd)]).enumerate() {
         // The last one mixes prepared epochs and dynamic ones.
         let mixed = number == Mode::ALL.len();
-        let by_posts = ported && seed.rotate_right(21 + number as u32) & 1 == 1;
+        let by_posts = seed.rotate_right(21 + number as u32) & 1 == 1;
         let sync = if by_posts { Sync::Pscw } else { Sync::Fence };
         let name = format!("{placement:?} {options:?}, mixed {mixed}, {sync:?}");
         let mut prepared = Vec::new();
@@ -168,8 +168,7 @@ fn agrees(
             }
             _ => false,
         };
-        let ported = matches!(transport, TransportKind::Local | TransportKind::ShmThreads);
-        let variants = variants(&program, placements, seed, (replays, ported))?;
+        let variants = variants(&program, placements, seed, replays)?;
         let census = Census::ALL[(seed >> 19 & 1) as usize];
         let found = play(&program, &transport, census, &variants)
             .map_err(|error| TestCaseError::fail(format!("{transport:?}, {census}: {error:?}\n{program}")))?;

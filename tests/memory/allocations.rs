@@ -438,7 +438,7 @@ fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
 #[test]
 fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
     const RUNS: u64 = 200;
-    for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+    for transport in [TransportKind::Local, TransportKind::ShmThreads, sim(1)] {
         ranks(64)
             .transport(transport.clone())
             .run(|world| {

@@ -18,17 +18,13 @@ use fencepost_planner::reference::{self, Epoch};
 use fencepost_planner::table::Table;
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::transports;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The transports that have ports of their own for plans.
-fn ported() -> Vec<TransportKind> {
-    vec![TransportKind::Local, TransportKind::ShmThreads]
-}
-
 fn worlds(size: usize) -> Vec<Ranks> {
-    ported().into_iter().map(|transport| ranks(size).transport(transport)).collect()
+    transports([1, 2]).into_iter().map(|transport| ranks(size).transport(transport)).collect()
 }
 
 /// Each of the first `members` ranks hands its first element to the next of them.
@@ -373,7 +369,7 @@ fn several_plans_in_flight_leave_what_the_reference_leaves_run_by_run() {
         let size = 2 + random.below(4);
         let patterns: Vec<Patterns> = (0..PLANS).map(|_| drawn(&mut random, size)).collect();
         let runs: Vec<Run> = (0..RUNS).map(|_| (random.below(PLANS), random.below(WINDOWS))).collect();
-        for transport in ported() {
+        for transport in transports([seed]) {
             let apart = !matches!(transport, TransportKind::Local | TransportKind::ShmThreads);
             let placement = if apart { Placement::Apart } else { Placement::Together };
             let schedules: Vec<_> =

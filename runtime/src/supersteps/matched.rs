@@ -116,7 +116,9 @@ impl Plans for Matched {
         }
         self.next.set(self.next.get() + 1);
         for window in fenced {
-            window.closed.set(false);
+            if ready.sync == Sync::Fence {
+                window.closed.set(false);
+            }
             if let Some(id) = place(window) {
                 self.turn(window, id);
             }

@@ -112,6 +112,14 @@ impl Superstep {
         Self { patterns: self.patterns.clone(), schedule: self.schedule.clone(), damaged: Some(schedule) }
     }
 
+    /// The same, synchronised by posts and starts.
+    fn by_posts(&self) -> Self {
+        let of = |schedule: &Schedule| Schedule { sync: Sync::Pscw, ..schedule.clone() };
+        let patterns = Patterns { sync: Sync::Pscw, ..self.patterns.clone() };
+        let schedule = Arc::new(verify(&patterns, of(self.schedule.get())).unwrap());
+        Self { patterns, schedule, damaged: self.damaged.as_ref().map(of) }
+    }
+
     /// Without these instructions.
     fn without(&self, name: &str, which: impl Fn(usize, &Instruction) -> bool) -> Self {
         self.damaged(name, |rank, code| code.retain(|instruction| !which(rank, instruction)))
@@ -178,10 +186,16 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
     Ok(left.iter().map(|(_, lead)| *lead).max().unwrap_or(0))
 }
 
-/// `damaged` is shown to be so by a seed with which, as with all before it, `good` goes well.
+/// `damaged` is shown to be so by a seed with which, as with all before it, `good` goes well; the same by posts and starts.
 #[track_caller]
 fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
-    shown(|seed| run(&[good], reach, seed).map(drop), |seed| run(&[damaged], reach, seed).map(drop))
+    let caught = |good: &Superstep, damaged: &Superstep| {
+        shown(|seed| run(&[good], reach, seed).map(drop), |seed| run(&[damaged], reach, seed).map(drop))
+    };
+    let by_posts = caught(&good.by_posts(), &damaged.by_posts());
+    let by_fences = caught(good, damaged);
+    assert_eq!(by_posts.contains("is not"), by_fences.contains("is not"), "{by_posts} as {by_fences}");
+    by_fences
 }
 
 fn entry(instruction: &Instruction) -> bool {
@@ -222,10 +236,10 @@ fn w1_memory_is_not_touched_before_its_rank_entered() {
 }
 
 /// The elements and the error of each of three ranks when one of them has swapped its windows.
-fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
+fn one_swaps(reach: Reach, sync: Sync, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
-    let superstep = Superstep::new(epoch(2, vec![of(0), of(1), of(2)]), reach);
+    let superstep = Superstep::new(Patterns { sync, ..epoch(2, vec![of(0), of(1), of(2)]) }, reach);
     type Told = (Option<(ErrorClass, String)>, Vec<u64>);
     let told: Vec<Told> = ranks(3)
         .transport(reach.transport(seed))
@@ -263,10 +277,12 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
 
 #[test]
 fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
-    for reach in [Reach::Messages, Reach::Memory] {
-        let wrong =
-            shown(|seed| one_swaps(reach, None, seed), |seed| one_swaps(reach, Some(Wait::Word), seed));
-        assert!(wrong.contains("told nothing"), "{wrong}");
+    for sync in [Sync::Fence, Sync::Pscw] {
+        for reach in [Reach::Messages, Reach::Memory] {
+            let with = |wait, seed| one_swaps(reach, sync, wait, seed);
+            let wrong = shown(|seed| with(None, seed), |seed| with(Some(Wait::Word), seed));
+            assert!(wrong.contains("told nothing"), "{wrong}");
+        }
     }
 }
 
@@ -385,8 +401,10 @@ fn w5_a_shift_along_a_chain_does_not_run_ahead() {
         lead => Err(format!("a lead of {lead} where {most} is the most")),
     };
     let ahead = runs_ahead(&good);
-    let wrong = shown(|seed| bounded(&good, seed), |seed| bounded(&ahead, seed));
-    assert!(wrong.contains("a lead"), "{wrong}");
+    for (good, ahead) in [(good.by_posts(), ahead.by_posts()), (good, ahead)] {
+        let wrong = shown(|seed| bounded(&good, seed), |seed| bounded(&ahead, seed));
+        assert!(wrong.contains("a lead"), "{wrong}");
+    }
 
     let good = Superstep::with(chain(), Placement::Together, Mode::Aggregated);
     let wrong = caught(&good, &runs_ahead(&good), Reach::Memory);
@@ -444,8 +462,12 @@ fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let end = |_, i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Memory);
     for damaged in [good.without("BeforeEntry", begin), good.without("LeftEarly", end)] {
-        let in_turn = |one: &Superstep, seed| run(&[one, &other], Reach::Memory, seed).map(drop);
-        let wrong = shown(|seed| in_turn(&good, seed), |seed| in_turn(&damaged, seed));
+        let in_turn =
+            |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Memory, seed).map(drop);
+        let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&damaged, &other, seed));
+        assert!(wrong.contains("is not"), "{wrong}");
+        let (good, damaged, other) = (good.by_posts(), damaged.by_posts(), other.by_posts());
+        let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&damaged, &other, seed));
         assert!(wrong.contains("is not"), "{wrong}");
     }
 }
@@ -456,9 +478,14 @@ fn w6_no_frame_is_left_to_the_superstep_after() {
     let good = Superstep::new(one_put(), Reach::Messages);
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Messages);
     let left = good.without("WrongCount", |_, i| takes(i));
-    let in_turn = |one: &Superstep, seed| run(&[one, &other], Reach::Messages, seed).map(drop);
-    let wrong = shown(|seed| in_turn(&good, seed), |seed| in_turn(&left, seed));
-    assert!(wrong.contains("RmaSync"), "{wrong}");
+    let in_turn =
+        |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Messages, seed).map(drop);
+    // On a port of the plan's own nothing is in its way, and what is missing shows.
+    let by_posts = (good.by_posts(), left.by_posts(), other.by_posts(), "is not");
+    for (good, left, other, told) in [by_posts, (good, left, other, "RmaSync")] {
+        let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&left, &other, seed));
+        assert!(wrong.contains(told), "{wrong}");
+    }
 }
 
 /// The whole of what is taken apart above, and more, over both kinds of links.
@@ -486,8 +513,20 @@ fn whole_schedules_do_what_the_reference_does() {
                     Ok(()),
                     "{mode}, {reach:?}, seed {seed}"
                 );
+                let mixed = [all[0].by_posts(), all[1].by_posts()];
+                assert_eq!(
+                    run(&[&mixed[0], &all[1], &mixed[1]], reach, seed).map(drop),
+                    Ok(()),
+                    "{mode}, {reach:?}, seed {seed}"
+                );
                 let wide = Superstep::with(everywhere(), placement, mode);
-                assert_eq!(run(&[&wide], reach, seed).map(drop), Ok(()), "{mode}, {reach:?}, seed {seed}");
+                for wide in [wide.by_posts(), wide] {
+                    assert_eq!(
+                        run(&[&wide], reach, seed).map(drop),
+                        Ok(()),
+                        "{mode}, {reach:?}, seed {seed}"
+                    );
+                }
             }
         }
     }
