@@ -5,6 +5,7 @@
 
 use fencepost_planner::ErrorClass;
 use std::fmt::Write;
+use std::ops::Range;
 use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -14,6 +15,9 @@ const WINDOWS: usize = 4;
 
 /// The call sites of one world.
 pub(crate) struct CallSites {
+    /// The first rank of `ranks`.
+    first: usize,
+    /// The ranks that write here: all, or the one that is a process.
     ranks: Vec<Entered>,
     /// The class of the error that ended the world.
     ended: OnceLock<ErrorClass>,
@@ -29,8 +33,13 @@ struct Entered {
 }
 
 impl CallSites {
-    pub(crate) fn new(size: usize) -> Self {
-        Self { ranks: (0..size).map(|_| Entered::default()).collect(), ended: OnceLock::new() }
+    /// Of these ranks, which write here.
+    pub(crate) fn new(ranks: Range<usize>) -> Self {
+        Self {
+            first: ranks.start,
+            ranks: ranks.map(|_| Entered::default()).collect(),
+            ended: OnceLock::new(),
+        }
     }
 
     /// `rank` enters the call at `site` on `windows`. Relaxed: it is announced to the others afterwards, and a rank
@@ -46,17 +55,19 @@ impl CallSites {
         for window in windows.take(WINDOWS).rev() {
             numbers = numbers << 16 | (u64::from(window) + 1) & 0xffff;
         }
-        self.ranks[rank].windows.store(numbers, Ordering::Relaxed);
-        self.ranks[rank].site.store(std::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
+        let entered = &self.ranks[rank - self.first];
+        entered.windows.store(numbers, Ordering::Relaxed);
+        entered.site.store(std::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
     }
 
     /// The call that `rank` entered last, in words, if it is known.
     pub(crate) fn entered(&self, rank: usize) -> Option<String> {
-        let site = self.ranks[rank].site.load(Ordering::Relaxed);
+        let entered = self.ranks.get(rank.checked_sub(self.first)?)?;
+        let site = entered.site.load(Ordering::Relaxed);
         // SAFETY: it is null, or one of the `&'static` that `enter` stored: valid, and never written to.
         let site = (unsafe { site.as_ref() })?;
         let mut text = format!("the call at {}:{}", site.file(), site.line());
-        let mut numbers = self.ranks[rank].windows.load(Ordering::Relaxed);
+        let mut numbers = entered.windows.load(Ordering::Relaxed);
         let mut between = " of window";
         while numbers != 0 {
             let _ = write!(text, "{between} {}", (numbers & 0xffff) - 1);

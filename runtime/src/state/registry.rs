@@ -101,10 +101,13 @@ impl Registry {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }
 
-    /// The call sites of a world of `size` ranks, of which `takers` know it by this number. Each of them takes it once.
-    pub(crate) fn call_sites(&self, world: u64, size: usize, takers: usize) -> Arc<CallSites> {
+    /// The call sites of a world of `size` ranks, of which `takers` know it by this number: `rank`, and others unless it is the
+    /// only one. Each of them takes it once.
+    pub(crate) fn call_sites(&self, world: u64, rank: usize, size: usize, takers: usize) -> Arc<CallSites> {
         let mut all = lock(&self.call_sites);
-        let (call_sites, left) = all.entry(world).or_insert_with(|| (Arc::new(CallSites::new(size)), takers));
+        let ranks = if takers == 1 { rank..rank + 1 } else { 0..size };
+        let (call_sites, left) =
+            all.entry(world).or_insert_with(|| (Arc::new(CallSites::new(ranks)), takers));
         *left = left.saturating_sub(1);
         let (call_sites, last) = (call_sites.clone(), *left == 0);
         if last {

@@ -154,7 +154,7 @@ impl World {
             placement,
             shares_all,
             endpoint: RefCell::new(endpoint),
-            call_sites: registry.call_sites(id, size, takers),
+            call_sites: registry.call_sites(id, rank, size, takers),
             key: registry.key,
             registry,
             kind,
