@@ -256,6 +256,26 @@ fn every_schedule_comes_back_as_it_was() {
 }
 
 #[test]
+fn how_it_synchronises_is_one_byte_and_another_value_is_refused() {
+    for seed in 0..50 {
+        let head = |sync| {
+            let schedule = Schedule { sync, ..schedule(seed) };
+            assert_eq!(from_bytes(&to_bytes(&schedule).unwrap()).unwrap().schedule.sync, sync);
+            taken_apart(&to_bytes(&schedule).unwrap())
+        };
+        let (fence, mut posts) = (head(Sync::Fence), head(Sync::Pscw));
+        assert_eq!(fence[1..5], posts[1..5]);
+        let differs = |at: &usize| fence[0].1[*at] != posts[0].1[*at];
+        let at: Vec<usize> = (0..fence[0].1.len()).filter(differs).collect();
+        assert_eq!((at.len(), fence[0].1[at[0]], posts[0].1[at[0]]), (1, 0, 1));
+        for byte in 2..=255 {
+            posts[0].1[at[0]] = byte;
+            refused(&put_together(&posts), &["a synchronisation"]);
+        }
+    }
+}
+
+#[test]
 fn unequal_schedules_have_unequal_digests() {
     let digests: std::collections::HashSet<_> = (0..3000).map(|seed| schedule(seed).digest()).collect();
     assert_eq!(digests.len(), 3000);
