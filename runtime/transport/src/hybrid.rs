@@ -269,6 +269,26 @@ impl Channels for HybridEnd {
         Ok(())
     }
 
+    unsafe fn post_copy(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        let Some(host_rank) = host_map.intra_node[to] else {
+            // SAFETY: the caller's promise is the same; it is copied.
+            return unsafe { self.post(to, port, header, payload, len) };
+        };
+        // SAFETY: the caller's promise is the same.
+        unsafe { intra_node.post_copy(host_rank, port, header, payload, len) }
+            .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
+        self.meter.count(header, len);
+        Ok(())
+    }
+
     #[inline]
     fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;

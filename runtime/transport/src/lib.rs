@@ -46,7 +46,8 @@ mod tcp;
 use std::fmt;
 
 pub use contract::{
-    Answers, Attendant, Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED, UNREPORTED_BYTES,
+    Answers, Attendant, COPIED, Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED,
+    UNREPORTED_BYTES,
 };
 pub use endpoint::Endpoint;
 #[cfg(not(loom))]

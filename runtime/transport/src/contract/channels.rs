@@ -17,6 +17,9 @@ pub const UNREPORTED: u64 = 8;
 /// See [`UNREPORTED`].
 pub const UNREPORTED_BYTES: u64 = 2 << 20;
 
+/// A payload of at most this number of bytes is copied by [`post_copy`](Channels::post_copy), by every transport.
+pub const COPIED: usize = 24;
+
 /// A first in, first out channel of frames for each ordered pair of ranks and each port.
 #[enum_dispatch::enum_dispatch]
 pub trait Channels {
@@ -39,13 +42,13 @@ pub trait Channels {
     ) -> Result<(), Lost>;
 
     /// [`post`](Self::post), for a reader that needs the payload only until it releases the frame, also where it could be
-    /// read in place: a transport may copy it, so that the reader fetches less.
+    /// read in place: a transport may copy it, so that the reader fetches less, and does so up to [`COPIED`] bytes.
     ///
     /// # Errors
     /// As [`post`](Self::post).
     ///
     /// # Safety
-    /// As [`post`](Self::post).
+    /// As [`post`](Self::post); a payload of at most [`COPIED`] bytes need not stay.
     unsafe fn post_copy(
         &mut self,
         to: usize,

@@ -25,7 +25,7 @@ use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
 use crate::{Frame, Header, Port};
 
 /// The longest payload in bytes that a slot has room for.
-pub(crate) const SHORT: usize = 24;
+pub(crate) const SHORT: usize = crate::COPIED;
 
 #[repr(C, align(64))]
 struct Slot {

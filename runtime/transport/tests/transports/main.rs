@@ -3,6 +3,7 @@
 //! must end in `Lost`.
 
 mod attendants;
+mod copied;
 mod ends;
 mod planted;
 mod ports;
