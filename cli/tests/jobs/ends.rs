@@ -81,10 +81,9 @@ pub fn deadlocks() {
         lines.sort_unstable();
         let [zero, one, two] = lines[..] else { panic!("{ended:#?}") };
         for line in [zero, one] {
-            for wait in [
-                "rank 0 waits for rank 1 in superstep World::barrier",
-                "rank 1 waits for rank 0 in superstep World::barrier",
-            ] {
+            for wait in
+                ["rank 0 waits for rank 1 in World::barrier", "rank 1 waits for rank 0 in World::barrier"]
+            {
                 assert!(line.starts_with("error ") && line.contains("RmaSync"), "{ended:#?}");
                 assert!(line.contains("deadlock: ") && line.contains(wait), "{ended:#?}");
             }
@@ -223,7 +222,7 @@ pub fn apart() {
             let (barrier, error) = at.split_once(": ").unwrap_or_else(|| panic!("{ended:#?}"));
             let (found, other) = error.split_once(", and rank ").unwrap_or_else(|| panic!("{ended:#?}"));
             assert!(found.contains("rank 0 is in superstep hand_on (cli/tests/jobs/rank.rs:"), "{ended:#?}");
-            let is_in = format!("is in superstep World::barrier (cli/tests/jobs/rank.rs:{barrier})");
+            let is_in = format!("is in World::barrier (cli/tests/jobs/rank.rs:{barrier})");
             assert!(other.contains(&is_in), "{transport}: {ended:#?}");
         }
     }

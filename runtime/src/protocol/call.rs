@@ -12,10 +12,18 @@ use fencepost_transport::Port;
 use std::panic::Location;
 
 impl Call {
+    /// Whether the name is that of a superstep, and not of a call of this library.
+    fn is_superstep(&self) -> bool {
+        self.name.is_some_and(|name| !name.contains("::"))
+    }
+
     pub(crate) fn describe(&self, windows: &[&WindowCore]) -> String {
         use std::fmt::Write;
         let mut text = match self.name {
-            Some(name) => format!("superstep {name} ({}:{})", self.site.file(), self.site.line()),
+            Some(name) if self.is_superstep() => {
+                format!("superstep {name} ({}:{})", self.site.file(), self.site.line())
+            }
+            Some(name) => format!("{name} ({}:{})", self.site.file(), self.site.line()),
             None => format!("a fence at {}:{}", self.site.file(), self.site.line()),
         };
         for (i, window) in windows.iter().enumerate() {
@@ -30,8 +38,8 @@ impl Call {
     pub(crate) fn error(&self, world: &WorldCore, class: ErrorClass, message: impl Into<String>) -> Error {
         let error = Error::new(class, message).on_rank(world.rank).at(self.site);
         match self.name {
-            Some(name) => error.in_superstep(name),
-            None => error,
+            Some(name) if self.is_superstep() => error.in_superstep(name),
+            _ => error,
         }
     }
 
