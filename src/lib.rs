@@ -157,14 +157,16 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
-    AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Get, KeptRow, Lent, Process, Put,
-    Ranks, Returns, Running, Section, Source, Stall, Taken, TargetRegion, Ticket, Traffic, TransportKind,
-    ValueAt, Window, WindowSection, Windows, World, collect, launch, process, ranks, run,
+    Access, AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Exposed, Get, Group, KeptRow,
+    Lent, Process, Put, Ranks, Refused, Returns, Running, Section, SliceSource, Source, Stall, Taken,
+    TargetRegion, Tested, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
+    collect, launch, lends, process, ranks, run,
 };
 
-/// Epochs whose operations borrow their buffers: see [`Window::epoch`].
+/// Epochs whose operations borrow their buffers: see [`Window::epoch`] and [`Window::epoch_between`].
 pub mod scoped {
     pub use fencepost_runtime::scoped::{BorrowingGet, Destination, Epoch};
+    pub use fencepost_runtime::{Between, Borrowed};
 }
 
 /// The parts of transports that a program may set and read: the simulated network, its faults, and counts of what was sent.

@@ -11,6 +11,72 @@
 //!     both(u, u)
 //! }
 //! ```
+//! A window after it was posted: nobody has it before `wait` gives it back.
+//! ```compile_fail,E0382
+//! use fencepost::prelude::*;
+//! fn store(mut u: Window<f64>, sources: &fencepost::Group) -> Result<()> {
+//!     let exposed = u.post(sources)?;
+//!     u[0] = 1.0;
+//!     exposed.wait()?;
+//!     Ok(())
+//! }
+//! ```
+//! Elements of a window that is posted as a whole.
+//! ```compile_fail,E0599
+//! use fencepost::prelude::*;
+//! fn keep(exposed: fencepost::Exposed<f64>) {
+//!     let _ = exposed.kept(0..1);
+//! }
+//! ```
+//! Elements of a part that are kept, beyond the wait.
+//! ```compile_fail,E0505
+//! use fencepost::prelude::*;
+//! fn keep(exposed: fencepost::Exposed<f64, fencepost::lends::Part>) -> Result<f64> {
+//!     let kept = exposed.kept(0..1)?;
+//!     exposed.wait()?;
+//!     Ok(kept[0])
+//! }
+//! ```
+//! A store into a window that others read.
+//! ```compile_fail,E0594
+//! use fencepost::prelude::*;
+//! fn store(mut exposed: fencepost::Exposed<f64, fencepost::lends::ReadOnly>) {
+//!     exposed[0] = 1.0;
+//! }
+//! ```
+//! A section as the source of an access, which holds nothing of its window.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! fn put(access: &fencepost::Access<f64>) -> Result<()> {
+//!     access.put(0..2).to(0, 0)
+//! }
+//! ```
+//! An operation after the end of its access.
+//! ```compile_fail,E0382
+//! use fencepost::prelude::*;
+//! fn put(access: fencepost::Access<f64>) -> Result<()> {
+//!     access.complete()?;
+//!     access.put([1.0]).to(0, 0)
+//! }
+//! ```
+//! An access in another thread.
+//! ```compile_fail,E0277
+//! fn hand(access: fencepost::Access<f64>) {
+//!     std::thread::spawn(move || drop(access));
+//! }
+//! ```
+//! A buffer that an epoch between some ranks borrows, read before the epoch is over.
+//! ```compile_fail,E0505
+//! use fencepost::prelude::*;
+//! fn early(u: &mut Window<f64>, group: &fencepost::Group) -> Result<()> {
+//!     let mut values = [0.0];
+//!     u.epoch_between(group, group, |epoch| {
+//!         epoch.get_into(&mut values).from(0, 0)?;
+//!         drop(values);
+//!         Ok(())
+//!     })
+//! }
+//! ```
 //! Values of another type than the window's elements.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;

@@ -8,6 +8,7 @@
 
 mod api;
 mod collect;
+mod exchange;
 mod fence;
 mod kernel;
 mod protocol;
@@ -16,10 +17,15 @@ mod supersteps;
 #[cfg(any(test, fuzzing))]
 mod testing;
 
+pub use api::access::Access;
+pub use api::between::{Between, Borrowed};
+pub use api::exposed::{Exposed, Tested, lends};
+pub use api::group::Group;
 pub use api::launch::{Process, launch, process};
+pub use api::refused::Refused;
 pub use api::run::{Ranks, collect, ranks, run};
 pub use api::scoped;
-pub use collect::operation::{Get, Put, Section, Source, TargetRegion, WindowSection};
+pub use collect::operation::{Get, Put, Section, SliceSource, Source, TargetRegion, WindowSection};
 pub use collect::ticket::Ticket;
 pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 pub use kernel::element::{Element, ValueAt};

@@ -168,6 +168,9 @@ impl World {
             history: RefCell::default(),
             notes: RefCell::default(),
             handler: Handler::default(),
+            posted: Cell::new(false),
+            accesses: Cell::new(0),
+            exchange: RefCell::default(),
         });
         made.allow(true);
         made.fill(0);

@@ -52,6 +52,7 @@ impl WindowCore {
         site: &'static Location<'static>,
     ) -> Result<()> {
         self.world.alive()?;
+        self.may_collect(site)?;
         if self.closed.get() {
             let message =
                 "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
@@ -228,7 +229,12 @@ impl WindowCore {
 
     /// The elements of a slice, given as its bytes, that a datatype names, one after another, in memory that is kept
     /// for the next call.
-    fn packed(&self, slice: &[u8], elements: &Datatype, site: &'static Location<'static>) -> Result<Vec<u8>> {
+    pub(super) fn packed(
+        &self,
+        slice: &[u8],
+        elements: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<Vec<u8>> {
         let size = self.element.size as usize;
         in_slice(elements, slice.len() / size)
             .map_err(|(class, message)| self.error(class, message, site))?;

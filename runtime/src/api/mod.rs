@@ -1,9 +1,14 @@
 //! What a program calls: how ranks are run, worlds, windows and collectives.
 
+pub(crate) mod access;
 mod allocate;
+pub(crate) mod between;
 mod collect;
 pub(crate) mod collectives;
+pub(crate) mod exposed;
+pub(crate) mod group;
 pub(crate) mod launch;
+pub(crate) mod refused;
 pub(crate) mod run;
 pub mod scoped;
 pub(crate) mod split;

@@ -130,6 +130,7 @@ impl WindowCore {
         in_slice(&elements, len).map_err(|(class, message)| self.error(class, message, site))?;
         let Some(target) = target else { return Ok(()) };
         self.world.alive()?;
+        self.may_collect(site)?;
         let remote = self.region(target, region, elements.size(), site)?;
         if self.closed.get() {
             let message =

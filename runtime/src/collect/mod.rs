@@ -1,7 +1,9 @@
 //! What a rank has called since the last fence, as it is collected. Of one rank, without protocol.
 
+pub(crate) mod batch;
 pub(crate) mod description;
 pub(crate) mod fast_path;
+pub(crate) mod lent;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod operands;

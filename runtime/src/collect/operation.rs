@@ -101,6 +101,16 @@ pub trait Source<T: Element> {
     }
 }
 
+/// What a put or an accumulate of an [`Access`](crate::Access) may take its elements from: all [sources](Source) that are read
+/// at the call. Sections are not: the access holds none of the memory of its window, and
+/// [`Window::packed`](crate::Window::packed) names elements of it to be read at the call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the source of a put of `{T}` in an access",
+    note = "an access reads its sources at the call: use a slice, array or `Vec` of elements, a pair of one and a range or `Datatype` that names elements of it, or `window.packed(..)`"
+)]
+pub trait SliceSource<T: Element>: Source<T> {}
+impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> SliceSource<T> for (V, D) {}
+
 /// The value in a slice of one, if it is small enough for a register.
 #[inline(always)]
 fn only<T: Copy>(values: &[T]) -> Option<T> {
@@ -112,6 +122,7 @@ fn only<T: Copy>(values: &[T]) -> Option<T> {
 
 macro_rules! slices {
     ($([$($count:ident)?] $ty:ty;)*) => {$(
+        impl<T: Element $(, const $count: usize)?> SliceSource<T> for $ty {}
         impl<T: Element $(, const $count: usize)?> Source<T> for $ty {
             #[inline]
             fn data(&self) -> SourceData<'_, T> {

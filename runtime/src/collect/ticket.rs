@@ -42,6 +42,8 @@ enum Progress {
     Awaited,
     Arrived,
     Taken,
+    /// The get failed, with an error of this class and message.
+    Failed(ErrorClass, String),
 }
 
 impl Slot {
@@ -67,6 +69,13 @@ impl Slot {
     }
 }
 
+impl Slot {
+    /// Nothing arrives: the get has failed.
+    pub(crate) fn fail(&self, class: ErrorClass, why: String) {
+        self.0.borrow_mut().progress = Progress::Failed(class, why);
+    }
+}
+
 impl<T: Element> Ticket<T> {
     pub(crate) fn new(slot: Slot, len: usize) -> Self {
         Self { slot, len, element: PhantomData }
@@ -82,11 +91,13 @@ impl<T: Element> Ticket<T> {
         self.len == 0
     }
 
-    /// Returns the elements, once: after the fence of the window has returned `Ok`.
+    /// Returns the elements, once: after the fence of the window, or [`Access::complete`](crate::Access::complete), has
+    /// returned.
     ///
     /// # Errors
-    /// `RMA_SYNC` before that fence, and after one that failed: then the ticket stays empty, and the elements have to be
-    /// fetched again. `NO_MEM` where there is no memory for the elements: they stay in the ticket, and may be taken later.
+    /// `RMA_SYNC` before that, and after a fence that failed: then the ticket stays empty, and the elements have to be
+    /// fetched again. The error of the get, where its target had not lent what it asked for (`DISP`), or its access was
+    /// dropped (`RMA_SYNC`). `NO_MEM` where there is no memory for the elements: they stay in the ticket, and may be taken later.
     /// `ARG` where they were taken before. A ticket for no elements returns none at any time.
     #[track_caller]
     pub fn take(&self) -> Result<Vec<T>> {
@@ -97,9 +108,10 @@ impl<T: Element> Ticket<T> {
             return Ok(elements);
         }
         let arrival = &mut *self.slot.0.borrow_mut();
-        match arrival.progress {
+        match &arrival.progress {
+            Progress::Failed(class, why) => return error(*class, why.clone()),
             Progress::Awaited => {
-                let message = "the elements of this ticket have not arrived: take them after the fence of their window has returned `Ok`, and fetch them again after a fence that failed";
+                let message = "the elements of this ticket have not arrived: take them after the fence of their window, or `complete` of their access, has returned, and fetch them again after a fence that failed";
                 return error(ErrorClass::RmaSync, message.into());
             }
             Progress::Taken => {

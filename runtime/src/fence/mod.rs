@@ -146,6 +146,7 @@ pub(crate) fn fence_giving(
     if windows.iter().any(|window| window.key.world != world.id) {
         return refuse_foreign(world, windows, call, failed);
     }
+    let failed = failed.or_else(|| left_open(world, windows, call));
     let inside = world.supersteps.is_any_running();
     let follows = inside && world.supersteps.follows();
     if follows && let Some((matched, entered)) = world.supersteps.matched(windows) {
@@ -201,6 +202,15 @@ pub(crate) fn fence_giving(
         }),
     }
     result.map(drop)
+}
+
+/// The error of a fence of a window that is posted or being accessed.
+fn left_open(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Error> {
+    let open = windows.iter().find_map(|window| window.open_since())?;
+    let message = format!(
+        "{open}, and a fence of an open window applies nothing: complete the access, or wait for the exposure, before the fence"
+    );
+    Some(call.error(world, ErrorClass::RmaSync, message))
 }
 
 /// Take part in the exchange of this call with an error, so that every rank learns of it. Returns the error.

@@ -4,6 +4,7 @@ use crate::collect::operation::WindowKey;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::handler::Handler;
+use crate::state::ports::ports_of;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Order;
@@ -79,7 +80,7 @@ impl WorldCore {
     /// `NO_MEM` where the world has made more than there are ports for. Every rank gets it, before any exchange.
     pub(crate) fn next_port(&self, call: &Call) -> Result<Port> {
         let number = self.made.get();
-        port_of(number).ok_or_else(|| {
+        ports_of(number).map(|[port, ..]| port).ok_or_else(|| {
             let message = format!(
                 "this world has made {number} windows, splits and plans of posts and starts, and there are no more ports: split the world, and prepare the superstep in a part"
             );
@@ -118,17 +119,6 @@ impl WorldCore {
             Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
         }
     }
-}
-
-/// The number of ports that each thing that a world makes may have.
-const PORTS: u32 = 3;
-/// The first port of what a world makes first; those below are of the world itself.
-const FIRST: u32 = 2;
-
-/// The first port of what a world has made as this number, if there is one.
-fn port_of(number: u32) -> Option<Port> {
-    let last = number.checked_mul(PORTS)?.checked_add(FIRST + PORTS - 1)?;
-    Some(Port(last - (PORTS - 1)))
 }
 
 /// A hash of superstep and windows: all of it is compared wherever ranks meet, in notifications with the epoch's number mixed in

@@ -28,6 +28,18 @@ pub(crate) mod kind {
     pub(crate) const CENSUS: u32 = 11;
     /// After a census: the sender has read what it reads of the receiver's memory.
     pub(crate) const SETTLED: u32 = 12;
+    /// A post of a window.
+    pub(crate) const POST: u32 = 13;
+    /// An access that was completed: records, all of one line.
+    pub(crate) const RECORDS: u32 = 14;
+    /// An access that was completed: its operations, described.
+    pub(crate) const ACCESS: u32 = 15;
+    /// An access that was dropped, or that asked for what was not lent.
+    pub(crate) const FAILED: u32 = 16;
+    /// To an attendant: what an access gets. `extra` is the window.
+    pub(crate) const ASK: u32 = 17;
+    /// The elements that an attendant was asked for.
+    pub(crate) const ANSWER: u32 = 18;
 }
 
 /// A frame header of this protocol.

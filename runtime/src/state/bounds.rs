@@ -49,7 +49,25 @@ fn outside(elements: &Datatype, len: usize) -> bool {
     !elements.is_empty() && (elements.low() < 0 || elements.high() > len as i64)
 }
 
+/// The message of a call that would collect an operation, or fence, while a window is open.
+pub(crate) fn still_open(open: &str) -> String {
+    format!(
+        "{open}: wait for its exposure, or complete the access, before operations are collected for its fence"
+    )
+}
+
 impl WindowCore {
+    /// Whether operations may be collected for the window's fence: not while it is open.
+    ///
+    /// # Errors
+    /// `RMA_SYNC`, with the line that has left it open.
+    pub(crate) fn may_collect(&self, site: &'static Location<'static>) -> Result<()> {
+        match self.open_since() {
+            None => Ok(()),
+            Some(open) => Err(self.error(ErrorClass::RmaSync, still_open(&open), site)),
+        }
+    }
+
     /// Whether `remote` can be touched at `target`.
     pub(crate) fn check(
         &self,
@@ -119,6 +137,12 @@ impl WindowCore {
         } else {
             self.world.own(key).unwrap_or((0, self.element))
         };
+        if key != self.key {
+            self.world.names_sections();
+            if let Some(open) = self.world.open_since(key) {
+                return Err(self.error(ErrorClass::RmaSync, still_open(&open), site));
+            }
+        }
         // A `Section` or `Source` of the user's own may name any window.
         if element != self.element {
             return Err(self.error(

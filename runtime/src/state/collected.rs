@@ -1,7 +1,8 @@
 //! The operations that a window has collected for its next fence: forgotten, kept apart, or asked about.
 
-use crate::collect::outbox::Outbox;
-use crate::collect::pending::Pending;
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::{DatatypeSource, Outbox};
+use crate::collect::pending::{Into as Landing, Pending};
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
 use std::panic::Location;
@@ -69,6 +70,25 @@ impl WindowCore {
         self.pending(Pending::clear);
         self.notes.borrow_mut().clear();
         self.remembered.borrow_mut().forget();
+    }
+
+    /// The windows of which operations that wait for this window's fence name sections.
+    pub(crate) fn named_sections(&self) -> Vec<WindowKey> {
+        let mut named = Vec::new();
+        for target in 0..self.world.size {
+            // SAFETY: the set being filled is touched by its owner only; datatype operations are counted at once.
+            let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
+            named.extend(outbox.wide.iter().filter_map(|wide| match &wide.source {
+                DatatypeSource::Section(key, ..) => Some(*key),
+                _ => None,
+            }));
+        }
+        named.extend(self.pending.borrow().wide.iter().filter_map(|get| match &get.landing {
+            Landing::Section(key, _) => Some(*key),
+            _ => None,
+        }));
+        named.retain(|key| *key != self.key);
+        named
     }
 
     /// Whether operations wait for this window's fence.

@@ -8,12 +8,14 @@ use crate::collect::outbox::{DISPLACEMENTS, Outbox};
 use crate::collect::pending::{Get as One, Pending};
 use crate::collect::region::{Region, let_go};
 use crate::kernel::element::Element;
+use crate::state::exchange::{Exchange, Ports, Sent};
 use crate::state::explained::Note;
 use crate::state::handler::Handler;
 use crate::state::history::History;
 use crate::state::remembered::Remembered;
 use crate::state::supersteps::Planned;
 use crate::state::world::WorldCore;
+use fencepost_planner::Result;
 use fencepost_planner::adaptive::Departure;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
@@ -22,6 +24,7 @@ use fencepost_transport::{Channels, Until};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -89,6 +92,12 @@ pub struct WindowCore {
     pub(crate) notes: RefCell<Vec<Note>>,
     /// The handler of errors.
     pub(crate) handler: Handler,
+    /// Whether the window is posted.
+    pub(crate) posted: Cell<bool>,
+    /// The number of accesses to it that are open.
+    pub(crate) accesses: Cell<usize>,
+    /// Posts and accesses.
+    pub(crate) exchange: RefCell<Exchange>,
 }
 
 /// The data that a rank has of another's part of a window.
@@ -142,9 +151,10 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
-    /// Let small operations go the fast path, or not; and nothing be collected, once the world has ended.
+    /// Let small operations go the fast path, or not; and nothing be collected while an access is open, or once the world has
+    /// ended.
     pub(crate) fn allow(&self, short: bool) {
-        let short = short && self.world.alive().is_ok();
+        let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
         let holds_until_fence = self.holds_until_fence();
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
@@ -179,6 +189,36 @@ impl WindowCore {
     pub(crate) fn shut(&self) {
         self.short.set(false);
         self.fast_paths.iter().zip(&self.peers).for_each(|(fast_path, peer)| fast_path.lead(peer.base, 0));
+    }
+
+    /// The ports of posts and accesses.
+    ///
+    /// # Errors
+    /// As [`Ports::of`].
+    pub(crate) fn ports(&self, site: &'static Location<'static>) -> Result<Ports> {
+        Ports::of(self.key.window).map_err(|error| error.on_rank(self.world.rank).at(site))
+    }
+
+    /// Whether the window is posted, or an access to it open.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.posted.get() || self.accesses.get() > 0
+    }
+
+    /// The post or start that has left the window open, if one has, in words.
+    #[inline]
+    pub(crate) fn open_since(&self) -> Option<String> {
+        if self.is_open() { self.opened_at() } else { None }
+    }
+
+    #[cold]
+    fn opened_at(&self) -> Option<String> {
+        let exchange = self.exchange.borrow();
+        let post = exchange.posted.as_ref().map(|posted| ("posted", posted.site));
+        let start = || exchange.open.first_key_value().map(|(_, site)| ("being accessed", *site));
+        let (what, site) = post.or_else(start)?;
+        let (file, line, window) = (site.file(), site.line(), self.key.window);
+        Some(format!("window {window} is {what} since {file}:{line}"))
     }
 
     /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
@@ -258,6 +298,7 @@ impl<T: Element> DerefMut for Window<T> {
 
 impl Drop for WindowCore {
     fn drop(&mut self) {
+        self.let_go_of_frames();
         if !self.apart {
             return; // regions are counted by reference
         }
@@ -274,6 +315,31 @@ impl Drop for WindowCore {
                 Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
             }
         }
+    }
+}
+
+impl WindowCore {
+    /// Posts and accesses of the window are over: their ports are closed, and what others may still read is kept.
+    fn let_go_of_frames(&mut self) {
+        let exchange = std::mem::take(self.exchange.get_mut());
+        if exchange.posted.is_some() && self.far {
+            self.world.lendings.copy(self.key.window);
+        }
+        let (true, Ok(ports)) = (exchange.is_used(), Ports::of(self.key.window)) else { return };
+        let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
+            // Dropped inside a call of the transport: kept for good.
+            return std::mem::forget(exchange);
+        };
+        for (to, mut target) in exchange.to {
+            for Sent { batch, frame, .. } in target.sent.drain(..) {
+                if let (Some(mut batch), Some(frame)) = (batch, frame) {
+                    let memory = [batch.outbox.records.take_memory(), batch.outbox.bytes.take_memory()];
+                    let until = Until::Released { to, port: ports.accesses, frame };
+                    endpoint.keep(memory.into_iter().flatten().collect(), until);
+                }
+            }
+        }
+        [ports.posts, ports.accesses, ports.answers].into_iter().for_each(|port| endpoint.close(port));
     }
 }
 

@@ -7,6 +7,7 @@ use crate::state::census::{Items, Stands};
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;
 use crate::state::key::Key;
+use crate::state::lendings::Lendings;
 use crate::state::registry::Registry;
 use crate::state::staged::Staged;
 use crate::state::stalls::Stalls;
@@ -82,6 +83,12 @@ pub(crate) struct WorldCore {
     pub(crate) copied: Cell<Vec<u8>>,
     /// The windows that operations are collected for.
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
+    /// The windows that are posted to ranks which do not reach them.
+    pub(crate) lendings: Arc<Lendings>,
+    /// Whether the attendant answers.
+    pub(crate) attended: Cell<bool>,
+    /// Whether operations may name sections of other windows than theirs.
+    sections: Cell<bool>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
     /// The runs of plans that were begun and are not finished yet, in that order.
@@ -170,6 +177,9 @@ impl World {
             windows: RefCell::default(),
             copied: Cell::default(),
             collecting: RefCell::default(),
+            lendings: Arc::default(),
+            attended: Cell::new(false),
+            sections: Cell::new(false),
             staged: RefCell::new(Staged::new(size)),
             in_flight: RefCell::default(),
             touching: Cell::default(),
@@ -354,6 +364,35 @@ impl WorldCore {
     /// Operations are collected for this window until it is forgotten.
     pub(crate) fn collects(&self, window: &Rc<WindowCore>) {
         self.collecting.borrow_mut().insert(window.key.window, Rc::downgrade(window));
+    }
+
+    /// An operation on one window names a section of another.
+    pub(crate) fn names_sections(&self) {
+        self.sections.set(true);
+    }
+
+    /// Whether operations on other windows that wait for their fence name sections of this one.
+    #[inline]
+    pub(crate) fn is_named_elsewhere(&self, key: WindowKey) -> bool {
+        self.sections.get() && self.names(key)
+    }
+
+    #[cold]
+    fn names(&self, key: WindowKey) -> bool {
+        let mut some = false;
+        let named = self.collecting.borrow().values().filter_map(Weak::upgrade).any(|window| {
+            let named = window.named_sections();
+            some |= !named.is_empty();
+            named.contains(&key)
+        });
+        self.sections.set(named || some);
+        named
+    }
+
+    /// The post or start that has left a window open, if one has, in words.
+    pub(crate) fn open_since(&self, key: WindowKey) -> Option<String> {
+        let window = self.collecting.borrow().get(&key.window).and_then(Weak::upgrade)?;
+        window.open_since()
     }
 
     /// Which window of the superstep whose calls are being matched this is.

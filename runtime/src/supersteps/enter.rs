@@ -91,7 +91,9 @@ fn begin(
     if let Some(refused) = refused {
         return Err(refuse_between(&world, windows, refused));
     }
-    if windows.iter().any(|window| window.key.world != world.id || window.is_pending()) {
+    let hinders =
+        |window: &&Rc<WindowCore>| window.key.world != world.id || window.is_pending() || window.is_open();
+    if windows.iter().any(hinders) {
         return Err(refuse(&world, windows, &call(), matched));
     }
     for window in windows {
@@ -147,8 +149,16 @@ fn refuse(
     cores(windows, |windows| {
         let foreign = windows.iter().any(|window| window.key.world != world.id);
         let waiting = windows.iter().find(|window| window.is_pending());
-        let error = match waiting {
-            Some(waiting) if !foreign => {
+        let open = windows.iter().find_map(|window| window.open_since());
+        let error = match (waiting, open) {
+            (_, Some(open)) if !foreign => {
+                let message = format!(
+                    "{open}: complete the access, or wait for the exposure, before the superstep begins"
+                );
+                windows.iter().for_each(|window| window.discard());
+                call.error(world, ErrorClass::RmaSync, message)
+            }
+            (Some(waiting), _) if !foreign => {
                 let message = format!(
                     "operations wait for the fence of window {}: fence it before the superstep begins",
                     waiting.key.window

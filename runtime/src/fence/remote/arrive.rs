@@ -169,7 +169,12 @@ pub(crate) fn most_answered(len: usize, size: usize) -> usize {
 }
 
 /// Whether all that is described is within this rank's window and in the bytes of elements that came besides the records.
-fn check(window: &WindowCore, description: &Description, records: usize, elements: usize) -> Option<()> {
+pub(crate) fn check(
+    window: &WindowCore,
+    description: &Description,
+    records: usize,
+    elements: usize,
+) -> Option<()> {
     let len = window.peers[window.world.rank].len;
     let size = window.element.size as usize;
     let inside = |datatype: &Datatype| datatype.low() >= 0 && datatype.high() <= len as i64;

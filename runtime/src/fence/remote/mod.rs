@@ -9,7 +9,9 @@ mod gets;
 #[cfg(any(test, fuzzing))]
 mod trial;
 
-pub(crate) use arrive::{Came, Frames, MOST_TIMES, apply, discard, each_arrived, exposed, most_answered};
+pub(crate) use arrive::{
+    Came, Frames, MOST_TIMES, apply, check, discard, each_arrived, exposed, most_answered,
+};
 pub(crate) use gets::{answer, take_answers};
 #[cfg(any(test, fuzzing))]
 pub(crate) use trial::{forget_all, trial};

@@ -29,6 +29,8 @@ pub(crate) enum Awaited<'a> {
     Spoken,
     /// Frames of a program: how many have come, of how many.
     Frames(&'a dyn Fn() -> (usize, usize)),
+    /// Answers of one rank's attendant, whatever the rank itself waits for.
+    Answers,
     /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
 }
@@ -113,7 +115,13 @@ impl<'a> Watch<'a> {
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
         // A rank that may go on with something else may yet send what another one waits for.
-        let mutual = peer != rank && !matches!(self.awaited, Awaited::Leaving) && !self.world.may_advance();
+        let mutual = !self.world.may_advance()
+            && match self.awaited {
+                Awaited::Leaving | Awaited::Answers => false,
+                // An access of a rank to its own window, which nobody else ends.
+                Awaited::One(_) => true,
+                _ => peer != rank,
+            };
         if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
             let text = format!("{}, number {}", self.call.describe(self.windows), number);
             waits.begin(rank, peer, &text);
@@ -122,7 +130,7 @@ impl<'a> Watch<'a> {
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
         // First the other's entry, then whether all from before it is here.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
-        if lasting.read != 0 && !endpoint.nothing_in_flight(peer) {
+        if lasting.read != 0 && peer != rank && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
         }
         if lasting.next.is_some_and(|next| waited >= next) {
@@ -191,6 +199,7 @@ impl<'a> Watch<'a> {
             }
             Awaited::One(what) => (what, 0, 1),
             Awaited::Spoken => (SPOKEN, 0, 1),
+            Awaited::Answers => ("answers", 0, 1),
             Awaited::Frames(counts) => {
                 let (came, expected) = counts();
                 ("frames", came, expected)

@@ -333,6 +333,12 @@ impl Executable {
                 );
                 return error(ErrorClass::Assert, message);
             }
+            if let Some(open) = window.open_since() {
+                let message = format!(
+                    "{open}: complete the access, or wait for the exposure, before the superstep begins"
+                );
+                return error(ErrorClass::RmaSync, message);
+            }
             if window.is_pending() {
                 return error(
                     ErrorClass::RmaSync,

@@ -1,0 +1,325 @@
+//! [`Access`]: operations on the windows of some ranks.
+
+use crate::api::exposed::Exposed;
+use crate::api::group::Group;
+use crate::collect::limits::most_operations;
+use crate::collect::operation::{Collect, Put, SliceSource, SourceData, TargetRegion, WindowKey};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
+use crate::collect::ticket::{Slot, Ticket};
+use crate::exchange::{self, Opened};
+use crate::kernel::element::{Element, element_type};
+use crate::state::call::Call;
+use crate::state::window::{Window, WindowCore};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::{Kind, Mode};
+use fencepost_planner::{ErrorClass, Result};
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::rc::Rc;
+
+type Site = &'static Location<'static>;
+
+/// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
+///
+/// It holds nothing of the window's own elements: what it puts is read at the call, and what it gets lands in tickets. It
+/// may overlap with exposures of this rank in any order, and with other accesses to other ranks.
+///
+/// An access that is dropped is carried out nowhere: the wait of each of its targets fails with `RMA_SYNC` and the line of
+/// its start, and so do its tickets. One that is leaked stays open: its targets wait, which is reported as a stall.
+///
+/// # Source
+/// MPI 4.1, section 12.5.2 (MPI_WIN_START, MPI_WIN_COMPLETE).
+#[must_use = "an access that is dropped fails the waits of its targets: `complete` it"]
+pub struct Access<T: Element> {
+    core: Rc<WindowCore>,
+    /// `None` once it has ended.
+    opened: RefCell<Option<Opened>>,
+    element: PhantomData<fn(T)>,
+}
+
+impl<T: Element> Window<T> {
+    /// Opens an access to the windows of these ranks. Each of them [posts](Self::post) its window to this rank, before or
+    /// after: the n-th start that names a rank belongs to its n-th post that names this one. Never waits.
+    ///
+    /// Until the access has ended, no operations can be collected for a fence of the window, and no other access be started
+    /// to any of its targets: the order of two lines would decide what happens.
+    ///
+    /// # Errors
+    /// `ARG` for a group of another world; `RMA_SYNC` where operations on the window wait for its fence, where an access to
+    /// one of these ranks is open, or where the window takes part in a prepared superstep that is running; `PROC_FAILED`
+    /// where the world has ended.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.2 (MPI_WIN_START).
+    #[track_caller]
+    pub fn start(&self, targets: &Group) -> Result<Access<T>> {
+        started(self, targets, Location::caller())
+    }
+
+    /// Names elements of this rank's part as a source that is read at the call: `access.put(u.packed(&column)).to(1, 0)?`.
+    pub fn packed(&self, elements: impl Into<Datatype>) -> (&[T], Datatype) {
+        (self, elements.into())
+    }
+}
+
+impl<T: Element, L> Exposed<T, L> {
+    /// [`Window::start`], while this rank's own part is exposed.
+    ///
+    /// # Errors
+    /// As [`Window::start`].
+    #[track_caller]
+    pub fn start(&self, targets: &Group) -> Result<Access<T>> {
+        started(self.window(), targets, Location::caller())
+    }
+}
+
+pub(super) fn started<T: Element>(window: &Window<T>, targets: &Group, site: Site) -> Result<Access<T>> {
+    let core = window.core();
+    let opened = targets.of(core, site).and_then(|targets| exchange::start(core, targets, site));
+    let opened = RefCell::new(Some(core.handler.report(opened)?));
+    Ok(Access { core: core.clone(), opened, element: PhantomData })
+}
+
+impl<T: Element> Access<T> {
+    /// Put `source` somewhere: `access.put(&values).to(target, region)?`. The elements are read at the call.
+    ///
+    /// At the target they are replaced by its `wait`. [`Put::to`] is `RMA_SYNC` for a target that the start did not name.
+    #[inline]
+    pub fn put<S: SliceSource<T>>(&self, source: S) -> Put<'_, Self, S> {
+        Put::new(self, source)
+    }
+
+    /// Combine `source` into elements of a target: `access.accumulate([1.0], Op::Sum).to(target, region)?`.
+    ///
+    /// A `wait` applies what its sources put and accumulated by source, then program order, so floating-point sums come out
+    /// the same on every run and transport.
+    #[inline]
+    pub fn accumulate<S: SliceSource<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
+        Put::accumulate(self, source, op)
+    }
+
+    /// Get elements of a target into a ticket: those of a range or a datatype, or the one at a displacement. The ticket holds
+    /// what the target's window held at its post, once [`complete`](Self::complete) has returned.
+    ///
+    /// # Errors
+    /// As [`Put::to`], and `RMA_SYNC` for a target that the start did not name.
+    #[track_caller]
+    pub fn fetch(
+        &self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+    ) -> Result<Ticket<T>> {
+        let fetched = self.fetched(target.into(), region.into(), Location::caller());
+        self.core.handler.report(fetched)
+    }
+
+    /// Ends the access, and carries it out: gets have their elements when it returns, puts and accumulates are applied when
+    /// their targets wait.
+    ///
+    /// It waits for the posts of the targets that it gets from; of others for the post before only, so one access is queued
+    /// at a target at most.
+    ///
+    /// # Errors
+    /// `DISP` or `ASSERT` where an operation of the access asked for what its target has not lent, with the line of the
+    /// post: that target applies nothing of any source, and all other operations of the access are carried out. Where the
+    /// post has not come yet, the next `complete` of an access to that target reports it, and carries its own access out.
+    /// `NO_MEM` where there is no memory for what was asked for. `PROC_FAILED` where a target that is waited for has left or
+    /// died, or the world has ended.
+    ///
+    /// # Cost
+    /// A message for each target, with its elements; where memory is reached they are read where they were collected. Gets
+    /// read in place, or take a message each way.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).
+    #[track_caller]
+    pub fn complete(self) -> Result<()> {
+        self.end(&Call::named(0, "Access::complete"))
+    }
+
+    /// Ends the access in this call.
+    pub(super) fn end(&self, call: &Call) -> Result<()> {
+        let opened = self.opened.borrow_mut().take();
+        let completed = opened.map_or(Ok(()), |opened| exchange::complete(&self.core, opened, call));
+        self.core.handler.report(completed)
+    }
+
+    pub(super) fn fetched(
+        &self,
+        target: Option<usize>,
+        region: TargetRegion,
+        site: Site,
+    ) -> Result<Ticket<T>> {
+        let core = &*self.core;
+        core.world.alive()?;
+        let remote = region.clone().datatype(1);
+        let (slot, len) = (Slot::default(), remote.size());
+        let Some(target) = target else {
+            let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| slot.reserve(bytes));
+            let Some(bytes) = bytes else {
+                let message = format!("there is no memory for {len} elements");
+                return Err(core.error(ErrorClass::NoMem, message, site));
+            };
+            slot.fill_with(bytes, |_| ());
+            return Ok(Ticket::new(slot, len));
+        };
+        let remote = core.region(target, region, len, site)?;
+        let opened = &mut *self.opened.borrow_mut();
+        let batch = batch(opened, core, target, site)?;
+        if len > 0 {
+            batch.get(remote, slot.clone(), site);
+        }
+        Ok(Ticket::new(slot, len))
+    }
+
+    fn sent(
+        &self,
+        kind: Kind,
+        source: SourceData<'_, u8>,
+        target: Option<usize>,
+        region: TargetRegion,
+        site: Site,
+    ) -> Result<()> {
+        let core = &*self.core;
+        let bytes = match source {
+            SourceData::Slice(bytes) => bytes,
+            SourceData::Part(bytes, elements) => {
+                let packed = core.packed(bytes, &elements, site)?;
+                let sent = self.sent(kind, SourceData::Slice(&packed), target, region, site);
+                core.packed.set(packed);
+                return sent;
+            }
+            SourceData::Section(..) => {
+                let message =
+                    "an access reads no sections: give it a slice, or `packed` elements of a window";
+                return Err(core.error(ErrorClass::Arg, message.into(), site));
+            }
+        };
+        core.world.alive()?;
+        let Some(target) = target else { return Ok(()) };
+        if let Kind::Accumulate(op) = kind
+            && !op.takes(core.element)
+        {
+            let message = format!("{op} is not defined for {}", core.element);
+            return Err(core.error(ErrorClass::Op, message, site));
+        }
+        let count = bytes.len() / size_of::<T>();
+        let remote = core.region(target, region, count, site)?;
+        let opened = &mut *self.opened.borrow_mut();
+        let batch = batch(opened, core, target, site)?;
+        if count == 0 {
+            return Ok(());
+        }
+        if batch.outbox.records.len() >= most_operations() {
+            let message = format!(
+                "an access has {} operations for rank {target}, more than a message can count: complete it first",
+                most_operations()
+            );
+            return Err(core.error(ErrorClass::Size, message, site));
+        }
+        let single =
+            remote.as_run().filter(|run| count == 1 && bytes.len() <= 8 && run.start < DISPLACEMENTS as i64);
+        if let Some(run) = single {
+            batch.outbox.push(Head::new(run.start as u64, code_of(kind), site), bits(bytes));
+        } else {
+            let source = DatatypeSource::Bytes(batch.outbox.keep(bytes));
+            let operation = DatatypeOperation { code: code_of(kind), remote, source, mode: Mode::Auto };
+            batch.outbox.push_datatype(operation, site);
+        }
+        batch.line(site);
+        Ok(())
+    }
+}
+
+/// The value of a record with these bytes, eight at most.
+#[inline(always)]
+fn bits(bytes: &[u8]) -> u64 {
+    let mut bits = [0u8; 8];
+    bits[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(bits)
+}
+
+/// What is collected for `target`.
+fn batch<'o>(
+    opened: &'o mut Option<Opened>,
+    core: &WindowCore,
+    target: usize,
+    site: Site,
+) -> Result<&'o mut crate::collect::batch::Batch> {
+    opened.as_mut().and_then(|opened| opened.batch(target)).ok_or_else(|| {
+        let message = format!("rank {target} is not one of the targets that the start of this access named");
+        core.error(ErrorClass::RmaSync, message, site)
+    })
+}
+
+impl<T: Element> Collect<T> for Access<T> {
+    fn send(
+        &self,
+        kind: Kind,
+        source: SourceData<'_, T>,
+        target: Option<usize>,
+        region: TargetRegion,
+        _mode: Mode,
+        site: Site,
+    ) -> Result<()> {
+        self.core.handler.report(self.sent(kind, source.bytes(), target, region, site))
+    }
+
+    #[inline]
+    fn send_one(&self, kind: Kind, value: T, target: usize, at: usize, site: Site) -> bool {
+        let takes = match kind {
+            Kind::Put => true,
+            Kind::Accumulate(op) => op.takes(element_type::<T>()),
+            Kind::Get => false,
+        };
+        let opened = &mut *self.opened.borrow_mut();
+        let Some(batch) = opened.as_mut().and_then(|opened| opened.batch(target)) else { return false };
+        let below = self.core.peers[target].len.min(DISPLACEMENTS as usize);
+        let open = self.core.world.alive().is_ok() && batch.outbox.records.len() < most_operations();
+        if size_of::<T>() > 8 || !takes || at >= below || !open {
+            return false;
+        }
+        batch.outbox.push(Head::new(at as u64, code_of(kind), site), bits(bytemuck::bytes_of(&value)));
+        batch.line(site);
+        true
+    }
+
+    fn get(
+        &self,
+        _: (Option<WindowKey>, Datatype),
+        _: Option<usize>,
+        _: TargetRegion,
+        _: Mode,
+        site: Site,
+    ) -> Result<()> {
+        let message = "an access gets into tickets only: `fetch`";
+        Err(self.core.error(ErrorClass::Arg, message.into(), site))
+    }
+}
+
+impl<T: Element> Access<T> {
+    /// Ends the access, if it is open, without carrying it out.
+    pub(super) fn give_up(&self) {
+        let opened = self.opened.borrow_mut().take();
+        if let Some(mut opened) = opened {
+            exchange::drop_access(&self.core, &mut opened);
+        }
+    }
+}
+
+impl<T: Element> Drop for Access<T> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+impl<T: Element> fmt::Debug for Access<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let opened = self.opened.borrow();
+        let targets = opened.iter().flat_map(|opened| &opened.batches).map(|batch| batch.target);
+        f.debug_struct("Access").field("targets", &targets.collect::<Vec<_>>()).finish_non_exhaustive()
+    }
+}

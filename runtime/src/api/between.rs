@@ -1,0 +1,154 @@
+//! [`Between`]: an epoch between some ranks whose gets may land in borrowed buffers.
+
+use crate::api::access::{Access, started};
+use crate::api::group::Group;
+use crate::collect::lent::Lent;
+use crate::collect::operation::TargetRegion;
+use crate::collect::ticket::Ticket;
+use crate::exchange;
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::window::{Window, WindowCore};
+use fencepost_planner::Result;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::Location;
+use std::rc::Rc;
+
+/// An epoch that ends when its closure does: see [`Window::epoch_between`]. It derefs to its access, so that all its operations
+/// are here too.
+pub struct Between<'scope, 'env: 'scope, T: Element> {
+    window: &'env Window<T>,
+    access: Access<T>,
+    landings: RefCell<Vec<Landing<'env, T>>>,
+    scope: PhantomData<Cell<&'scope ()>>,
+}
+
+/// A ticket, and where its elements go.
+type Landing<'env, T> = (Ticket<T>, &'env mut [T]);
+
+/// A get into a borrowed buffer.
+#[must_use = "a get does nothing until `.from(target, region)`"]
+pub struct Borrowed<'scope, 'env: 'scope, T: Element> {
+    epoch: &'scope Between<'scope, 'env, T>,
+    into: &'env mut [T],
+}
+
+impl<T: Element> Window<T> {
+    /// An epoch between some ranks, in one call: starts an access to `targets`, runs the closure, posts the window to
+    /// `sources`, completes the access, and waits. Its gets may land in buffers that the epoch borrows.
+    ///
+    /// *M*, which the sources get, is what the window holds when the closure is over; the closure only reads it.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(3).run(|world| {
+    /// // Each rank hands its element to the next, and reads that of the one before.
+    /// let (me, mut u) = (world.rank(), world.window::<usize>(2)?);
+    /// u[0] = me;
+    /// let [next, before] = [world.group([(me + 1) % 3])?, world.group([(me + 2) % 3])?];
+    /// let mut seen = [0];
+    /// u.epoch_between(&before, &next, |epoch| {
+    ///     epoch.put(&epoch.own()[0..1]).to((me + 1) % 3, 1)?;
+    ///     epoch.get_into(&mut seen).from((me + 1) % 3, 0)
+    /// })?;
+    /// assert_eq!((u[1], seen[0]), ((me + 2) % 3, (me + 1) % 3));
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The error that the closure returns: its access is dropped then, which fails the waits of its targets. Else as
+    /// [`Window::start`], [`Window::post`], [`Access::complete`] and [`Exposed::wait`](crate::Exposed::wait).
+    #[track_caller]
+    pub fn epoch_between<'env, R>(
+        &'env mut self,
+        sources: &Group,
+        targets: &Group,
+        operations: impl for<'scope> FnOnce(&'scope Between<'scope, 'env, T>) -> Result<R>,
+    ) -> Result<R> {
+        let call = Call::named(0, "Window::epoch_between");
+        let window: &'env Window<T> = self;
+        let core = window.core();
+        let ranks = core.handler.report(sources.of(core, call.site))?;
+        let access = started(window, targets, call.site)?;
+        let epoch = Between { window, access, landings: RefCell::default(), scope: PhantomData };
+        let unwound = Unwound { core, ranks, call: &call };
+        let result = operations(&epoch);
+        std::mem::forget(unwound);
+        let posted = core.handler.report(exchange::post(core, ranks, Lent::Whole, call.site));
+        let completed = match &result {
+            Ok(_) if posted.is_ok() => epoch.access.end(&call),
+            _ => {
+                epoch.access.give_up();
+                Ok(())
+            }
+        };
+        posted?;
+        let waited = core.handler.report(exchange::wait(core, &call));
+        let value = result?;
+        completed?;
+        waited?;
+        for (ticket, into) in epoch.landings.take() {
+            into.copy_from_slice(&ticket.take()?);
+        }
+        Ok(value)
+    }
+}
+
+impl<'scope, 'env, T: Element> Between<'scope, 'env, T> {
+    /// Returns this rank's part of the window.
+    pub fn own(&'scope self) -> &'scope [T] {
+        self.window
+    }
+
+    /// Get elements into a buffer, which the epoch borrows until it is over: `epoch.get_into(&mut values)`. They are there
+    /// when the epoch has ended.
+    pub fn get_into(&'scope self, into: &'env mut [T]) -> Borrowed<'scope, 'env, T> {
+        Borrowed { epoch: self, into }
+    }
+}
+
+impl<T: Element> Borrowed<'_, '_, T> {
+    /// From these elements of the target's window.
+    ///
+    /// # Errors
+    /// As [`Access::fetch`], and `SIZE` for more or fewer elements than the buffer has.
+    #[track_caller]
+    pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
+        let site = Location::caller();
+        let Self { epoch, into } = self;
+        let core = epoch.window.core();
+        let remote = region.into().datatype(into.len());
+        let fetched = core
+            .sizes(into.len(), remote.size(), site)
+            .and_then(|()| epoch.access.fetched(target.into(), TargetRegion::Type(remote), site));
+        let ticket = core.handler.report(fetched)?;
+        epoch.landings.borrow_mut().push((ticket, into));
+        Ok(())
+    }
+}
+
+impl<T: Element> Deref for Between<'_, '_, T> {
+    type Target = Access<T>;
+
+    fn deref(&self) -> &Access<T> {
+        &self.access
+    }
+}
+
+/// A closure that unwinds: this rank still makes its post, since the posts of a pair are counted. Its access is dropped, and its
+/// error is for the others.
+struct Unwound<'w> {
+    core: &'w WindowCore,
+    ranks: &'w Rc<[usize]>,
+    call: &'w Call,
+}
+
+impl Drop for Unwound<'_> {
+    fn drop(&mut self) {
+        let Self { core, ranks, call } = self;
+        if exchange::post(core, ranks, Lent::Whole, call.site).is_ok() {
+            drop(exchange::wait(core, call));
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! [`Exposed`]: a window that some ranks may access, until its owner waits for them.
+
+use crate::api::group::Group;
+use crate::api::refused::Refused;
+use crate::collect::lent::{Lent, Part};
+use crate::exchange;
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::window::Window;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::{ErrorClass, Result};
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::panic::Location;
+
+type Site = &'static Location<'static>;
+
+/// What an [`Exposed`](super::Exposed) window lends, as a part of its type.
+pub mod lends {
+    /// The whole window.
+    #[derive(Debug)]
+    pub struct Whole(pub(super) ());
+    /// Some elements of it; the others can be borrowed meanwhile.
+    #[derive(Debug)]
+    pub struct Part(pub(super) crate::collect::lent::Part);
+    /// The whole window, to gets only; it can be read meanwhile.
+    #[derive(Debug)]
+    pub struct ReadOnly(pub(super) ());
+}
+
+/// A window that was posted: its sources may access it, until [`wait`](Self::wait) gives it back.
+///
+/// *M*, which the gets of its sources read, is what the window holds at the post. Nothing changes it before the wait, which
+/// applies what the sources put and accumulated, by source, ascending, then program order: the same bits in every run and
+/// on every transport. Gets are served without this rank, whatever it does meanwhile.
+///
+/// An exposure that is dropped is a dropped window: its elements are lost, gets of its sources still read M. One that is
+/// leaked is never waited for.
+///
+/// ```
+/// # use fencepost_planner::element::Op;
+/// # fencepost_runtime::ranks(3).run(|world| {
+/// // Ranks 1 and 2 add to rank 0, and nobody else does anything.
+/// let mut u = world.window::<f64>(2)?;
+/// if world.rank() == 0 {
+///     let exposed = u.post(&world.group([1, 2])?)?;
+///     u = exposed.wait()?;
+///     assert_eq!(u[..], [3.0, 0.0]);
+/// } else {
+///     let access = u.start(&world.group([0])?)?;
+///     access.accumulate([world.rank() as f64], Op::Sum).to(0, 0)?;
+///     access.complete()?;
+/// }
+/// # Ok(()) }).unwrap();
+/// ```
+///
+/// # Source
+/// MPI 4.1, section 12.5.2 (MPI_WIN_POST, MPI_WIN_WAIT, MPI_WIN_TEST).
+#[must_use = "a posted window is lost unless its exposure is waited for"]
+pub struct Exposed<T: Element, L = lends::Whole> {
+    window: Window<T>,
+    lends: L,
+}
+
+/// What [`Exposed::test`] has found.
+#[must_use = "the window is in it"]
+pub enum Tested<T: Element, L = lends::Whole> {
+    /// The exposure is over.
+    Done(Window<T>),
+    /// Some sources have not ended their accesses: nothing has happened.
+    Open(Exposed<T, L>),
+}
+
+impl<T: Element> Window<T> {
+    /// Exposes the window to these ranks until [`Exposed::wait`] gives it back. Each of them starts an access to this rank
+    /// once: their n-th [start](Self::start) that names this rank belongs to the n-th post of this window that names them,
+    /// whichever is called first. Never waits.
+    ///
+    /// # Errors
+    /// `ARG` for a group of another world; `RMA_SYNC` where operations on the window wait for its fence, or it takes part in
+    /// a prepared superstep that is running; `PROC_FAILED` where the world has ended. The window is given back.
+    ///
+    /// # Cost
+    /// A message for each source, which carries no elements.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.2 (MPI_WIN_POST).
+    #[track_caller]
+    pub fn post(self, sources: &Group) -> Result<Exposed<T>, Refused<Self>> {
+        self.posted(sources, Ok(Lent::Whole), lends::Whole(()), Location::caller())
+    }
+
+    /// [`post`](Self::post), of these elements only. The rank keeps the others, and may [read](Exposed::kept) and
+    /// [write](Exposed::kept_mut) them meanwhile. An operation on them is `DISP`, for this rank and for the one that calls
+    /// it.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post), and `DISP` for elements that the window does not have.
+    #[track_caller]
+    pub fn post_part(
+        self,
+        sources: &Group,
+        elements: impl Into<Datatype>,
+    ) -> Result<Exposed<T, lends::Part>, Refused<Self>> {
+        let (elements, site) = (elements.into(), Location::caller());
+        let inside = self.core().check_own(None, &elements, site);
+        let part = Part::new(if inside.is_ok() { elements } else { Datatype::empty() });
+        let lent = inside.map(|()| Lent::Part(part.clone()));
+        self.posted(sources, lent, lends::Part(part), site)
+    }
+
+    /// [`post`](Self::post), to gets only: the exposure derefs to the window's elements, which nobody changes. A put or an
+    /// accumulate is `ASSERT`, for this rank and for the one that calls it.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.5 (MPI_MODE_NOPUT).
+    #[track_caller]
+    pub fn post_read(self, sources: &Group) -> Result<Exposed<T, lends::ReadOnly>, Refused<Self>> {
+        self.posted(sources, Ok(Lent::Read), lends::ReadOnly(()), Location::caller())
+    }
+
+    fn posted<L>(
+        self,
+        sources: &Group,
+        lent: Result<Lent>,
+        lends: L,
+        site: Site,
+    ) -> Result<Exposed<T, L>, Refused<Self>> {
+        let core = self.core();
+        let posted = sources
+            .of(core, site)
+            .and_then(|ranks| lent.and_then(|lent| exchange::post(core, ranks, lent, site)));
+        match core.handler.report(posted) {
+            Ok(()) => Ok(Exposed { window: self, lends }),
+            Err(error) => Err(Refused::new(self, error)),
+        }
+    }
+}
+
+impl<T: Element, L> Exposed<T, L> {
+    /// Waits until each source has completed or dropped its access, and applies what they put and accumulated: by source,
+    /// ascending, then program order, then typemap order. Returns the window.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` where a source has dropped its access, `DISP` and `ASSERT` where one has asked for what was not lent: the
+    /// error names the lowest such source and its line, and nothing was applied. `PROC_FAILED` where a source has left or
+    /// died, or the world has ended. The window is given back as it was at its post.
+    ///
+    /// # Cost
+    /// What the slowest source takes, and no message.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.2 (MPI_WIN_WAIT).
+    #[track_caller]
+    pub fn wait(self) -> Result<Window<T>, Refused<Window<T>>> {
+        let core = self.window.core();
+        let waited = exchange::wait(core, &Call::named(0, "Exposed::wait"));
+        match core.handler.report(waited) {
+            Ok(()) => Ok(self.window),
+            Err(error) => Err(Refused::new(self.window, error)),
+        }
+    }
+
+    /// Does what [`wait`](Self::wait) does if that would not wait, and otherwise nothing.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.5.2 (MPI_WIN_TEST).
+    #[track_caller]
+    pub fn test(self) -> Result<Tested<T, L>, Refused<Window<T>>> {
+        let core = self.window.core();
+        let tested = exchange::test(core, &Call::named(0, "Exposed::test"));
+        match core.handler.report(tested) {
+            Ok(true) => Ok(Tested::Done(self.window)),
+            Ok(false) => Ok(Tested::Open(self)),
+            Err(error) => Err(Refused::new(self.window, error)),
+        }
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> usize {
+        self.window.rank()
+    }
+
+    /// Returns the number of elements of this rank's part, lent or not.
+    pub fn len(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Whether this rank's part has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.window.is_empty()
+    }
+
+    pub(crate) fn window(&self) -> &Window<T> {
+        &self.window
+    }
+}
+
+impl<T: Element> Exposed<T, lends::Part> {
+    /// Returns elements that are not lent.
+    ///
+    /// # Errors
+    /// `DISP` for elements that the window does not have, `RMA_CONFLICT` for those that are lent.
+    #[track_caller]
+    pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
+        self.keeps(&elements, Location::caller())?;
+        // SAFETY: the elements are in the window, and are not lent: nobody else accesses them before the wait, which takes
+        // `self`.
+        Ok(unsafe { std::slice::from_raw_parts(self.window.data.add(elements.start), elements.len()) })
+    }
+
+    /// Returns elements that are not lent, to be written.
+    ///
+    /// # Errors
+    /// As [`kept`](Self::kept).
+    #[track_caller]
+    pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
+        self.keeps(&elements, Location::caller())?;
+        // SAFETY: as in `kept`, and `&mut self` is the only way to them.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.window.data.add(elements.start), elements.len()) })
+    }
+
+    fn keeps(&self, elements: &Range<usize>, site: Site) -> Result<()> {
+        let core = self.window.core();
+        let len = self.window.len();
+        let refuse = |class, why: &str| {
+            let message = format!(
+                "elements {}..{} {why}, and this rank's window has {len} elements",
+                elements.start, elements.end
+            );
+            core.handler.report(Err(core.error(class, message, site)))
+        };
+        if elements.start > elements.end || elements.end > len {
+            return refuse(ErrorClass::Disp, "are not all in the window");
+        }
+        if self.lends.0.meets(&(elements.start as i64..elements.end as i64)) {
+            return refuse(
+                ErrorClass::RmaConflict,
+                "are lent in part: wait for the exposure, or keep only what was not posted",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl<T: Element> Deref for Exposed<T, lends::ReadOnly> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.window // others read it, and nobody writes it before the wait, which takes `self`
+    }
+}
+
+impl<T: Element, L> fmt::Debug for Exposed<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exposed").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Element, L> fmt::Debug for Tested<T, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done(_) => "Done(..)",
+            Self::Open(_) => "Open(..)",
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! [`Refused`]: the error of a call that took a value, and the value.
+
+use fencepost_planner::Error;
+use std::fmt;
+
+/// The error of a call that has taken a value, which it gives back. `?` makes an [`Error`] of it, and drops the value.
+///
+/// ```
+/// # use fencepost_planner::{ErrorClass, datatype::Datatype};
+/// # fencepost_runtime::ranks(1).run(|world| {
+/// let u = world.window::<u32>(4)?;
+/// let refused = u.post_part(&world.group([0])?, 2..5).expect_err("there are four elements");
+/// assert_eq!(refused.error().class(), ErrorClass::Disp);
+/// let (u, _) = refused.into_parts();
+/// assert_eq!(u.len(), 4);
+/// # Ok(()) }).unwrap();
+/// ```
+pub struct Refused<W> {
+    value: W,
+    error: Error,
+}
+
+impl<W> Refused<W> {
+    pub(crate) fn new(value: W, error: Error) -> Self {
+        Self { value, error }
+    }
+
+    /// Returns the error.
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// Returns the value that the call had taken, and the error.
+    pub fn into_parts(self) -> (W, Error) {
+        (self.value, self.error)
+    }
+}
+
+impl<W> From<Refused<W>> for Error {
+    fn from(refused: Refused<W>) -> Self {
+        refused.error
+    }
+}
+
+impl<W> fmt::Display for Refused<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.error, f)
+    }
+}
+
+impl<W> fmt::Debug for Refused<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.error, f)
+    }
+}

@@ -1,0 +1,91 @@
+//! [`Batch`]: what an access has collected for one target, in program order.
+
+use crate::collect::lent::Lent;
+use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
+use crate::collect::ticket::Slot;
+use fencepost_planner::ErrorClass;
+use fencepost_planner::datatype::Datatype;
+use fencepost_transport::Memory;
+use std::panic::Location;
+
+type Site = &'static Location<'static>;
+
+/// What an access has collected for one target.
+pub(crate) struct Batch {
+    pub(crate) target: usize,
+    /// Which access of this rank to the target it belongs to, from 0.
+    pub(crate) number: u64,
+    /// Puts and accumulates: a record each, on an element or a datatype.
+    pub(crate) outbox: Outbox,
+    /// The lines of the records: how many in a row have each.
+    pub(crate) lines: Vec<(u32, Site)>,
+    pub(crate) gets: Vec<Get>,
+}
+
+/// A get of an access.
+pub(crate) struct Get {
+    /// The number of records that come before it in program order.
+    before: usize,
+    pub(crate) remote: Datatype,
+    pub(crate) slot: Slot,
+    pub(crate) site: Site,
+}
+
+impl Batch {
+    /// Nothing yet; records and elements go to this memory while it has room.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self { target: 0, number: 0, outbox: Outbox::new(memory), lines: Vec::new(), gets: Vec::new() }
+    }
+
+    /// For this access to this target, with nothing collected; the memory is kept.
+    pub(crate) fn renew(&mut self, target: usize, number: u64) {
+        (self.target, self.number) = (target, number);
+        self.outbox.clear();
+        self.outbox.bytes.clear(); // a description may be in it, without any datatype
+        self.lines.clear();
+        self.gets.clear();
+    }
+
+    /// One more record is on this line.
+    #[inline]
+    pub(crate) fn line(&mut self, site: Site) {
+        match self.lines.last_mut() {
+            Some((count, last)) if std::ptr::eq(*last, site) => *count += 1,
+            _ => self.lines.push((1, site)),
+        }
+    }
+
+    /// A get that brings elements.
+    pub(crate) fn get(&mut self, remote: Datatype, slot: Slot, site: Site) {
+        self.gets.push(Get { before: self.outbox.records.len(), remote, slot, site });
+    }
+
+    /// The first operation, in program order, that does not fit what is lent: the class of its error, and its line.
+    pub(crate) fn misfit(&self, lent: &Lent) -> Option<(ErrorClass, Site)> {
+        if matches!(lent, Lent::Whole) {
+            return None;
+        }
+        let mut gets = self.gets.iter().peekable();
+        let mut lines = self.lines.iter().flat_map(|(count, site)| (0..*count).map(move |_| *site));
+        for (at, record) in self.outbox.records.iter().enumerate() {
+            while let Some(get) = gets.next_if(|get| get.before <= at) {
+                if let Some(class) = lent.misfit(&get.remote, true) {
+                    return Some((class, get.site));
+                }
+            }
+            let (head, site) = (Head(record.head), lines.next().expect("each record has a line"));
+            if let Some(class) = misfit_record(lent, head, &self.outbox.wide) {
+                return Some((class, site));
+            }
+        }
+        gets.find_map(|get| Some((lent.misfit(&get.remote, true)?, get.site)))
+    }
+}
+
+/// The class of the error of the put or accumulate of this record, if it does not fit what is lent.
+pub(crate) fn misfit_record(lent: &Lent, head: Head, wide: &[DatatypeOperation]) -> Option<ErrorClass> {
+    match head.code() {
+        DATATYPE => lent.misfit(&wide[head.at()].remote, false),
+        _ => lent.misfit_of(std::iter::once(head.at() as i64..head.at() as i64 + 1), false),
+    }
+}

@@ -1,0 +1,153 @@
+//! [`Lent`]: which elements of a window a post exposes, and to which operations.
+
+use fencepost_planner::ErrorClass;
+use fencepost_planner::datatype::Datatype;
+use std::ops::Range;
+
+/// The elements that a post exposes, and to which operations.
+#[derive(Clone, Debug)]
+pub(crate) enum Lent {
+    /// The whole window.
+    Whole,
+    /// The whole window, to gets only.
+    Read,
+    /// These elements.
+    Part(Part),
+}
+
+/// Some elements of a window.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    elements: Datatype,
+    /// The same in ascending order, each once: runs that neither meet nor touch.
+    runs: Vec<Range<i64>>,
+}
+
+impl Part {
+    pub(crate) fn new(elements: Datatype) -> Self {
+        let mut all: Vec<_> = elements.run_iter().map(|(at, len)| at..at + len as i64).collect();
+        all.sort_unstable_by_key(|run| run.start);
+        let mut runs: Vec<Range<i64>> = Vec::new();
+        for run in all {
+            match runs.last_mut() {
+                Some(last) if run.start <= last.end => last.end = last.end.max(run.end),
+                _ => runs.push(run),
+            }
+        }
+        Self { elements, runs }
+    }
+
+    /// The elements in ascending order, each once.
+    pub(crate) fn runs(&self) -> Vec<(i64, usize)> {
+        self.runs.iter().map(|run| (run.start, (run.end - run.start) as usize)).collect()
+    }
+
+    /// The first run that ends behind `at`.
+    fn after(&self, at: i64) -> Option<&Range<i64>> {
+        self.runs.get(self.runs.partition_point(|run| run.end <= at))
+    }
+
+    /// Whether all of `run` is in it.
+    fn has(&self, run: &Range<i64>) -> bool {
+        run.is_empty()
+            || self.after(run.start).is_some_and(|own| own.start <= run.start && run.end <= own.end)
+    }
+
+    /// Whether some of `run` is in it.
+    pub(crate) fn meets(&self, run: &Range<i64>) -> bool {
+        !run.is_empty() && self.after(run.start).is_some_and(|own| own.start < run.end)
+    }
+}
+
+impl Lent {
+    /// The class of the error of an operation on these elements, which is a get where it `reads`.
+    pub(crate) fn misfit(&self, elements: &Datatype, reads: bool) -> Option<ErrorClass> {
+        self.misfit_of(elements.run_iter().map(|(at, len)| at..at + len as i64), reads)
+    }
+
+    /// The class of the error of an operation on these runs of elements, which is a get where it `reads`.
+    pub(crate) fn misfit_of(
+        &self,
+        mut runs: impl Iterator<Item = Range<i64>>,
+        reads: bool,
+    ) -> Option<ErrorClass> {
+        match self {
+            Self::Whole => None,
+            Self::Read => (!reads).then_some(ErrorClass::Assert),
+            Self::Part(part) => runs.any(|run| !part.has(&run)).then_some(ErrorClass::Disp),
+        }
+    }
+
+    /// What is lent, as bytes.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Whole => out.push(0),
+            Self::Read => out.push(1),
+            Self::Part(part) => {
+                out.push(2);
+                part.elements.encode(out);
+            }
+        }
+    }
+
+    /// What these bytes say, of a window of `len` elements; `None` where it is not what ranks say.
+    pub(crate) fn decode(bytes: &[u8], len: usize) -> Option<Self> {
+        match bytes.split_first()? {
+            (0, []) => Some(Self::Whole),
+            (1, []) => Some(Self::Read),
+            (2, mut rest) => {
+                let elements = Datatype::decode(&mut rest).ok()?;
+                let inside = elements.low() >= 0 && elements.high() <= len as i64;
+                (rest.is_empty() && inside).then(|| Self::Part(Part::new(elements)))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_has_what_its_elements_have_in_any_order() {
+        let elements = [5, 1, 2, 2, 9, 6];
+        let part = Part::new(Datatype::elements(elements));
+        assert_eq!(part.runs, [1..3, 5..7, 9..10]);
+        for from in 0..11_i64 {
+            for to in from..11 {
+                let has = |at: i64| elements.contains(&at);
+                assert_eq!(part.has(&(from..to)), (from..to).all(has), "{from}..{to}");
+                assert_eq!(part.meets(&(from..to)), (from..to).any(has), "{from}..{to}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_lent_is_read_as_it_was_written_and_nothing_else_is() {
+        let part = || Lent::Part(Part::new(Datatype::elements([3, 1])));
+        for lent in [Lent::Whole, Lent::Read, part()] {
+            let mut bytes = Vec::new();
+            lent.encode(&mut bytes);
+            let again = Lent::decode(&bytes, 4).expect("it was written so");
+            assert_eq!(format!("{again:?}"), format!("{lent:?}"));
+            bytes.push(0);
+            assert!(Lent::decode(&bytes, 4).is_none(), "{lent:?}");
+        }
+        let mut bytes = Vec::new();
+        part().encode(&mut bytes);
+        assert!(Lent::decode(&bytes, 3).is_none() && Lent::decode(&[3], 4).is_none());
+        assert!(Lent::decode(&[], 4).is_none());
+    }
+
+    #[test]
+    fn gets_of_what_is_read_only_fit_and_nothing_else_does() {
+        let one = Datatype::run(1..2);
+        let part = Lent::Part(Part::new(Datatype::run(0..1)));
+        assert_eq!(Lent::Read.misfit(&one, true), None);
+        assert_eq!(Lent::Read.misfit(&one, false), Some(ErrorClass::Assert));
+        assert_eq!(part.misfit(&one, true), Some(ErrorClass::Disp));
+        assert_eq!(part.misfit(&Datatype::run(0..1), false), None);
+        assert_eq!(Lent::Whole.misfit(&one, false), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! The calls of an origin: start, complete and drop. What it collects in between is in [`Opened`].
+
+use crate::collect::batch::Batch;
+use crate::exchange::frames::{of_batch, of_failed};
+use crate::exchange::{Site, gets, look, send};
+use crate::protocol::exchange::wait;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::exchange::{Exchange, Ports, Sent, misfit};
+use crate::state::window::WindowCore;
+use fencepost_planner::{Error, ErrorClass, Result, State};
+use fencepost_transport::{COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology};
+
+/// An access that is open: what it has collected, by target.
+pub(crate) struct Opened {
+    /// Which access to the window it is.
+    number: u64,
+    pub(crate) site: Site,
+    /// Ascending targets.
+    pub(crate) batches: Vec<Batch>,
+}
+
+impl Opened {
+    /// What is collected for `target`, if that is one of the targets.
+    #[inline]
+    pub(crate) fn batch(&mut self, target: usize) -> Option<&mut Batch> {
+        let at = match &self.batches[..] {
+            [batch] => (batch.target == target).then_some(0),
+            batches => batches.binary_search_by_key(&target, |batch| batch.target).ok(),
+        };
+        at.map(|at| &mut self.batches[at])
+    }
+}
+
+/// Opens an access to these ranks, ascending. Never waits.
+pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Result<Opened> {
+    window.is_free("accessed", site)?;
+    let ports = window.ports(site)?;
+    let exchange = &mut *window.exchange.borrow_mut();
+    for &target in targets {
+        if let Some(open) = exchange.to.get(&target).and_then(|to| to.open) {
+            let message = format!(
+                "the access to rank {target} that was started at {}:{} is open: complete it before another one is started",
+                open.file(),
+                open.line()
+            );
+            return Err(window.error(ErrorClass::RmaSync, message, site));
+        }
+    }
+    let endpoint = &mut *window.world.endpoint.borrow_mut();
+    let mut batches = exchange.lists.pop().unwrap_or_default();
+    for &target in targets {
+        let to = exchange.to.entry(target).or_default();
+        to.reclaim(target, ports.accesses, endpoint, &mut exchange.spare);
+        let mut batch = exchange.spare.pop().unwrap_or_else(|| Batch::new(&endpoint.memory()));
+        batch.renew(target, to.starts);
+        to.starts += 1;
+        to.open = Some(site);
+        batches.push(batch);
+    }
+    let number = exchange.started;
+    exchange.started += 1;
+    exchange.open.insert(number, site);
+    window.accesses.set(exchange.open.len());
+    window.plain.set(false); // a fence finds the access then
+    window.allow(false);
+    Ok(Opened { number, site, batches })
+}
+
+/// Ends an access: waits for the posts that it needs, gets, and sends the rest.
+///
+/// # Errors
+/// As `Access::complete` says. The access is not open any more.
+pub(crate) fn complete(window: &WindowCore, mut access: Opened, call: &Call) -> Result<()> {
+    let world = &window.world;
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let exchange = &mut *window.exchange.borrow_mut();
+    let result = world.alive().and_then(|()| carry_out(window, endpoint, exchange, &mut access, call));
+    close(window, exchange, &mut access);
+    result
+}
+
+fn close(window: &WindowCore, exchange: &mut Exchange, access: &mut Opened) {
+    if exchange.lists.len() < 4 && access.batches.is_empty() {
+        exchange.lists.push(std::mem::take(&mut access.batches));
+    }
+    exchange.open.remove(&access.number);
+    window.accesses.set(exchange.open.len());
+    if exchange.open.is_empty() {
+        window.allow(!window.closed.get() && window.matching.borrow().is_none());
+    }
+}
+
+fn carry_out(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    access: &mut Opened,
+    call: &Call,
+) -> Result<()> {
+    let world = &window.world;
+    let (ports, windows) = (window.ports(call.site)?, &[window][..]);
+    let lost = |lost: &Lost| world.lost(lost, call);
+    for batch in &access.batches {
+        let (target, needed) = (batch.target, batch.number + u64::from(!batch.gets.is_empty()));
+        let to = exchange.to.entry(target).or_default();
+        let watch = || Watch::new(world, call, windows, target, Awaited::One("posts"));
+        wait(endpoint, watch, |endpoint| {
+            if target != world.rank
+                && let Err(lost) = look(window, endpoint, target, to, ports.posts)
+                && (to.posts < needed || !matches!(lost.how, Loss::Left(_)))
+            {
+                return Err(lost);
+            }
+            if to.posts < needed
+                && let Some(lost) = endpoint.lost(target)
+            {
+                return Err(lost);
+            }
+            Ok((to.posts >= needed).then_some(()))
+        })
+        .map_err(|error| lost(&error))?;
+    }
+    let mut failed = gets::fetch(window, endpoint, exchange, &access.batches, call)?;
+    let mut sent = Ok(());
+    for batch in access.batches.drain(..) {
+        let target = batch.target;
+        if sent.is_ok() {
+            sent = end(window, endpoint, exchange, batch, ports);
+        }
+        if failed.is_none() {
+            failed = exchange.to.get_mut(&target).and_then(|to| to.owed.pop_front());
+        }
+    }
+    endpoint.flush();
+    sent.map_err(|error| lost(&error).leaving(State::Mixed))?;
+    match failed {
+        Some((class, message)) => Err(window.error(class, message, call.site)),
+        None => Ok(()),
+    }
+}
+
+/// Sends what was collected for one target, or that something of it does not fit.
+fn end(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    mut batch: Batch,
+    ports: Ports,
+) -> Result<(), Lost> {
+    let (world, target) = (&window.world, batch.target);
+    let to = exchange.to.entry(target).or_default();
+    to.open = None;
+    // Posts of accesses before this one have been taken by those.
+    let post = to.come.pop_front();
+    let wrong = post.as_ref().and_then(|post| batch.misfit(&post.lent));
+    if let (Some((class, site)), Some(post)) = (wrong, &post) {
+        to.owed.push_back((class, misfit(class, target, &post.line.words(&to.names), site)));
+    }
+    let scratch = &mut exchange.scratch;
+    let (head, payload, len) = match wrong {
+        Some((class, site)) => {
+            let head = of_failed(batch.number, class, site, &mut to.told, scratch);
+            (head, scratch.as_ptr(), scratch.len())
+        }
+        None => of_batch(&mut batch, &mut to.told, scratch).map_err(|error| no_room(world.rank, &error))?,
+    };
+    let mut frame = None;
+    if target == world.rank {
+        let bytes = Memory::heap().any(len);
+        let bytes = bytes.map_err(|error| Lost { rank: target, how: Loss::Ended(error.to_string()) })?;
+        // SAFETY: both have as many bytes.
+        unsafe { bytes.base().copy_from_nonoverlapping(payload, len) };
+        exchange.from.entry(target).or_default().own.push_back((head, bytes));
+    } else if wrong.is_some() {
+        send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)?;
+    } else {
+        // SAFETY: the batch is kept as it is until the target has released the frame, below, or in `WindowCore::drop`.
+        match unsafe { endpoint.post_copy(target, ports.accesses, head, payload, len) } {
+            Ok(()) => {
+                frame = (len > COPIED && endpoint.reaches(target)).then_some(to.frames);
+                to.frames += 1;
+            }
+            Err(Lost { how: Loss::Left(_), .. }) => {}
+            Err(lost) => return Err(lost),
+        }
+        world.count_sent(len, 0);
+    }
+    let judged = post.is_some();
+    if judged && frame.is_none() && to.sent.is_empty() {
+        exchange.spare.push(batch);
+    } else {
+        to.sent.push_back(Sent { batch: Some(batch), frame, judged });
+    }
+    Ok(())
+}
+
+#[cold]
+fn no_room(rank: usize, error: &Error) -> Lost {
+    Lost { rank, how: Loss::Ended(error.message().to_owned()) }
+}
+
+/// Ends an access that is not completed: its targets are told. Never waits.
+pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
+    let why = || {
+        format!(
+            "the access that was started at {}:{} was dropped before it was completed: nothing of it was carried out",
+            access.site.file(),
+            access.site.line()
+        )
+    };
+    for get in access.batches.iter().flat_map(|batch| &batch.gets) {
+        get.slot.fail(ErrorClass::RmaSync, why());
+    }
+    let world = &window.world;
+    // In the middle of another call of the world nothing can be sent: then it is as if the access were leaked.
+    let (Ok(mut endpoint), Ok(mut exchange)) =
+        (world.endpoint.try_borrow_mut(), window.exchange.try_borrow_mut())
+    else {
+        return;
+    };
+    let (endpoint, exchange) = (&mut *endpoint, &mut *exchange);
+    close(window, exchange, access);
+    let Ok(ports) = Ports::of(window.key.window) else { return };
+    for batch in access.batches.drain(..) {
+        let target = batch.target;
+        let to = exchange.to.entry(target).or_default();
+        to.open = None;
+        let judged = to.come.pop_front().is_some();
+        let scratch = &mut exchange.scratch;
+        let head: Header = of_failed(batch.number, ErrorClass::RmaSync, access.site, &mut to.told, scratch);
+        if target == world.rank {
+            if let Ok(bytes) = Memory::heap().any(scratch.len()) {
+                // SAFETY: both have as many bytes.
+                unsafe { bytes.base().copy_from_nonoverlapping(scratch.as_ptr(), scratch.len()) };
+                exchange.from.entry(target).or_default().own.push_back((head, bytes));
+            }
+        } else if world.alive().is_ok() {
+            // A world that has ended tells its ranks by itself.
+            drop(send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames));
+        }
+        to.sent.push_back(Sent { batch: None, frame: None, judged });
+        exchange.spare.push(batch);
+    }
+    endpoint.flush();
+}

@@ -1,0 +1,314 @@
+//! The frames of posts and accesses.
+//!
+//! The high half of a header's word is the number of the post, or of the access, in its pair. The low half names the file of
+//! a line by its place among those that the sender has told of, and the class of an access that failed; `extra` is the line.
+//! A payload ends in the names of files that are told of with it.
+
+use crate::collect::batch::{Batch, misfit_record};
+use crate::collect::description::{Description, describe, fill, parts, read_description};
+use crate::collect::lent::Lent;
+use crate::collect::operands::{Exposed, Items, Operands};
+use crate::collect::outbox::{Head, PUT, op_of};
+use crate::fence::remote::check;
+use crate::protocol::frames::{header, kind};
+use crate::state::exchange::{Line, Post, Told};
+use crate::state::window::WindowCore;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{Frame, Header, Record};
+use std::panic::Location;
+
+type Site = &'static Location<'static>;
+
+/// Above this bit of the low half of a word is the class.
+const CLASS: u32 = 24;
+/// The class of a dropped access is the first.
+const CLASSES: [ErrorClass; 3] = [ErrorClass::RmaSync, ErrorClass::Disp, ErrorClass::Assert];
+
+fn word(number: u64, file: u32, class: u32) -> u64 {
+    number << 32 | u64::from(class << CLASS | file)
+}
+
+/// The number that a header has, as far as it is in it.
+pub(super) fn number(header: &Header) -> u32 {
+    (header.word >> 32) as u32
+}
+
+/// Puts the head of a post together; its payload is appended to `bytes`.
+pub(super) fn of_post(number: u64, lent: &Lent, site: Site, told: &mut Told, bytes: &mut Vec<u8>) -> Header {
+    bytes.clear();
+    let (file, new) = told.tell(site.file());
+    if new || !matches!(lent, Lent::Whole) {
+        lent.encode(bytes);
+        names(bytes, new.then_some(site.file()));
+    }
+    header(word(number, file, 0), kind::POST, site.line())
+}
+
+/// Reads a post; `None` for one that ranks do not send.
+pub(super) fn post_of(frame: &Frame, len: usize, told: &mut Vec<String>) -> Option<Post> {
+    if frame.header.kind != kind::POST {
+        return None;
+    }
+    let mut bytes = payload(frame);
+    let lent = if bytes.is_empty() {
+        Lent::Whole
+    } else {
+        take_names(&mut bytes, told)?;
+        Lent::decode(bytes, len)?
+    };
+    Some(Post { lent, line: line_of(&frame.header, told)? })
+}
+
+/// Puts the head of an access together that has failed, by its drop or by an operation at this line; its payload is appended
+/// to `bytes`.
+pub(super) fn of_failed(
+    number: u64,
+    class: ErrorClass,
+    site: Site,
+    told: &mut Told,
+    bytes: &mut Vec<u8>,
+) -> Header {
+    bytes.clear();
+    let (file, new) = told.tell(site.file());
+    if new {
+        names(bytes, Some(site.file()));
+    }
+    let class = CLASSES.iter().position(|known| *known == class).unwrap_or_default() as u32;
+    header(word(number, file, class), kind::FAILED, site.line())
+}
+
+/// Puts the head of an access together that was completed; the payload is where the batch has it from here on.
+///
+/// # Errors
+/// There is no memory for it.
+pub(super) fn of_batch(
+    batch: &mut Batch,
+    told: &mut Told,
+    scratch: &mut Vec<u8>,
+) -> Result<(Header, *const u8, usize)> {
+    let Batch { number, outbox, lines, .. } = batch;
+    let one = match &lines[..] {
+        [] => Some((0, 0)),
+        [(_, site)] => told.known(site.file()).map(|file| (file, site.line())),
+        _ => None,
+    };
+    if let Some((file, line)) = one.filter(|_| outbox.wide.is_empty()) {
+        let head = header(word(*number, file, 0), kind::RECORDS, line);
+        return Ok((head, outbox.records.as_ptr().cast(), size_of_val(&outbox.records[..])));
+    }
+    describe(scratch, outbox, 0)?;
+    fill(scratch, outbox, true);
+    let described = scratch.len();
+    scratch.extend_from_slice(&(lines.len() as u32).to_le_bytes());
+    let mut new = Vec::new();
+    for (count, site) in &*lines {
+        let (file, is_new) = told.tell(site.file());
+        new.extend(is_new.then_some(site.file()));
+        for number in [*count, file, site.line()] {
+            scratch.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+    names(scratch, new.into_iter());
+    let elements = outbox.bytes.len();
+    for len in [elements, described] {
+        scratch.extend_from_slice(&(len as u64).to_le_bytes());
+    }
+    if !outbox.bytes.reserve(scratch.len()) {
+        let message = format!("there is no memory for {} bytes that describe an access", scratch.len());
+        return Err(fencepost_planner::Error::new(ErrorClass::NoMem, message));
+    }
+    // SAFETY: all of them are written.
+    unsafe {
+        let write = |to: *mut u8| to.copy_from_nonoverlapping(scratch.as_ptr(), scratch.len());
+        outbox.bytes.append(scratch.len(), write);
+    }
+    Ok((header(word(*number, 0, 0), kind::ACCESS, 0), outbox.bytes.as_ptr(), outbox.bytes.len()))
+}
+
+/// An access that has come.
+pub(super) enum Came {
+    /// Records, all of one line.
+    Records(Line),
+    /// Described in the source's [`Description`]: the bytes of elements, and of the description with its values; and how many
+    /// records in a row have which line.
+    Described(usize, usize, Vec<(u32, Line)>),
+    /// It failed: its class, and the line.
+    Failed(ErrorClass, Line),
+}
+
+/// Reads an access to a window; `None` for one that ranks do not send.
+pub(super) fn access_of(
+    window: &WindowCore,
+    frame: &Frame,
+    told: &mut Vec<String>,
+    description: &mut Description,
+) -> Option<Came> {
+    let mut bytes = payload(frame);
+    match frame.header.kind {
+        kind::RECORDS => {
+            let (len, element) = (window.peers[window.world.rank].len, window.element);
+            let fits = |record: &Record| {
+                let head = Head(record.head);
+                let takes = || op_of(head.code()).is_some_and(|op| op.takes(element));
+                head.at() < len && (head.code() == PUT || takes())
+            };
+            let records = records(frame)?;
+            let good = records.is_empty() || element.size <= 8 && records.iter().all(fits);
+            let line = if records.is_empty() { Line::Told(0, 0) } else { line_of(&frame.header, told)? };
+            good.then_some(Came::Records(line))
+        }
+        kind::FAILED => {
+            if !bytes.is_empty() {
+                take_names(&mut bytes, told)?;
+            }
+            let class = *CLASSES.get((frame.header.word as u32 >> CLASS) as usize)?;
+            bytes.is_empty().then_some(Came::Failed(class, line_of(&frame.header, told)?))
+        }
+        kind::ACCESS => {
+            let (rest, described) = bytes.split_last_chunk::<8>()?;
+            let (mut rest, elements) = rest.split_last_chunk::<8>()?;
+            let [elements, described] =
+                [elements, described].map(|len| usize::try_from(u64::from_le_bytes(*len)).ok());
+            let (elements, described) = (elements?, described?);
+            take_names(&mut rest, told)?;
+            let (_, rest) = rest.split_at_checked(elements)?;
+            let (about, rest) = rest.split_at_checked(described)?;
+            let (count, mut rest) = rest.split_first_chunk::<4>()?;
+            let parts = parts(about)?;
+            read_description(description, parts.description)?;
+            let whole = parts.lent && !parts.same && description.gets.is_empty();
+            let exact = parts.values.len() == parts.records.checked_mul(8)?
+                && description.heads.len() == parts.records;
+            if !whole || !exact {
+                return None;
+            }
+            check(window, description, parts.records, elements)?;
+            let mut lines = Vec::new();
+            for _ in 0..u32::from_le_bytes(*count) {
+                let (line, more) = rest.split_first_chunk::<12>()?;
+                rest = more;
+                let [count, file, line] = [0, 4, 8]
+                    .map(|at| u32::from_le_bytes(line[at..at + 4].try_into().expect("four of twelve")));
+                lines.push((count, told_line(file, line, told)?));
+            }
+            let counted: u64 = lines.iter().map(|(count, _)| u64::from(*count)).sum();
+            (rest.is_empty() && counted == parts.records as u64)
+                .then_some(Came::Described(elements, described, lines))
+        }
+        _ => None,
+    }
+}
+
+impl Came {
+    /// The class of the error that the exposure of what is lent ends with because of this access, and the line.
+    pub(super) fn error(
+        &self,
+        frame: &Frame,
+        description: &Description,
+        lent: &Lent,
+    ) -> Option<(ErrorClass, Line)> {
+        match self {
+            Self::Failed(class, line) => Some((*class, *line)),
+            _ if matches!(lent, Lent::Whole) => None,
+            Self::Records(line) => {
+                let mut records = records(frame).unwrap_or_default().iter();
+                let class = records.find_map(|record| misfit_record(lent, Head(record.head), &[]))?;
+                Some((class, *line))
+            }
+            Self::Described(_, _, lines) => {
+                let mut heads = description.heads.iter();
+                let mut each = lines.iter().flat_map(|(count, line)| (0..*count).map(move |_| line));
+                heads.find_map(|&head| {
+                    let line = *each.next()?;
+                    Some((misfit_record(lent, Head(head), &description.wide)?, line))
+                })
+            }
+        }
+    }
+
+    /// Applies an access that fits to this rank's part of the window.
+    ///
+    /// # Safety
+    /// This has come with `frame`, which was not released, and with `description`; and nobody accesses the window.
+    pub(super) unsafe fn apply(&self, window: &WindowCore, frame: &Frame, description: &Description) {
+        let (items, operands) = match self {
+            Self::Failed(..) => return,
+            Self::Records(_) => (Items::Records(records(frame).unwrap_or_default()), Operands::none()),
+            Self::Described(elements, described, _) => {
+                let (elements, rest) = payload(frame).split_at(*elements);
+                let values = parts(&rest[..*described]).map_or(&[][..], |parts| parts.values);
+                let operands =
+                    Operands { wide: &description.wide, bytes: elements, exposed: Exposed::Nothing };
+                (Items::Split(&description.heads, values), operands)
+            }
+        };
+        let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
+        // SAFETY: the caller's; `access_of` has checked every displacement and operator.
+        unsafe { (window.apply)(base, len, window.element, items, &operands) };
+    }
+}
+
+/// The bytes of a frame that was polled and not released.
+fn payload(frame: &Frame) -> &[u8] {
+    if frame.len == 0 {
+        return &[];
+    }
+    // SAFETY: readable until it is released, and callers drop the slice before that.
+    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+}
+
+/// The records of a frame; `None` where it has something else.
+fn records(frame: &Frame) -> Option<&[Record]> {
+    if frame.len == 0 {
+        return Some(&[]);
+    }
+    let first = frame.payload.cast::<Record>();
+    if !first.is_aligned() || !frame.len.is_multiple_of(size_of::<Record>()) {
+        return None;
+    }
+    // SAFETY: as in `payload`, and whole records, for which any bits are good.
+    Some(unsafe { std::slice::from_raw_parts(first, frame.len / size_of::<Record>()) })
+}
+
+/// The line that a header names.
+fn line_of(header: &Header, told: &[String]) -> Option<Line> {
+    told_line(header.word as u32 & ((1 << CLASS) - 1), header.extra, told)
+}
+
+/// A line of a file that was told of.
+fn told_line(file: u32, line: u32, told: &[String]) -> Option<Line> {
+    ((file as usize) < told.len()).then_some(Line::Told(file, line))
+}
+
+/// Appends names of files: their bytes, their lengths, and how many they are.
+fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
+    let mut lens = Vec::new();
+    for file in files {
+        bytes.extend_from_slice(file.as_bytes());
+        lens.push(file.len() as u32);
+    }
+    let count = lens.len() as u32;
+    lens.into_iter().chain([count]).for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+}
+
+/// Takes the names off the end of a payload, and appends them to those that were told before.
+fn take_names(bytes: &mut &[u8], told: &mut Vec<String>) -> Option<()> {
+    let number = |bytes: &mut &[u8]| {
+        let (rest, number) = bytes.split_last_chunk::<4>()?;
+        *bytes = rest;
+        Some(u32::from_le_bytes(*number) as usize)
+    };
+    let count = number(bytes)?;
+    let mut lens = Vec::new();
+    for _ in 0..count {
+        lens.push(number(bytes)?);
+    }
+    let mut names = Vec::new();
+    for len in lens {
+        let (rest, name) = bytes.split_at_checked(bytes.len().checked_sub(len)?)?;
+        names.push(String::from_utf8(name.to_vec()).ok()?);
+        *bytes = rest;
+    }
+    told.extend(names.into_iter().rev());
+    Some(())
+}

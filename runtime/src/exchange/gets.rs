@@ -1,0 +1,204 @@
+//! Gets of accesses: read in place where memory is reached, else asked of the target's attendant.
+
+use crate::collect::batch::{Batch, Get};
+use crate::exchange::frames::number;
+use crate::kernel;
+use crate::protocol::exchange::wait;
+use crate::protocol::frames::{header, kind};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::exchange::{Exchange, Ports, Posted, misfit};
+use crate::state::lendings::{Lending, Lendings, most};
+use crate::state::window::WindowCore;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{
+    Answers, Attendant, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,
+};
+use std::sync::Arc;
+
+/// What this rank's attendant does: it answers gets of ranks that do not reach this rank's memory, whatever this rank does
+/// meanwhile.
+struct Service(Arc<Lendings>);
+
+impl Attendant for Service {
+    fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
+        let Ok(ports) = Ports::of(asked.extra) else { return };
+        let elements = self.0.elements(from, asked.extra, number(&asked), payload);
+        let kind = if elements.is_some() { kind::ANSWER } else { kind::FAILED };
+        let head = header(asked.word, kind, asked.extra);
+        answers.post(from, ports.answers, head, &elements.unwrap_or_default());
+    }
+}
+
+/// What is posted may be read by the attendant from here on, for the sources that do not reach it.
+pub(super) fn lend(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &Exchange,
+    posted: &Posted,
+) -> Result<(), Lost> {
+    if !window.far {
+        return Ok(());
+    }
+    let world = &window.world;
+    let far = |source: &&usize| **source != world.rank && !endpoint.reaches(**source);
+    let number = |source: &usize| (*source, exchange.from.get(source).map_or(0, |from| from.posts));
+    let sources: Vec<(usize, u64)> = posted.sources.iter().filter(far).map(number).collect();
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let shape = (window.element.size as usize, window.peers[world.rank].len);
+    let lending = Lending::new(window.region.base(), shape, posted.lent.clone(), sources);
+    // SAFETY: the window is posted: it stays where it is until its core is dropped, which copies it before, and what is lent
+    // is written by the wait only, which takes it back before.
+    unsafe { world.lendings.lend(window.key.window, lending) };
+    if !world.attended.replace(true) {
+        endpoint.attend(Box::new(Service(world.lendings.clone())));
+    }
+    Ok(())
+}
+
+/// The exposure is over: when this returns, the attendant does not read the window.
+pub(super) fn take_back(window: &WindowCore) {
+    if window.far {
+        window.world.lendings.take_back(window.key.window);
+    }
+}
+
+/// Brings what an access gets. Elements that are not lent are not read: their tickets hold the error. Returns an error that
+/// leaves everything else as it should be.
+pub(super) fn fetch(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &Exchange,
+    batches: &[Batch],
+    call: &Call,
+) -> Result<Option<(ErrorClass, String)>> {
+    let (world, size) = (&window.world, window.element.size as usize);
+    let all = || batches.iter().filter(|batch| !batch.gets.is_empty());
+    if all().next().is_none() {
+        return Ok(None);
+    }
+    let mut failed = None;
+    let mut good = |batch: &Batch, get: &&Get| {
+        let about = &exchange.to[&batch.target];
+        let post = &about.come[0];
+        if let Some(class) = post.lent.misfit(&get.remote, true) {
+            get.slot.fail(class, misfit(class, batch.target, &post.line.words(&about.names), get.site));
+            return false;
+        }
+        let bytes = get.remote.size().checked_mul(size);
+        let room = bytes.is_some_and(|bytes| get.slot.reserve(bytes));
+        if !room {
+            let message =
+                format!("there is no memory for {} elements that were asked for", get.remote.size());
+            get.slot.fail(ErrorClass::NoMem, message.clone());
+            failed.get_or_insert((ErrorClass::NoMem, message));
+        }
+        room
+    };
+    let gets: Vec<(usize, Vec<&Get>)> = all()
+        .map(|batch| (batch.target, batch.gets.iter().filter(|get| good(batch, get)).collect()))
+        .collect();
+    let (near, far): (Vec<_>, Vec<_>) =
+        gets.into_iter().partition(|(target, _)| !window.peers[*target].base.is_null());
+    let reached: Vec<usize> = near.iter().map(|(target, _)| *target).collect();
+    for (target, gets) in &far {
+        let asked: Vec<&Get> = gets.clone();
+        ask(window, endpoint, batches, *target, &asked, 0).map_err(|lost| world.lost(&lost, call))?;
+    }
+    if !reached.is_empty() && !endpoint.touching(true) {
+        let lost = endpoint.lost(world.rank);
+        let lost = lost.unwrap_or(Lost { rank: world.rank, how: Loss::Ended("the world has ended".into()) });
+        return Err(world.lost(&lost, call));
+    }
+    for (target, gets) in near {
+        let base = window.peers[target].base;
+        for get in gets {
+            let bytes = get.remote.size() * size;
+            // SAFETY: the elements were checked against the target's length at the call, and are lent by the post of this
+            // access, which has come: nobody writes them before the access is sent. The slot has room.
+            get.slot.fill_with(bytes, |to| unsafe { kernel::pack(base, &get.remote, size, to) });
+        }
+    }
+    if !reached.is_empty() {
+        endpoint.touching(false);
+    }
+    for (target, gets) in far {
+        land(window, endpoint, batches, target, &gets, call).map_err(|lost| world.lost(&lost, call))?;
+    }
+    Ok(failed)
+}
+
+/// Asks the attendant of `target` for these elements, from `first` on.
+fn ask(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    batches: &[Batch],
+    target: usize,
+    gets: &[&Get],
+    first: usize,
+) -> Result<(), Lost> {
+    let count = (total(gets) - first).min(most(window.element.size as usize));
+    if count == 0 {
+        return Ok(());
+    }
+    let mut asked = Vec::new();
+    asked.extend_from_slice(&(first as u64).to_le_bytes());
+    asked.extend_from_slice(&(count as u64).to_le_bytes());
+    gets.iter().for_each(|get| get.remote.encode(&mut asked));
+    let head = header(access_number(batches, target) << 32, kind::ASK, window.key.window);
+    window.world.count_sent(asked.len(), asked.len());
+    // SAFETY: memory that is not reached is copied.
+    unsafe { endpoint.post(target, Port::SERVICE, head, asked.as_ptr(), asked.len()) }?;
+    endpoint.flush();
+    Ok(())
+}
+
+/// Takes the answers of `target`, and asks for the rest, until all elements are in their tickets.
+fn land(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    batches: &[Batch],
+    target: usize,
+    gets: &[&Get],
+    call: &Call,
+) -> Result<(), Lost> {
+    let (world, size, all) = (&window.world, window.element.size as usize, total(gets));
+    let Ok(Ports { answers, .. }) = Ports::of(window.key.window) else { return Ok(()) };
+    let (windows, expected) = (&[window][..], access_number(batches, target) as u32);
+    let mut elements = Vec::new();
+    while elements.len() < all * size {
+        let watch = || Watch::new(world, call, windows, target, Awaited::Answers);
+        let frame = wait(endpoint, watch, |endpoint| endpoint.poll(target, answers))?;
+        let count = (all - elements.len() / size).min(most(size));
+        let good = frame.header.kind == kind::ANSWER
+            && number(&frame.header) == expected
+            && frame.len == count * size;
+        if good {
+            // SAFETY: readable until it is released, below.
+            elements.extend_from_slice(unsafe { std::slice::from_raw_parts(frame.payload, frame.len) });
+        }
+        endpoint.release(target, answers);
+        if !good {
+            return Err(world.refuse(endpoint, target, "it did not answer what an access gets"));
+        }
+        ask(window, endpoint, batches, target, gets, elements.len() / size)?;
+    }
+    let mut rest = &elements[..];
+    for get in gets {
+        let (own, more) = rest.split_at(get.remote.size() * size);
+        get.slot.fill(own);
+        rest = more;
+    }
+    Ok(())
+}
+
+/// How many elements are got; the tickets have room for all of them.
+fn total(gets: &[&Get]) -> usize {
+    gets.iter().map(|get| get.remote.size()).sum()
+}
+
+fn access_number(batches: &[Batch], target: usize) -> u64 {
+    batches.iter().find(|batch| batch.target == target).map_or(0, |batch| batch.number)
+}

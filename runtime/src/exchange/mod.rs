@@ -1,0 +1,122 @@
+//! Posts and starts: accesses of some ranks to windows of some, while others call nothing.
+//!
+//! All that ranks tell each other is frames, on two ports of the window. A post is a frame from the target to each source, and
+//! says what it lends; an access that has ended is a frame from the origin to each target, with its puts and accumulates and
+//! their elements, or with the reason why there are none. The n-th of the one and the n-th of the other of a pair belong to
+//! each other, since frames of a pair and a port are in order, and a rank ends its accesses to another in the order of their
+//! starts.
+//!
+//! - M is the window at its post, in place. Nobody writes it before the wait, which applies what the sources have sent. An
+//!   origin that gets waits for the post first, reads, and sends its access afterwards; so the frames of all sources say that
+//!   nobody reads M any more, and there is no other wait. Where memory is not reached, the target's attendant reads M
+//!   instead, while the exposure stands in its list, and answers.
+//! - `wait` polls the access of each source, and releases none before all have come and were judged; then it applies them by
+//!   source, ascending, by the kernels of fences. So an exposure is applied whole or not at all, and its bits are the same
+//!   wherever it is.
+//! - `complete` first waits for all posts that it needs, and sends nothing before: what a target sees of an access is its end.
+//! - Elements are read in place from where they were collected, and their memory is used again once the target has released
+//!   the frame. At most one access of a pair is queued, but for those that were dropped, which have no elements.
+//! - Who asked for what was not lent finds out at both ends: the origin if it knows the post when it completes, and says so
+//!   in its frame; else the target, and the origin when the post comes, which the next `complete` of the pair waits for.
+//!
+//! When the world ends while an exposure stands, others may be reading the window. `wait` then ends the world for all, so
+//! that nobody begins to read, and returns the window when nobody does.
+
+mod access;
+mod exposure;
+mod frames;
+mod gets;
+
+pub(crate) use access::{Opened, complete, drop_access, start};
+pub(crate) use exposure::{post, test, wait};
+
+use crate::state::exchange::Target;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{COPIED, Channels, Endpoint, Header, Loss, Lost, Port, Topology, Until};
+use std::panic::Location;
+
+type Site = &'static Location<'static>;
+
+impl WindowCore {
+    /// Whether the window may be posted or accessed: nothing of it is collected for a fence, and no calls are compared with a
+    /// plan.
+    fn is_free(&self, what: &str, site: Site) -> Result<()> {
+        self.world.alive()?;
+        let refuse = |why: String| Err(self.error(ErrorClass::RmaSync, why, site));
+        if self.matching.borrow().is_some() {
+            let why = format!(
+                "window {} takes part in a prepared superstep that is running, and cannot be {what} in it: end the superstep first",
+                self.key.window
+            );
+            return refuse(why);
+        }
+        if self.is_pending() || self.world.is_named_elsewhere(self.key) {
+            let why = format!(
+                "operations on window {} wait for a fence of this rank, and the window cannot be {what} before: fence it first",
+                self.key.window
+            );
+            return refuse(why);
+        }
+        Ok(())
+    }
+}
+
+/// Posts a frame with these bytes, which are copied. A target that has left is none of the caller's business: the rank that waits
+/// for it is told.
+fn send(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    (to, port): (usize, Port),
+    header: Header,
+    bytes: &[u8],
+    frames: &mut u64,
+) -> Result<(), Lost> {
+    let kept = if bytes.len() <= COPIED || !endpoint.reaches(to) {
+        None
+    } else {
+        let kept = endpoint.memory().any(bytes.len()).map_err(|error| {
+            let what = format!("there is no memory for {} bytes of a frame: {error}", bytes.len());
+            Lost { rank: world.rank, how: Loss::Ended(what) }
+        })?;
+        // SAFETY: there are as many bytes, and nobody else knows of them yet.
+        unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Some(kept)
+    };
+    let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
+    // SAFETY: memory that is reached, and is not copied, stays as it is until the frame was released, below.
+    let posted = unsafe { endpoint.post_copy(to, port, header, payload, bytes.len()) };
+    match posted {
+        Ok(()) => {
+            if let Some(kept) = kept {
+                endpoint.keep(vec![kept], Until::Released { to, port, frame: *frames });
+            }
+            *frames += 1;
+            Ok(())
+        }
+        Err(Lost { how: Loss::Left(_), .. }) => Ok(()),
+        Err(lost) => Err(lost),
+    }
+}
+
+/// Takes in the posts of `target` that have come.
+fn look(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    target: usize,
+    about: &mut Target,
+    port: Port,
+) -> Result<(), Lost> {
+    while let Some(frame) = endpoint.poll(target, port)? {
+        let expected = frames::number(&frame.header) == about.posts as u32;
+        let len = window.peers[target].len;
+        let post = frames::post_of(&frame, len, &mut about.names).filter(|_| expected);
+        endpoint.release(target, port);
+        let Some(post) = post else {
+            return Err(window.world.refuse(endpoint, target, "it sent a post that no rank sends"));
+        };
+        about.take(target, post);
+    }
+    Ok(())
+}

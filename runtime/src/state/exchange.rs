@@ -1,0 +1,212 @@
+//! [`Exchange`]: the posts and accesses of a window, as one rank has them.
+
+use crate::collect::batch::Batch;
+use crate::collect::description::Description;
+use crate::collect::lent::Lent;
+use crate::state::ports::ports_of;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Port};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::Location;
+use std::rc::Rc;
+
+type Site = &'static Location<'static>;
+
+/// The posts and accesses of a window.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    /// The post that has not been waited for.
+    pub(crate) posted: Option<Posted>,
+    /// The accesses that are open, by number, and the line of each start.
+    pub(crate) open: BTreeMap<u64, Site>,
+    /// The number of accesses that were started.
+    pub(crate) started: u64,
+    /// What this rank knows of its targets, from its first start on.
+    pub(crate) to: BTreeMap<usize, Target>,
+    /// What this rank knows of its sources, from its first post on.
+    pub(crate) from: BTreeMap<usize, Source>,
+    /// Batches for accesses to come.
+    pub(crate) spare: Vec<Batch>,
+    /// Lists for accesses to come, empty.
+    pub(crate) lists: Vec<Vec<Batch>>,
+    /// Room for the frames of a wait, and for the bytes of a frame.
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) scratch: Vec<u8>,
+}
+
+/// A post of this rank that has not been waited for.
+pub(crate) struct Posted {
+    pub(crate) site: Site,
+    pub(crate) lent: Lent,
+    /// The sources, ascending. Of the posts to each this is the last.
+    pub(crate) sources: Rc<[usize]>,
+}
+
+/// What an origin knows of one of its targets. The accesses of a pair end in the order of their starts.
+#[derive(Default)]
+pub(crate) struct Target {
+    /// The number of starts that have named it.
+    pub(crate) starts: u64,
+    /// The line of the access to it that is open.
+    pub(crate) open: Option<Site>,
+    /// The number of posts that have come.
+    pub(crate) posts: u64,
+    /// The last of them: those whose accesses have not ended.
+    pub(crate) come: VecDeque<Post>,
+    /// The accesses that have ended, the oldest first, as far as something of them is still needed.
+    pub(crate) sent: VecDeque<Sent>,
+    /// What the next `complete` reports: the operations of accesses before that did not fit.
+    pub(crate) owed: VecDeque<(ErrorClass, String)>,
+    /// The number of frames posted on the port of accesses.
+    pub(crate) frames: u64,
+    /// The files that the target has been told of.
+    pub(crate) told: Told,
+    /// The files that it has told of.
+    pub(crate) names: Vec<String>,
+}
+
+/// A post that has come.
+pub(crate) struct Post {
+    pub(crate) lent: Lent,
+    pub(crate) line: Line,
+}
+
+/// A line of some rank's program.
+#[derive(Clone, Copy)]
+pub(crate) enum Line {
+    /// Of this rank's.
+    Own(Site),
+    /// Of another rank's: the place of its file among those that the rank has told of, and the line in it.
+    Told(u32, u32),
+}
+
+impl Line {
+    /// The line in words, where these files were told of.
+    pub(crate) fn words(self, names: &[String]) -> String {
+        match self {
+            Self::Own(site) => format!("{}:{}", site.file(), site.line()),
+            Self::Told(file, line) => {
+                let file = names.get(file as usize).map_or("a file that is not known", String::as_str);
+                format!("{file}:{line}")
+            }
+        }
+    }
+}
+
+/// An access to one target that has ended.
+pub(crate) struct Sent {
+    pub(crate) batch: Option<Batch>,
+    /// The frame that has its payload in the batch.
+    pub(crate) frame: Option<u64>,
+    /// Whether its post has come.
+    pub(crate) judged: bool,
+}
+
+/// What a target knows of one of its sources.
+#[derive(Default)]
+pub(crate) struct Source {
+    /// The number of posts that have named it.
+    pub(crate) posts: u64,
+    /// Accesses of this rank to its own window that have ended.
+    pub(crate) own: VecDeque<(Header, Bytes)>,
+    /// What is described in the frame that is being looked at.
+    pub(crate) description: Description,
+    /// The number of frames posted on the port of posts.
+    pub(crate) frames: u64,
+    /// The files that the source has been told of.
+    pub(crate) told: Told,
+    /// The files that it has told of.
+    pub(crate) names: Vec<String>,
+}
+
+/// The files of lines that another rank has been told of: it knows each by its place in this list.
+#[derive(Default)]
+pub(crate) struct Told(Vec<&'static str>);
+
+impl Told {
+    /// The place of a file that was told.
+    pub(crate) fn known(&self, file: &'static str) -> Option<u32> {
+        self.0.iter().position(|told| std::ptr::eq(*told, file) || *told == file).map(|at| at as u32)
+    }
+
+    /// The place of a file, and whether it is new, and has to be told.
+    pub(crate) fn tell(&mut self, file: &'static str) -> (u32, bool) {
+        let known = self.known(file);
+        let at = known.unwrap_or(self.0.len() as u32);
+        if known.is_none() {
+            self.0.push(file);
+        }
+        (at, known.is_none())
+    }
+}
+
+/// The ports of a window.
+#[derive(Clone, Copy)]
+pub(crate) struct Ports {
+    /// From targets to origins: posts.
+    pub(crate) posts: Port,
+    /// From origins to targets: accesses that have ended.
+    pub(crate) accesses: Port,
+    /// From attendants to origins: what they were asked for.
+    pub(crate) answers: Port,
+}
+
+impl Ports {
+    /// The ports of the window of this number.
+    ///
+    /// # Errors
+    /// `NO_MEM` for a window that is beyond the numbers that ports have.
+    pub(crate) fn of(window: u32) -> Result<Self> {
+        let Some([posts, accesses, answers]) = ports_of(window) else {
+            let message = format!(
+                "window {window} cannot be posted or accessed: there are no more ports in its world; split the world, and make the window in a part"
+            );
+            return Err(Error::new(ErrorClass::NoMem, message));
+        };
+        Ok(Self { posts, accesses, answers })
+    }
+}
+
+impl Exchange {
+    /// Whether this rank has posted the window, or accessed it.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.to.is_empty() || !self.from.is_empty()
+    }
+}
+
+impl Target {
+    /// Takes back the batches that nobody reads any more.
+    pub(crate) fn reclaim(&mut self, to: usize, port: Port, endpoint: &mut Endpoint, spare: &mut Vec<Batch>) {
+        while let Some(sent) = self.sent.front()
+            && sent.judged
+            && sent.frame.is_none_or(|frame| endpoint.released(to, port) > frame)
+        {
+            spare.extend(self.sent.pop_front().and_then(|sent| sent.batch));
+        }
+    }
+
+    /// A post has come: the access before it that it belongs to is judged, if it has ended.
+    pub(crate) fn take(&mut self, to: usize, post: Post) {
+        self.posts += 1;
+        let Some(sent) = self.sent.iter_mut().find(|sent| !sent.judged) else {
+            return self.come.push_back(post);
+        };
+        sent.judged = true;
+        if let Some((class, site)) = sent.batch.as_ref().and_then(|batch| batch.misfit(&post.lent)) {
+            self.owed.push_back((class, misfit(class, to, &post.line.words(&self.names), site)));
+        }
+    }
+}
+
+/// The message of an operation of this rank that does not fit what was lent to it.
+pub(crate) fn misfit(class: ErrorClass, target: usize, post: &str, site: Site) -> String {
+    let what = match class {
+        ErrorClass::Assert => "puts or accumulates, and rank {} has lent its window to gets only",
+        _ => "names elements that rank {} has not lent",
+    };
+    let what = what.replace("{}", &target.to_string());
+    let (file, line) = (site.file(), site.line());
+    format!(
+        "the operation at {file}:{line} {what}, by its post at {post}: that exposure applies nothing, and the access has ended; ask for what is lent, or have more lent"
+    )
+}

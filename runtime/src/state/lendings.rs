@@ -1,0 +1,140 @@
+//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them, as its attendant reads them.
+
+use crate::collect::lent::Lent;
+use fencepost_planner::datatype::Datatype;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most bytes of one answer, but for a single element: who gets more asks again.
+pub(crate) const ANSWER: usize = 1 << 20;
+
+/// The exposures of one rank, by window.
+#[derive(Default)]
+pub(crate) struct Lendings(Mutex<BTreeMap<u32, Lending>>);
+
+/// An exposure.
+pub(crate) struct Lending {
+    memory: M,
+    /// The bytes of an element, and the number of elements.
+    size: usize,
+    len: usize,
+    lent: Lent,
+    /// The sources, and which of the posts to each this is.
+    sources: Vec<(usize, u64)>,
+}
+
+/// Where M is.
+enum M {
+    /// In the window.
+    InPlace(*const u8),
+    /// Copied, since the window was dropped.
+    Copied(Vec<u8>),
+}
+
+// SAFETY: the pointer is that of a window which stays where it is, and whose lent elements nobody writes, while it is in the
+// list: its rank takes it out before it applies anything, and before it frees the window.
+unsafe impl Send for Lending {}
+
+impl Lending {
+    /// Of the window of `len` elements of `size` bytes at `base`.
+    pub(crate) fn new(
+        base: *const u8,
+        (size, len): (usize, usize),
+        lent: Lent,
+        sources: Vec<(usize, u64)>,
+    ) -> Self {
+        Self { memory: M::InPlace(base), size, len, lent, sources }
+    }
+
+    /// The elements that a source asks for; `None` where no rank asks so.
+    fn elements(&self, from: usize, number: u32, mut asked: &[u8]) -> Option<Vec<u8>> {
+        self.sources.iter().find(|(source, at)| *source == from && *at as u32 == number)?;
+        let (first, rest) = asked.split_first_chunk::<8>()?;
+        let (count, rest) = rest.split_first_chunk::<8>()?;
+        asked = rest;
+        let [first, count] = [first, count].map(|number| usize::try_from(u64::from_le_bytes(*number)).ok());
+        let (mut skipped, mut left) = (first?, count?);
+        if left > most(self.size) {
+            return None;
+        }
+        let base = match &self.memory {
+            M::InPlace(base) => *base,
+            M::Copied(bytes) => bytes.as_ptr(),
+        };
+        let mut elements = Vec::with_capacity(left * self.size);
+        while !asked.is_empty() {
+            let datatype = Datatype::decode(&mut asked).ok()?;
+            let inside = datatype.low() >= 0 && datatype.high() <= self.len as i64;
+            if !inside || self.lent.misfit(&datatype, true).is_some() {
+                return None;
+            }
+            if skipped >= datatype.size() {
+                skipped -= datatype.size();
+                continue;
+            }
+            for (at, run) in datatype.run_iter() {
+                let before = skipped.min(run);
+                let taken = left.min(run - before);
+                (skipped, left) = (skipped - before, left - taken);
+                // SAFETY: the elements are in the window, lent, and not written while this is in the list.
+                elements.extend_from_slice(unsafe {
+                    let from = base.add((at as usize + before) * self.size);
+                    std::slice::from_raw_parts(from, taken * self.size)
+                });
+                if left == 0 {
+                    return Some(elements);
+                }
+            }
+        }
+        (left == 0).then_some(elements)
+    }
+}
+
+/// The most elements of `size` bytes of one answer.
+pub(crate) fn most(size: usize) -> usize {
+    (ANSWER / size).max(1)
+}
+
+impl Lendings {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Lending>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The window is exposed.
+    ///
+    /// # Safety
+    /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window stays where it is, and
+    /// nobody writes what it lends.
+    pub(crate) unsafe fn lend(&self, window: u32, lending: Lending) {
+        self.lock().insert(window, lending);
+    }
+
+    /// The exposure is over: when this returns, nobody reads the window.
+    pub(crate) fn take_back(&self, window: u32) {
+        self.lock().remove(&window);
+    }
+
+    /// The window is freed while it is exposed: its elements are kept until the world is over.
+    pub(crate) fn copy(&self, window: u32) {
+        if let Some(lending) = self.lock().get_mut(&window)
+            && let M::InPlace(base) = lending.memory
+        {
+            let mut copy = vec![0; lending.len * lending.size];
+            let runs: Vec<(i64, usize)> = match &lending.lent {
+                Lent::Whole | Lent::Read => vec![(0, lending.len)],
+                Lent::Part(part) => part.runs(),
+            };
+            for (at, run) in runs {
+                let (at, len) = (at as usize * lending.size, run * lending.size);
+                // SAFETY: lent elements of the window, which nobody writes while this is in the list.
+                copy[at..at + len].copy_from_slice(unsafe { std::slice::from_raw_parts(base.add(at), len) });
+            }
+            lending.memory = M::Copied(copy);
+        }
+    }
+
+    /// The elements that a rank asks for of this window; `None` where no rank asks so.
+    pub(crate) fn elements(&self, from: usize, window: u32, number: u32, asked: &[u8]) -> Option<Vec<u8>> {
+        self.lock().get(&window)?.elements(from, number, asked)
+    }
+}

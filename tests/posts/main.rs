@@ -1,0 +1,9 @@
+//! Posts and starts: accesses of some ranks to windows of some, on every transport.
+
+mod differential;
+mod fences;
+mod meaning;
+mod misuse;
+mod player;
+mod programs;
+mod waiting;

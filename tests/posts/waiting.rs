@@ -1,0 +1,216 @@
+//! Who waits for what, and what is said of it: leaks, drops, panics, stalls, and ranks that are elsewhere.
+
+use crate::meaning::{everywhere, transports};
+use fencepost::{ErrorClass, Op, Stall, ranks};
+use std::hint::spin_loop;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+#[test]
+fn a_target_that_computes_holds_nobody_up() {
+    for transport in transports(3) {
+        let (others, seen) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let run = ranks(3).transport(transport.clone()).run(|world| {
+            let mut u = world.window::<u64>(3)?;
+            u[0] = 7;
+            if world.rank() > 0 {
+                let access = u.start(&world.group([0])?)?;
+                let ticket = access.fetch(0, 0..3)?;
+                access.accumulate([world.rank() as u64], Op::Sum).to(0, 1)?;
+                access.complete()?;
+                assert_eq!(ticket.take()?, [7, 0, 0]);
+                others.fetch_add(1, Ordering::AcqRel);
+                return world.barrier();
+            }
+            let exposed = u.post(&world.group([1, 2])?)?;
+            // Nothing but this rank's own steps until both others have completed.
+            while others.load(Ordering::Acquire) < 2 {
+                spin_loop();
+            }
+            seen.store(true, Ordering::Release);
+            assert_eq!(exposed.wait()?[..], [7, 3, 0]);
+            world.barrier()
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error:?}"));
+        assert!(seen.load(Ordering::Acquire));
+    }
+}
+
+#[test]
+fn a_leaked_access_is_a_stall_that_names_the_wait() {
+    for transport in transports(2) {
+        let (tell, told) = channel();
+        let tell = Mutex::new(tell);
+        let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
+        let told = Mutex::new(told);
+        let line = AtomicUsize::new(0);
+        let ended = world.run(|world| {
+            let u = world.window::<u32>(1)?;
+            if world.rank() == 0 {
+                let exposed = u.post(&world.group([1])?)?;
+                line.store(line!() as usize + 1, Ordering::Release);
+                let (u, error) = exposed.wait().expect_err("rank 1 leaves").into_parts();
+                assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
+                assert!(error.message().contains("rank 1"), "{error}");
+                assert_eq!(u[..], [0]);
+                return Ok(());
+            }
+            std::mem::forget(u.start(&world.group([0])?)?);
+            let told = told.lock().unwrap();
+            let stall = told.iter().find(|stall| stall.rank == 0 && stall.what == "accesses");
+            let stall = stall.expect("rank 0 stalls");
+            assert_eq!((stall.awaited, stall.file), (1, file!()), "{stall}");
+            assert_eq!(stall.line as usize, line.load(Ordering::Acquire), "{stall}");
+            assert!(stall.to_string().contains("Exposed::wait"), "{stall}");
+            Ok(())
+        });
+        assert!(ended.is_ok(), "{transport:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_told_so() {
+    for transport in transports(2) {
+        let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
+        let world = world.on_stall(|_| ());
+        let ended = world.run(|world| {
+            let u = world.window::<u32>(1)?;
+            let other = world.group([1 - world.rank()])?;
+            // Each waits before it completes.
+            let exposed = u.post(&other)?;
+            let access = exposed.start(&other)?;
+            let (_, error) = exposed.wait().expect_err("the other one waits, too").into_parts();
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+            assert!(error.message().contains("deadlock"), "{error}");
+            drop(access);
+            Err(error)
+        });
+        assert!(ended.is_err(), "{transport:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_waits_for_itself_is_told_so() {
+    for transport in transports(2) {
+        let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
+        let world = world.on_stall(|_| ());
+        let ended = world.run(|world| {
+            let u = world.window::<u32>(1)?;
+            if world.rank() == 1 {
+                return Ok(());
+            }
+            let own = world.group([0])?;
+            let (_, error) = u.post(&own)?.wait().expect_err("it has not started").into_parts();
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+            assert!(error.message().contains("rank 0 waits for rank 0"), "{error}");
+            Err(error)
+        });
+        assert!(ended.is_err(), "{transport:?}");
+    }
+}
+
+#[test]
+fn gets_that_belong_to_a_dropped_exposure_read_what_it_lent() {
+    everywhere(3, |world| {
+        if world.rank() == 0 {
+            let mut u = world.window::<u64>(4)?;
+            u.copy_from_slice(&[1, 2, 3, 4]);
+            let mut exposed = u.post_part(&world.group([1, 2])?, 1..4)?;
+            exposed.kept_mut(0..1)?[0] = 9;
+            drop(exposed);
+            // Its memory would be used again.
+            let again = world.split(Some(0), 0)?;
+            drop(again);
+            world.barrier()?;
+            return world.barrier();
+        }
+        let u = world.window::<u64>(4)?;
+        drop(world.split(Some(1), 0)?);
+        world.barrier()?;
+        let access = u.start(&world.group([0])?)?;
+        let ticket = access.fetch(0, 1..4)?;
+        access.put([8]).to(0, 1)?;
+        access.complete()?;
+        assert_eq!(ticket.take()?, [2, 3, 4]);
+        world.barrier()
+    });
+}
+
+#[test]
+fn an_origin_is_one_access_ahead_and_learns_later_of_what_was_not_lent() {
+    everywhere(2, |world| {
+        let mut u = world.window::<u64>(2)?;
+        let other = world.group([1 - world.rank()])?;
+        if world.rank() == 1 {
+            // The post has not come, so that the error is not known yet.
+            let access = u.start(&other)?;
+            access.put([5]).to(0, 1)?;
+            access.complete()?;
+            world.barrier()?;
+            let access = u.start(&other)?;
+            access.put([6]).to(0, 0)?;
+            let error = access.complete().expect_err("the access before asked for too much");
+            assert_eq!(error.class(), ErrorClass::Disp, "{error}");
+            assert!(error.message().contains("rank 0"), "{error}");
+            return Ok(());
+        }
+        world.barrier()?;
+        let (back, error) = u.post_part(&other, 0..1)?.wait().expect_err("it names element 1").into_parts();
+        assert_eq!(error.class(), ErrorClass::Disp, "{error}");
+        u = back.post(&other)?.wait()?;
+        assert_eq!(u[..], [6, 0]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_panic_in_an_access_ends_the_waits_of_others() {
+    for transport in transports(2) {
+        let ended = ranks(2).transport(transport.clone()).run(|world| {
+            let u = world.window::<u64>(2)?;
+            let other = world.group([1 - world.rank()])?;
+            if world.rank() == 1 {
+                let access = u.start(&other)?;
+                access.put([5]).to(0, 1)?;
+                panic!("in the middle of an access");
+            }
+            let (u, error) = u.post(&other)?.wait().expect_err("the access was dropped").into_parts();
+            let class = error.class();
+            assert!(matches!(class, ErrorClass::RmaSync | ErrorClass::ProcFailed), "{error}");
+            assert_eq!(u[..], [0, 0]);
+            Err(error)
+        });
+        assert!(ended.is_err(), "{transport:?}");
+    }
+}
+
+#[test]
+fn many_ranks_add_to_one_and_to_each_other_on_few_cores() {
+    for size in [4, 8] {
+        everywhere(size, |world| {
+            let me = world.rank();
+            let mut u = world.window::<f64>(2)?;
+            let others = world.group((0..world.size()).filter(|other| *other != me))?;
+            for round in 0..200 {
+                let exposed = u.post(&others)?;
+                let access = exposed.start(&others)?;
+                for &to in others.ranks() {
+                    access.accumulate([0.1 * (me + round) as f64], Op::Sum).to(to, 0)?;
+                }
+                access.complete()?;
+                u = exposed.wait()?;
+            }
+            let mut expected = 0.0;
+            for round in 0..200 {
+                (0..world.size())
+                    .filter(|from| *from != me)
+                    .for_each(|from| expected += 0.1 * (from + round) as f64);
+            }
+            assert_eq!(u[0].to_bits(), f64::to_bits(expected));
+            Ok(())
+        });
+    }
+}
