@@ -5,6 +5,9 @@
 #[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../ahead.rs"]
 mod ahead;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../graph.rs"]
+mod graph;
 #[path = "../../heat2d.rs"]
 mod heat2d;
 #[expect(dead_code, reason = "its command line is not used here")]
@@ -51,6 +54,11 @@ fn wave2d_equals_the_serial_program_and_draws() {
 #[test]
 fn hillslope_equals_the_serial_program_whatever_the_ranks_and_the_mode() {
     hillslope::check().unwrap();
+}
+
+#[test]
+fn graph_finds_the_components_that_the_serial_loop_finds() {
+    graph::check().unwrap();
 }
 
 #[test]

@@ -52,9 +52,7 @@ pub(super) fn lend(
     // SAFETY: the window is posted: it stays where it is until its core is dropped, which copies it before, and what is lent
     // is written by the wait only, which takes it back before.
     unsafe { world.lendings.lend(window.key.window, lending) };
-    if !world.attended.replace(true) {
-        endpoint.attend(Box::new(Service(world.lendings.clone())));
-    }
+    world.attendants.attach(endpoint, kind::ASK, || Service(world.lendings.clone()));
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The data that a rank has of its world, its windows and its settings, without protocol.
 
 pub(crate) mod assertions;
+pub(crate) mod attendants;
 pub(crate) mod bounds;
 pub(crate) mod call;
 pub(crate) mod call_sites;

@@ -1,6 +1,7 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
 use crate::collect::operation::WindowKey;
+use crate::state::attendants::Attendants;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
 use crate::state::census::{Items, Stands};
@@ -85,8 +86,8 @@ pub(crate) struct WorldCore {
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// The windows that are posted to ranks which do not reach them.
     pub(crate) lendings: Arc<Lendings>,
-    /// Whether the attendant answers.
-    pub(crate) attended: Cell<bool>,
+    /// What serves the requests of other ranks.
+    pub(crate) attendants: Attendants,
     /// Whether operations may name sections of other windows than theirs.
     sections: Cell<bool>,
     /// Operations that came before their fence.
@@ -178,7 +179,7 @@ impl World {
             copied: Cell::default(),
             collecting: RefCell::default(),
             lendings: Arc::default(),
-            attended: Cell::new(false),
+            attendants: Attendants::default(),
             sections: Cell::new(false),
             staged: RefCell::new(Staged::new(size)),
             in_flight: RefCell::default(),

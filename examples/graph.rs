@@ -1,0 +1,138 @@
+//! Connected components of a graph whose vertices are distributed over ranks that know few others.
+//!
+//! The edges between ranks make a sparse directed graph: rank i sends to rank j if an edge of the problem leads from a vertex
+//! of i to one of j. Each rank posts its labels to those that send to it, starts an access to those that it sends to,
+//! accumulates its labels there with MIN, completes, and waits. Ranks that have no edge in common never hear of each other,
+//! and no fence is made. The result equals that of a serial loop.
+//!
+//! `cargo run --release --example graph -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+/// Find the connected components of a graph
+#[derive(Parser)]
+#[command(after_help = "Example:\n  graph -n 8 --vertices 100000 --rounds 100")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// The number of vertices
+    #[arg(long, default_value = "20000")]
+    vertices: NonZeroUsize,
+    /// The number of rounds, in each of which a label crosses one edge
+    #[arg(long, default_value = "60")]
+    rounds: usize,
+}
+
+/// The vertices that a vertex has an edge to: its neighbour in a chain of eight, and every third time one not far away.
+fn edges(vertex: usize, vertices: usize) -> Vec<usize> {
+    let mut all = Vec::new();
+    if vertex % 8 != 7 && vertex + 1 < vertices {
+        all.push(vertex + 1);
+    }
+    if vertex.is_multiple_of(3) {
+        let far = (vertex + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_right(29) % (vertices / 4 + 1);
+        all.push((vertex + far) % vertices);
+    }
+    all
+}
+
+/// Each edge in both directions, as a list of pairs.
+fn pairs(vertices: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..vertices).flat_map(move |a| edges(a, vertices).into_iter().flat_map(move |b| [(a, b), (b, a)]))
+}
+
+/// The smallest label of each vertex's component, as far as it comes in `rounds` rounds, and how many messages a rank sent.
+fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
+    let vertices = options.vertices.get();
+    let mut parts: Vec<_> = options.job.world().collect(|world| {
+        let (me, ranks) = (world.rank(), world.size());
+        let each = vertices.div_ceil(ranks);
+        let mut labels = world.window::<u32>(each)?;
+        labels.iter_mut().enumerate().for_each(|(at, label)| *label = (me * each + at) as u32);
+        // For each rank that this one sends to: the vertices here, and those there.
+        let mut out: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let mut sources = BTreeSet::new();
+        for (from, to) in pairs(vertices) {
+            if from / each == me {
+                let (here, there) = out.entry(to / each).or_default();
+                here.push(from % each);
+                there.push(to % each);
+            }
+            if to / each == me {
+                sources.insert(from / each);
+            }
+        }
+        let (sources, targets) = (world.group(sources)?, world.group(out.keys().copied())?);
+        let there: BTreeMap<usize, Datatype> =
+            out.iter().map(|(&to, (_, there))| (to, Datatype::elements(there.iter().copied()))).collect();
+        let clock = Instant::now();
+        for _ in 0..options.rounds {
+            let mut values: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+            for (&to, (here, _)) in &out {
+                values.insert(to, here.iter().map(|&vertex| labels[vertex]).collect());
+            }
+            let exposed = labels.post(&sources)?;
+            let access = exposed.start(&targets)?;
+            for (to, values) in &values {
+                access.accumulate(values, Op::Min).to(*to, &there[to])?;
+            }
+            access.complete()?;
+            labels = exposed.wait()?;
+        }
+        let taken = clock.elapsed();
+        if me == 0 {
+            let (sources, targets) = (sources.ranks().len(), targets.ranks().len());
+            println!(
+                "rank 0 hears from {sources} ranks and sends to {targets} of {ranks}: {:.1} us a round",
+                taken.as_secs_f64() * 1e6 / options.rounds.max(1) as f64
+            );
+        }
+        world.gather(0, &labels)
+    })?;
+    let Some(mut all) = parts.swap_remove(0).map(|parts| parts.concat()) else { return Ok(None) };
+    all.truncate(vertices);
+    Ok(Some(all))
+}
+
+/// The same labels, computed in a plain loop.
+fn serial(options: &Options) -> Vec<u32> {
+    let vertices = options.vertices.get();
+    let all: Vec<(usize, usize)> = pairs(vertices).collect();
+    let mut labels: Vec<u32> = (0..vertices as u32).collect();
+    for _ in 0..options.rounds {
+        let before = labels.clone();
+        all.iter().for_each(|&(from, to)| labels[to] = labels[to].min(before[from]));
+    }
+    labels
+}
+
+fn report(options: &Options) -> Result<()> {
+    let Some(labels) = distributed(options)? else { return Ok(()) };
+    assert!(labels == serial(options), "the distributed labels differ from the serial ones");
+    let components: BTreeSet<u32> = labels.into_iter().collect();
+    println!("{} vertices, {} labels left: equal to the serial loop", options.vertices, components.len());
+    Ok(())
+}
+
+/// Runs the example with the options of the command line.
+pub fn main() -> Result<()> {
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options)
+}
+
+/// Runs small cases as a test, one with more ranks than vertices.
+pub fn check() -> Result<()> {
+    for (ranks, vertices, rounds) in [("1", "50", "3"), ("4", "900", "40"), ("5", "3", "2"), ("3", "1", "0")]
+    {
+        report(&Options::parse_from(["graph", "-n", ranks, "--vertices", vertices, "--rounds", rounds]))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! [`Attendants`]: what serves the requests of a world, by their kind.
+
+use fencepost_transport::{Answers, Attendant, Channels, Endpoint, Header};
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The attendants of one rank of a world: of those that are attached, each request goes to the one of its kind.
+#[derive(Default)]
+pub(crate) struct Attendants {
+    attached: Cell<bool>,
+    all: Arc<Mutex<Vec<OfKind>>>,
+}
+
+/// The kind of requests that an attendant serves, and the attendant.
+type OfKind = (u32, Box<dyn Attendant>);
+
+/// The attendant that the transport knows.
+struct All(Arc<Mutex<Vec<OfKind>>>);
+
+impl Attendant for All {
+    fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A request of another kind is one that no rank sends: whoever waits for its answer is a stranger.
+        if let Some((_, attendant)) = all.iter_mut().find(|(kind, _)| *kind == asked.kind) {
+            attendant.attend(from, asked, payload, answers);
+        }
+    }
+}
+
+impl Attendants {
+    /// Has requests of this kind served from now on, by what `attendant` returns, unless they are.
+    pub(crate) fn attach<A: Attendant + 'static>(
+        &self,
+        endpoint: &mut Endpoint,
+        kind: u32,
+        attendant: impl FnOnce() -> A,
+    ) {
+        {
+            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.iter().any(|(other, _)| *other == kind) {
+                return;
+            }
+            all.push((kind, Box::new(attendant())));
+        }
+        if !self.attached.replace(true) {
+            endpoint.attend(Box::new(All(self.all.clone())));
+        }
+    }
+}
