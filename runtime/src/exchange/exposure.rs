@@ -22,7 +22,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     let endpoint = &mut *world.endpoint.borrow_mut();
     let exchange = &mut *window.exchange.borrow_mut();
     let posted = Posted { site, lent, sources: sources.clone() };
-    let mut lost = gets::lend(window, endpoint, exchange, &posted);
+    let mut lost = gets::expose(window, endpoint, exchange, &posted);
     for &source in &**sources {
         let from = exchange.from.entry(source).or_default();
         from.posts += 1;

@@ -108,7 +108,7 @@ pub(super) fn of_batch(
             scratch.extend_from_slice(&number.to_le_bytes());
         }
     }
-    names(scratch, new.into_iter());
+    names(scratch, new);
     let elements = outbox.bytes.len();
     for len in [elements, described] {
         scratch.extend_from_slice(&(len as u64).to_le_bytes());

@@ -31,7 +31,7 @@ impl Attendant for Service {
 }
 
 /// What is posted may be read by the attendant from here on, for the sources that do not reach it.
-pub(super) fn lend(
+pub(super) fn expose(
     window: &WindowCore,
     endpoint: &mut Endpoint,
     exchange: &Exchange,
@@ -51,7 +51,7 @@ pub(super) fn lend(
     let lending = Lending::new(window.region.base(), shape, posted.lent.clone(), sources);
     // SAFETY: the window is posted: it stays where it is until its core is dropped, which copies it before, and what is lent
     // is written by the wait only, which takes it back before.
-    unsafe { world.lendings.lend(window.key.window, lending) };
+    unsafe { world.lendings.expose(window.key.window, lending) };
     world.attendants.attach(endpoint, kind::ASK, || Service(world.lendings.clone()));
     Ok(())
 }

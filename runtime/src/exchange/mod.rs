@@ -63,8 +63,8 @@ impl WindowCore {
     }
 }
 
-/// Posts a frame with these bytes, which are copied. A target that has left is none of the caller's business: the rank that waits
-/// for it is told.
+/// Posts a frame with these bytes, which are copied. That the target has left is no error here: a rank that waits for it is
+/// told.
 fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -105,7 +105,7 @@ impl Lendings {
     /// # Safety
     /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window stays where it is, and
     /// nobody writes what it lends.
-    pub(crate) unsafe fn lend(&self, window: u32, lending: Lending) {
+    pub(crate) unsafe fn expose(&self, window: u32, lending: Lending) {
         self.lock().insert(window, lending);
     }
 
