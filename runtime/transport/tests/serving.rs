@@ -99,9 +99,9 @@ fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
 /// Where answers go.
 const ANSWERS: Port = Port(2);
 
-struct Echo;
+struct Replies;
 
-impl Attendant for Echo {
+impl Attendant for Replies {
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers) {
         answers.post(from, ANSWERS, header, payload);
     }
@@ -130,7 +130,7 @@ fn requests_are_answered_whatever_their_rank_does() {
         let (_fabric, mut busy) = ranks.remove(0);
         thread::scope(|scope| {
             scope.spawn(|| {
-                busy.attend(Box::new(Echo));
+                busy.attend(Box::new(Replies));
                 while !done.load(Ordering::Acquire) {
                     rounds.fetch_add(1, Ordering::Relaxed);
                     if polls {

@@ -19,7 +19,8 @@ use crate::{
 };
 
 /// Why nobody posts to [`Port::SERVICE`] here.
-const REACHED: &str = "a request to a rank whose memory is reached: whoever asks does everything itself";
+const REACHED: &str =
+    "a request to a rank whose memory is reached: the rank that asks does everything itself";
 
 /// The memory that a world is built on.
 pub trait Backend {

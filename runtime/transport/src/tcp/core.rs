@@ -19,7 +19,6 @@ use crate::tcp::connect::Incoming;
 use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
 use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
-use crate::tcp::requests::Requests;
 use crate::{Header, Leave, Loss, Port};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
@@ -91,6 +90,17 @@ pub(super) struct Core {
     pub(super) timed: Instant,
     /// What is known of waits of other ranks.
     pub(super) probes: Probes,
+}
+
+/// The requests that no attendant has seen yet.
+#[derive(Default)]
+pub(super) struct Requests {
+    /// The world and the sender of each, in the order of arrival.
+    pub(super) list: VecDeque<(u64, u32)>,
+    /// Whether they wait: an attendant is at work, or a payload is being written.
+    pub(super) held: bool,
+    /// The number of worlds that have an attendant.
+    pub(super) attended: usize,
 }
 
 /// What the rank of this process does, as far as its fabric knows.

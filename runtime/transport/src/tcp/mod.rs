@@ -9,7 +9,7 @@
 //!   one write, large payloads are written from the sender's memory, and [`idle`](crate::Liveness::idle) waits for all
 //!   sockets at once, and pays for those on which something happens ([`readiness`]).
 //! - A thread of the fabric serves while the rank computes, and only then ([`fabric`]).
-//! - Requests are answered by whoever reads them ([`requests`]).
+//! - Requests are answered by the thread that reads them ([`requests`]).
 //! - Frames are sent as far as there is credit, for each pair and port ([`queue`]); everything else overtakes them
 //!   ([`channel`]).
 //! - Releases and announcements piggyback on other items; a rank that sends nothing reports releases now and then

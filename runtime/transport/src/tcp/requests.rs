@@ -4,23 +4,11 @@
 //! An attendant may answer with as many bytes as it likes to whichever rank, so it is not called in the middle of a read or
 //! of a payload that is being written: requests that are read there wait in a list for the end of it.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::contract::PANICKED;
 use crate::tcp::core::Core;
 use crate::{Answers, Attendant, Cause, Header, Port};
-
-/// The requests that no attendant has seen yet.
-#[derive(Default)]
-pub(super) struct Requests {
-    /// The world and the sender of each, in the order of arrival.
-    list: VecDeque<(u64, u32)>,
-    /// Whether they wait: an attendant is at work, or a payload is being written.
-    held: bool,
-    /// The number of worlds that have an attendant.
-    pub(super) attended: usize,
-}
 
 /// Posts the answers of one world's attendant.
 struct CoreAnswers<'a> {

@@ -17,12 +17,12 @@ const ANSWERS: Port = Port(5);
 
 /// Kinds of requests: to answer with the same bytes, to hand them to the rank whose number is in `extra`, to answer with
 /// as many bytes as the word says and `extra` times, and to panic.
-const ECHO: u32 = 1;
+const REPLY: u32 = 1;
 const PASS_ON: u32 = 2;
 const MANY: u32 = 3;
 const PANIC: u32 = 4;
 
-/// Serves requests; whoever holds the other end of `here` sees when it is dropped.
+/// Serves requests; the other owner of `here` sees how many, and when it is dropped.
 struct Server {
     served: Vec<u64>,
     here: Arc<AtomicUsize>,
@@ -105,14 +105,14 @@ fn a_rank_that_computes_answers_all_others_in_their_order() {
                     request(
                         end,
                         target,
-                        Header { word: n, kind: ECHO, extra: 7 },
+                        Header { word: n, kind: REPLY, extra: 7 },
                         &PATTERN[..n as usize * 9],
                     )
                     .unwrap();
                 }
                 for n in 0..60 {
                     if n >= 30 {
-                        let header = Header { word: n, kind: ECHO, extra: 7 };
+                        let header = Header { word: n, kind: REPLY, extra: 7 };
                         request(end, target, header, &PATTERN[..n as usize * 9]).unwrap();
                     }
                     let expected = Header { word: n, kind: n as u32, extra: 7 };
@@ -162,7 +162,7 @@ fn all_ranks_ask_and_answer_at_once_and_nothing_else_is_disturbed() {
             for round in 0..20_u64 {
                 for &to in &targets {
                     let length = (round as usize * 37 + me) % 3000;
-                    request(end, to, Header { word: round, kind: ECHO, extra: 0 }, &PATTERN[..length])
+                    request(end, to, Header { word: round, kind: REPLY, extra: 0 }, &PATTERN[..length])
                         .unwrap();
                     post(end, to, header(round), piece(me, to, round as usize)).unwrap();
                 }
@@ -331,8 +331,8 @@ fn requests_of_any_bytes_reach_the_attendant_as_bytes() {
                 let bytes: Vec<u8> = (0..random.below(200)).map(|_| random.bits() as u8).collect();
                 let header = Header { word: random.bits(), kind: 5 + random.below(1000) as u32, extra: n };
                 request(end, 0, header, &bytes).unwrap();
-                let (answered, echoed) = answer(end, 0).unwrap();
-                assert_eq!((answered.word, answered.extra, &echoed), (header.word, n, &bytes), "{name}");
+                let (answered, replied) = answer(end, 0).unwrap();
+                assert_eq!((answered.word, answered.extra, &replied), (header.word, n, &bytes), "{name}");
             }
             done.fetch_add(1, Ordering::Release);
         });
