@@ -7,6 +7,7 @@
 mod census;
 mod epochs;
 mod frames;
+mod locks;
 mod sleeping;
 
 use std::sync::Once;

@@ -1,0 +1,148 @@
+//! The fair lock: nobody is in with an exclusive holder, what was done under the lock is seen by the next holder, and who
+//! waits is woken. `park` has no limit here, so that a lost wake-up is a deadlock.
+
+use std::mem::ManuallyDrop;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use super::{model, rejected};
+use crate::sync::{Arc, AtomicU32, AtomicU64, without_fences};
+use crate::{FairLock, Hold, Liveness, LocalEnd, Next, Pause, local};
+
+/// A lock for up to four ranks, and what it protects.
+struct Place {
+    word: AtomicU64,
+    slots: Vec<AtomicU32>,
+    value: UnsafeCell<u64>,
+}
+
+impl Place {
+    fn new() -> Arc<Self> {
+        let slots = (0..4).map(|_| AtomicU32::new(0)).collect();
+        Arc::new(Self { word: AtomicU64::new(0), slots, value: UnsafeCell::new(0) })
+    }
+
+    fn lock(&self) -> FairLock<'_> {
+        FairLock::new(&self.word, &self.slots)
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: loom checks that nobody writes meanwhile; that is what the models ask.
+        self.value.with(|value| unsafe { *value })
+    }
+
+    fn add(&self) {
+        // SAFETY: as above, and nobody reads.
+        self.value.with_mut(|value| unsafe { *value += 1 });
+    }
+}
+
+fn wake(end: &mut LocalEnd, Next(rank): Next) {
+    if let Some(rank) = rank {
+        end.wake(rank);
+    }
+}
+
+/// What is taken away.
+#[derive(Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    /// A turn that may not enter yet enters.
+    Waiting,
+    /// Who leaves, or enters as a shared holder, wakes nobody.
+    Waking,
+}
+
+/// Holds the lock once: an exclusive holder adds to the value, and a shared one reads it twice.
+fn hold(end: &mut LocalEnd, rank: usize, place: &Place, hold: Hold, without: Without) {
+    let lock = place.lock();
+    if let Err(turn) = lock.take(hold, rank)
+        && without != Without::Waiting
+    {
+        let mut pause = Pause::new();
+        let next = loop {
+            match lock.enter(turn, hold) {
+                Some(next) => break next,
+                None => end.idle(&mut pause),
+            }
+        };
+        if without != Without::Waking {
+            wake(end, next);
+        }
+    }
+    match hold {
+        Hold::Exclusive => place.add(),
+        Hold::Shared => assert_eq!(place.read(), place.read()),
+    }
+    let next = lock.leave(hold);
+    if without != Without::Waking {
+        wake(end, next);
+    }
+}
+
+/// Each rank is a thread that holds the lock once in each of these ways.
+fn run(ranks: &'static [&'static [Hold]], without: Without) {
+    let place = Place::new();
+    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    let mut ends: Vec<_> = local(ranks.len()).into_iter().map(ManuallyDrop::new).collect();
+    let first = ends.remove(0);
+    let program = move |rank: usize, mut end: ManuallyDrop<LocalEnd>, place: Arc<Place>| {
+        for &how in ranks[rank] {
+            hold(&mut end, rank, &place, how, without);
+        }
+        end
+    };
+    let others: Vec<_> = ends
+        .into_iter()
+        .enumerate()
+        .map(|(other, end)| {
+            let place = Arc::clone(&place);
+            thread::spawn(move || program(other + 1, end, place))
+        })
+        .collect();
+    let first = program(0, first, Arc::clone(&place));
+    let others: Vec<_> = others.into_iter().map(|other| other.join().map(ManuallyDrop::into_inner)).collect();
+    let exclusive = ranks.iter().copied().flatten().filter(|how| **how == Hold::Exclusive).count();
+    assert_eq!(place.read(), exclusive as u64);
+    drop((ManuallyDrop::into_inner(first), others));
+}
+
+const TWO: &[&[Hold]] = &[&[Hold::Exclusive], &[Hold::Exclusive]];
+const MIXED: &[&[Hold]] = &[&[Hold::Exclusive, Hold::Shared], &[Hold::Shared, Hold::Exclusive]];
+const CHAIN: &[&[Hold]] = &[&[Hold::Exclusive], &[Hold::Shared], &[Hold::Shared]];
+
+#[test]
+fn exclusive_holders_exclude_each_other_and_who_waits_is_woken() {
+    model(3, || run(TWO, Without::Nothing));
+}
+
+#[test]
+fn shared_and_exclusive_holders_exclude_each_other() {
+    model(2, || run(MIXED, Without::Nothing));
+}
+
+#[test]
+fn a_shared_holder_lets_the_next_one_in() {
+    model(1, || run(CHAIN, Without::Nothing));
+}
+
+#[test]
+fn without_waiting_for_the_turn_two_are_in_at_once() {
+    for ranks in [TWO, MIXED] {
+        let complaint = rejected(2, move || run(ranks, Without::Waiting));
+        assert!(complaint.contains("Causality violation"), "{complaint}");
+    }
+}
+
+#[test]
+fn without_waking_the_next_one_sleeps_for_ever() {
+    let complaint = rejected(2, || run(TWO, Without::Waking));
+    assert!(complaint.contains("deadlock"), "{complaint}");
+}
+
+#[test]
+fn without_the_fences_a_wake_up_is_lost() {
+    let complaint = without_fences(|| rejected(3, || run(TWO, Without::Nothing)));
+    assert!(complaint.contains("deadlock"), "{complaint}");
+}

@@ -1,0 +1,216 @@
+//! [`FairLock`]: a lock in memory that ranks reach: first come, first served, and shared holders together.
+//!
+//! One word counts the turns that were handed out, the turns that have *entered* (a shared holder lets the next turn follow
+//! at once, an exclusive one does not), and the turns that are *over*. A shared turn enters when all turns before it have
+//! entered, and an exclusive turn when all before it are over. So nobody overtakes: while a rank waits, every other rank
+//! that waits for the same lock and came later stays behind it, and each that came before holds the lock once.
+//!
+//! Every change of the word is one compare-and-swap, so a rank that dies leaves no half of one. A turn is never given
+//! back: a rank that takes a turn enters and leaves, or the lock is lost with it.
+//!
+//! Only the first turn that waits can enter next. Its rank stands in the slot of its turn, by the turn's number modulo the
+//! number of slots; as each rank has one turn at a time, those that wait stand in different slots. A slot is not cleared:
+//! what was left in it wakes a rank that looks, finds nothing, and waits on.
+//!
+//! # Why nobody sleeps for ever
+//!
+//! A waiter stores its slot, announces that it is about to sleep, and looks at the word again; a fence in between keeps that
+//! order ([`waker`](crate::shared::waker)). Who changes the word then reads the slot, with a fence in between as well. So
+//! either the waiter sees the change, or the other one sees the waiter.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// How a lock is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// Together with other shared holders.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// A lock: the word, and where those that wait stand.
+#[derive(Clone, Copy)]
+pub struct FairLock<'a> {
+    word: &'a AtomicU64,
+    slots: &'a [AtomicU32],
+}
+
+/// A place in the queue of a lock that could not be entered at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn(u32);
+
+/// The rank to [wake](crate::Liveness::wake), if one waits for what was changed.
+#[must_use = "the rank that waits sleeps on"]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Next(pub Option<usize>);
+
+/// The bits of each count.
+const BITS: u32 = 21;
+const MASK: u64 = (1 << BITS) - 1;
+
+/// The word, taken apart.
+#[derive(Clone, Copy)]
+struct Counts {
+    turns: u32,
+    entered: u32,
+    over: u32,
+}
+
+impl Counts {
+    fn of(word: u64) -> Self {
+        let part = |at: u32| (word >> (at * BITS) & MASK) as u32;
+        Self { turns: part(0), entered: part(1), over: part(2) }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.turns) | u64::from(self.entered) << BITS | u64::from(self.over) << (2 * BITS)
+    }
+
+    /// Whether the turn that enters next may hold the lock so.
+    fn admits(self, hold: Hold) -> bool {
+        hold == Hold::Shared || self.over == self.entered
+    }
+}
+
+fn after(count: u32) -> u32 {
+    (count + 1) & MASK as u32
+}
+
+impl<'a> FairLock<'a> {
+    /// The most ranks that may use one lock.
+    pub const RANKS_MAX: usize = 1 << (BITS - 1);
+
+    /// Returns the lock of this word and these slots, all zero at first.
+    ///
+    /// # Panics
+    /// If the number of slots is not a power of two. There is to be one for each rank that may take a turn, and
+    /// [`RANKS_MAX`](Self::RANKS_MAX) at most.
+    #[inline]
+    pub fn new(word: &'a AtomicU64, slots: &'a [AtomicU32]) -> Self {
+        debug_assert!(slots.len().is_power_of_two() && slots.len() <= Self::RANKS_MAX);
+        Self { word, slots }
+    }
+
+    /// Takes a turn of `rank`, which has none, and enters if nobody holds the lock otherwise or waits for it.
+    ///
+    /// # Errors
+    /// The turn, if it has to wait. `rank` is woken when it may [enter](Self::enter).
+    #[inline]
+    pub fn take(&self, hold: Hold, rank: usize) -> Result<(), Turn> {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let counts = Counts::of(word);
+            let turn = counts.turns;
+            let enters = counts.entered == turn && counts.admits(hold);
+            // An exclusive holder has entered only when it is over, so that nobody follows it before.
+            let entered = if enters && hold == Hold::Shared { after(turn) } else { counts.entered };
+            let new = Counts { turns: after(turn), entered, over: counts.over }.word();
+            // Acquire: the exchange in `leave`.
+            match self.word.compare_exchange_weak(word, new, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) if enters => return Ok(()),
+                Ok(_) => {
+                    self.slot(turn).store(rank as u32 + 1, Ordering::Relaxed);
+                    return Err(Turn(turn));
+                }
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Enters, if it is this turn's time; then the rank that may follow at once is to be woken.
+    #[inline]
+    pub fn enter(&self, turn: Turn, hold: Hold) -> Option<Next> {
+        let mut word = self.word.load(Ordering::Acquire); // the exchange in `leave`
+        loop {
+            let counts = Counts::of(word);
+            if counts.entered != turn.0 || !counts.admits(hold) {
+                return None;
+            }
+            if hold == Hold::Exclusive {
+                return Some(Next(None));
+            }
+            let counts = Counts { entered: after(turn.0), ..counts };
+            match self.word.compare_exchange_weak(word, counts.word(), Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(self.next(counts)),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Leaves the lock, which the caller holds so.
+    #[inline]
+    pub fn leave(&self, hold: Hold) -> Next {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let counts = Counts::of(word);
+            let over = after(counts.over);
+            let entered = if hold == Hold::Exclusive { over } else { counts.entered };
+            let counts = Counts { entered, over, ..counts };
+            // Release: what was done under the lock comes before what the next holder does.
+            match self.word.compare_exchange_weak(word, counts.word(), Ordering::Release, Ordering::Relaxed) {
+                Ok(_) if counts.over == counts.entered => return self.next(counts),
+                Ok(_) => return Next(None), // other shared holders remain, and who waits is exclusive
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Returns the rank of the turn that enters next, if it waits.
+    #[inline]
+    fn next(&self, counts: Counts) -> Next {
+        if counts.turns == counts.entered {
+            return Next(None);
+        }
+        fence(Ordering::SeqCst); // pairs with the one of a rank that falls asleep
+        let rank = self.slot(counts.entered).load(Ordering::Relaxed);
+        Next(rank.checked_sub(1).map(|rank| rank as usize)) // 0: it has not stored its slot, and looks after that
+    }
+
+    fn slot(&self, turn: u32) -> &AtomicU32 {
+        &self.slots[turn as usize & (self.slots.len() - 1)]
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use Hold::{Exclusive, Shared};
+
+    fn with_lock(begin: u32, test: impl FnOnce(FairLock<'_>)) {
+        let counts = Counts { turns: begin, entered: begin, over: begin };
+        let (word, slots) = (AtomicU64::new(counts.word()), [const { AtomicU32::new(0) }; 8]);
+        test(FairLock::new(&word, &slots));
+    }
+
+    #[test]
+    fn turns_enter_in_the_order_in_which_they_were_taken() {
+        // Also where the counts wrap around.
+        for begin in [0, MASK as u32 - 2, MASK as u32] {
+            with_lock(begin, |lock| {
+                assert_eq!(lock.take(Shared, 0), Ok(()));
+                assert_eq!(lock.take(Shared, 1), Ok(()), "shared holders hold it together");
+                let third = lock.take(Exclusive, 2).expect_err("it is held");
+                let fourth = lock.take(Shared, 3).expect_err("an exclusive turn waits before it");
+                let fifth = lock.take(Shared, 4).expect_err("others wait");
+                let sixth = lock.take(Exclusive, 5).expect_err("others wait");
+                assert_eq!(lock.leave(Shared), Next(None));
+                assert_eq!(lock.enter(third, Exclusive), None);
+                assert_eq!(lock.leave(Shared), Next(Some(2)));
+                assert_eq!((lock.enter(fourth, Shared), lock.enter(sixth, Exclusive)), (None, None));
+                assert_eq!(lock.enter(third, Exclusive), Some(Next(None)));
+                assert_eq!(lock.enter(fourth, Shared), None);
+                assert_eq!(lock.leave(Exclusive), Next(Some(3)));
+                assert_eq!(lock.enter(fifth, Shared), None, "its turn comes next");
+                assert_eq!(lock.enter(fourth, Shared), Some(Next(Some(4))));
+                assert_eq!(lock.enter(fifth, Shared), Some(Next(Some(5))));
+                assert_eq!(lock.leave(Shared), Next(None));
+                assert_eq!(lock.enter(sixth, Exclusive), None);
+                assert_eq!(lock.leave(Shared), Next(Some(5)));
+                assert_eq!(lock.enter(sixth, Exclusive), Some(Next(None)));
+                assert_eq!(lock.leave(Exclusive), Next(None));
+                assert_eq!(lock.take(Exclusive, 0), Ok(()));
+            });
+        }
+    }
+}
