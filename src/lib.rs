@@ -158,9 +158,10 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     Access, AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Exposed, Get, Group, KeptRow,
-    Lent, Process, Put, Ranks, Refused, Returns, Running, Section, SliceSource, Source, Stall, Taken,
-    TargetRegion, Tested, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
-    collect, launch, lends, process, ranks, run,
+    Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Process, Put, Ranks, Refused, Returns,
+    Running, Section, SliceSource, Source, Stall, Taken, TargetRegion, Tested, Ticket, Traffic,
+    TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process, ranks,
+    run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`] and [`Window::epoch_between`].
@@ -177,8 +178,8 @@ pub mod transport {
 /// All that most programs name.
 pub mod prelude {
     pub use crate::{
-        Block, Datatype, Element, Error, ErrorClass, Mode, Op, Result, Ticket, ValueAt, Window, World,
-        superstep,
+        Block, Datatype, Element, Error, ErrorClass, LockType, LockWindow, Mode, Op, Result, Ticket, ValueAt,
+        Window, World, superstep,
     };
 }
 

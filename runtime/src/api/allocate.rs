@@ -42,141 +42,145 @@ impl World {
 
     /// Make a window as a part of `call`.
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
-        self.allocate(len, element_type::<T>(), std::any::type_name::<T>(), call).map(Window::new)
+        window_of(self.core(), len, call)
     }
+}
 
-    /// A window of elements of this type, which has this name.
-    fn allocate(
-        &self,
-        len: usize,
-        element: ElementType,
-        name: &'static str,
-        call: &Call,
-    ) -> Result<Rc<WindowCore>> {
-        let (core, site) = (self.core(), call.site);
-        // Both are equal on all ranks: the window's number, and the position of the call, which tells apart two
-        // attempts at one number.
-        let number = core.next_made(call)?;
-        let attempt = (core.id, core.calls.position(), number);
-        let key = WindowKey { world: core.id, window: number };
-        let bytes = len.checked_mul(element.size as usize).filter(|bytes| isize::try_from(*bytes).is_ok());
-        let memory = core.endpoint.borrow().memory();
-        let region = match bytes {
-            Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
-            None => Err(std::io::ErrorKind::OutOfMemory.into()),
-        };
-        let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
-        let base = region.as_ref().map_or(0, |region| region.base() as u64);
-        let mut mine =
-            Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
-        mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
-        mine.extend_from_slice(name.as_bytes());
-        mine.extend_from_slice(refusal.as_bytes());
-        let region = region.ok();
-        if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
-            core.registry.give(attempt, core.rank, core.size, region.clone());
-        }
-        let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
-        // Known from here on: ranks that leave this call sooner may send it operations at once.
-        core.windows.borrow_mut().insert(number, (len, element));
-        let unmade = Unmade(core, number);
-        let all = match core.meet(&call, &mine) {
-            Ok(all) => all,
-            Err(error) => {
-                core.registry.withdraw(attempt);
-                keep_unmade(core, region);
-                return Err(error);
-            }
-        };
-        core.made.set(number + 1);
-        let regions = core.registry.take(attempt);
-        let mut peers = Vec::with_capacity(core.size);
-        for (rank, bytes) in all.iter().enumerate() {
-            let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank).at(site));
-            let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
-                return error(
-                    ErrorClass::Intern,
-                    format!("rank {rank} sent an invalid description of its part of a window"),
-                );
-            };
-            if description.element != element {
-                return error(
-                    ErrorClass::Type,
-                    format!(
-                        "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must ask for one type",
-                        description.element
-                    ),
-                );
-            }
-            if theirs != name.as_bytes() {
-                return error(
-                    ErrorClass::Type,
-                    format!(
-                        "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must ask for one type",
-                        String::from_utf8_lossy(theirs)
-                    ),
-                );
-            }
-            if !description.made {
-                return error(
-                    ErrorClass::Size,
-                    format!(
-                        "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
-                        description.len,
-                        element.size,
-                        String::from_utf8_lossy(refusal)
-                    ),
-                );
-            }
-            let region = regions.get(rank).cloned().flatten();
-            if core.shares_all && region.is_none() {
-                return error(
-                    ErrorClass::Intern,
-                    format!("rank {rank}'s part of the window was not handed over"),
-                );
-            }
-            let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
-            let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
-            peers.push(Peer { len: description.len as usize, region, base });
-        }
-        let Some(region) = region else {
-            return Err(Error::new(ErrorClass::Intern, "a window without memory"));
-        };
-        std::mem::forget(unmade);
-        let made = Rc::new(WindowCore {
-            key,
-            element,
-            world: core.clone(),
-            region,
-            peers,
-            set: Cell::new(0),
-            elements: Cell::new(false),
-            plain: Cell::new(true),
-            few: run_bytes(&core.machine) / element.size.max(1) as usize,
-            packed: Cell::default(),
-            pending: RefCell::new(Pending::default()),
-            getting: LogWriter::default(),
-            mode: Cell::new(core.mode.get()),
-            apply: fence::apply_to(element),
-            short: Cell::new(true),
-            fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
-            closed: Cell::new(false),
-            matching: RefCell::new(None),
-            apart: !core.shares_all,
-            far: !core.reaches_all,
-            remembered: RefCell::new(Remembered::new(core.size)),
-            history: RefCell::default(),
-            notes: RefCell::default(),
-            handler: Handler::default(),
-            posted: Cell::new(false),
-            accesses: Cell::new(0),
-            exchange: RefCell::default(),
-        });
-        made.allow(true);
-        made.fill(0);
-        core.collects(&made);
-        Ok(made)
+/// Make a window in this world as a part of `call`.
+pub(super) fn window_of<T: Element>(core: &Rc<WorldCore>, len: usize, call: &Call) -> Result<Window<T>> {
+    allocate(core, len, element_type::<T>(), std::any::type_name::<T>(), call).map(Window::new)
+}
+
+/// A window of elements of this type, which has this name.
+fn allocate(
+    core: &Rc<WorldCore>,
+    len: usize,
+    element: ElementType,
+    name: &'static str,
+    call: &Call,
+) -> Result<Rc<WindowCore>> {
+    let site = call.site;
+    // Both are equal on all ranks: the window's number, and the position of the call, which tells apart two
+    // attempts at one number.
+    let number = core.next_made(call)?;
+    let attempt = (core.id, core.calls.position(), number);
+    let key = WindowKey { world: core.id, window: number };
+    let bytes = len.checked_mul(element.size as usize).filter(|bytes| isize::try_from(*bytes).is_ok());
+    let memory = core.endpoint.borrow().memory();
+    let region = match bytes {
+        Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
+        None => Err(std::io::ErrorKind::OutOfMemory.into()),
+    };
+    let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
+    let base = region.as_ref().map_or(0, |region| region.base() as u64);
+    let mut mine = Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+    mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
+    mine.extend_from_slice(name.as_bytes());
+    mine.extend_from_slice(refusal.as_bytes());
+    let region = region.ok();
+    if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
+        core.registry.give(attempt, core.rank, core.size, region.clone());
     }
+    let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
+    // Known from here on: ranks that leave this call sooner may send it operations at once.
+    core.windows.borrow_mut().insert(number, (len, element));
+    let unmade = Unmade(core, number);
+    let all = match core.meet(&call, &mine) {
+        Ok(all) => all,
+        Err(error) => {
+            core.registry.withdraw(attempt);
+            keep_unmade(core, region);
+            return Err(error);
+        }
+    };
+    core.made.set(number + 1);
+    let regions = core.registry.take(attempt);
+    let mut peers = Vec::with_capacity(core.size);
+    for (rank, bytes) in all.iter().enumerate() {
+        let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank).at(site));
+        let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
+            return error(
+                ErrorClass::Intern,
+                format!("rank {rank} sent an invalid description of its part of a window"),
+            );
+        };
+        if description.element != element {
+            return error(
+                ErrorClass::Type,
+                format!(
+                    "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must ask for one type",
+                    description.element
+                ),
+            );
+        }
+        if theirs != name.as_bytes() {
+            return error(
+                ErrorClass::Type,
+                format!(
+                    "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must ask for one type",
+                    String::from_utf8_lossy(theirs)
+                ),
+            );
+        }
+        if !description.made {
+            return error(
+                ErrorClass::Size,
+                format!(
+                    "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
+                    description.len,
+                    element.size,
+                    String::from_utf8_lossy(refusal)
+                ),
+            );
+        }
+        let region = regions.get(rank).cloned().flatten();
+        if core.shares_all && region.is_none() {
+            return error(
+                ErrorClass::Intern,
+                format!("rank {rank}'s part of the window was not handed over"),
+            );
+        }
+        let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
+        let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
+        peers.push(Peer { len: description.len as usize, region, base });
+    }
+    let Some(region) = region else {
+        return Err(Error::new(ErrorClass::Intern, "a window without memory"));
+    };
+    std::mem::forget(unmade);
+    let made = Rc::new(WindowCore {
+        key,
+        element,
+        world: core.clone(),
+        region,
+        peers,
+        set: Cell::new(0),
+        elements: Cell::new(false),
+        plain: Cell::new(true),
+        few: run_bytes(&core.machine) / element.size.max(1) as usize,
+        packed: Cell::default(),
+        pending: RefCell::new(Pending::default()),
+        getting: LogWriter::default(),
+        mode: Cell::new(core.mode.get()),
+        apply: fence::apply_to(element),
+        short: Cell::new(true),
+        fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
+        closed: Cell::new(false),
+        matching: RefCell::new(None),
+        apart: !core.shares_all,
+        far: !core.reaches_all,
+        remembered: RefCell::new(Remembered::new(core.size)),
+        history: RefCell::default(),
+        notes: RefCell::default(),
+        handler: Handler::default(),
+        posted: Cell::new(false),
+        accesses: Cell::new(0),
+        exchange: RefCell::default(),
+    });
+    made.allow(true);
+    made.fill(0);
+    core.collects(&made);
+    Ok(made)
 }
 
 /// This rank could not make the window. Where the world has ended meanwhile, others may have made it, and reach this rank's

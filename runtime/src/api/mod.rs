@@ -8,6 +8,8 @@ pub(crate) mod collectives;
 pub(crate) mod exposed;
 pub(crate) mod group;
 pub(crate) mod launch;
+pub(crate) mod locked;
+pub(crate) mod locks;
 pub(crate) mod refused;
 pub(crate) mod run;
 pub mod scoped;

@@ -12,3 +12,4 @@ pub(crate) mod outbox;
 pub(crate) mod pending;
 pub(crate) mod region;
 pub(crate) mod ticket;
+pub(crate) mod visits;

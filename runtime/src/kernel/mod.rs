@@ -15,6 +15,7 @@
 //!
 //! An element may be written several times; then in typemap order.
 
+pub(crate) mod atomic;
 mod combine;
 pub(crate) mod element;
 mod moves;

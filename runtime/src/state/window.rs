@@ -263,6 +263,14 @@ impl WindowCore {
         result
     }
 
+    /// Whether operations were collected for the next fence.
+    pub(crate) fn has_collected(&self) -> bool {
+        let is_plain = self.plain.get();
+        let gets = self.pending(|pending| !pending.gets.is_empty());
+        self.plain.set(is_plain);
+        gets || (0..self.peers.len()).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
+    }
+
     /// The gets that were collected so far, all of them counted.
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
         self.plain.set(false);

@@ -55,7 +55,7 @@ pub use hybrid::{HybridEnd, hybrid};
 pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
-pub use shared::fair::{FairLock, Hold, Next, Turn};
+pub use shared::fair::{FairLock, Hold, Next, Position};
 pub use shared::waker::Pause;
 #[cfg(not(loom))]
 pub use shm::{Segment, ShmEnd, shm};

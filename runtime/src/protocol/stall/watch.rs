@@ -18,6 +18,9 @@ pub(crate) const SPOKEN: &str = "messages of a census";
 /// [`Stall::what`] of a wait for [`Awaited::Leaving`].
 pub(crate) const LEAVING: &str = "notes that it has finished with this rank's windows";
 
+/// [`Stall::what`] of a wait for [`Awaited::Lock`].
+const TURNS: &str = "turns at a lock";
+
 /// What is awaited, and how many of it.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
@@ -33,6 +36,13 @@ pub(crate) enum Awaited<'a> {
     Answers,
     /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
+    /// A turn at a lock.
+    Lock {
+        /// Returns the rank that holds it and does not leave by itself, if there is one: this rank waits for that one.
+        holder: &'a dyn Fn() -> Option<usize>,
+        /// Returns since which line a rank holds it.
+        since: &'a dyn Fn(usize) -> Option<String>,
+    },
 }
 
 /// A wait for a rank.
@@ -41,6 +51,8 @@ pub(crate) struct Watch<'a> {
     call: &'a Call,
     windows: &'a [&'a WindowCore],
     peer: usize,
+    /// Whether this rank goes on only when `peer` does something.
+    is_mutual: bool,
     awaited: Awaited<'a>,
     /// The number of the run, where it is counted by its plan and not by the world.
     run: Option<u32>,
@@ -73,7 +85,14 @@ impl<'a> Watch<'a> {
         peer: usize,
         awaited: Awaited<'a>,
     ) -> Self {
-        Self { world, call, windows, peer, awaited, run: None, lasting: None, silenced: Cell::new(false) }
+        let is_mutual = match awaited {
+            Awaited::Leaving | Awaited::Answers | Awaited::Lock { .. } => false,
+            // An access of a rank to its own window, which nobody else ends.
+            Awaited::One(_) => true,
+            _ => peer != world.rank,
+        };
+        let silenced = Cell::new(false);
+        Self { world, call, windows, peer, is_mutual, awaited, run: None, lasting: None, silenced }
     }
 
     /// The wait is of a run of this number, if there is one.
@@ -88,9 +107,29 @@ impl<'a> Watch<'a> {
         self.run.unwrap_or_else(|| self.world.number())
     }
 
+    /// Begins a new wait if another rank is in the way than before. Returns whether it is the same one. Who holds a lock leaves
+    /// it without that this rank is sent anything, so a wait for it is over as soon as it has left.
+    fn follow(&mut self) -> bool {
+        let Awaited::Lock { holder, .. } = self.awaited else { return true };
+        let holder = holder();
+        if self.is_mutual == holder.is_some() && holder.is_none_or(|holder| holder == self.peer) {
+            return true;
+        }
+        self.is_mutual = holder.is_some();
+        self.peer = holder.unwrap_or(self.peer);
+        if let Some(lasting) = &mut self.lasting
+            && lasting.shown.take().is_some()
+        {
+            lasting.stalls.waits.end(self.world.rank);
+            (lasting.read, lasting.cycle) = (0, None);
+        }
+        false
+    }
+
     /// The rank may have slept, and is about to look.
     #[cold]
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
+        self.follow();
         let (rank, peer, number) = (self.world.rank, self.peer, self.number());
         let Some(lasting) = &mut self.lasting else {
             let stalls = self.world.stalls.borrow();
@@ -115,13 +154,7 @@ impl<'a> Watch<'a> {
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
         // A rank that may go on with something else may yet send what another one waits for.
-        let mutual = !self.world.may_advance()
-            && match self.awaited {
-                Awaited::Leaving | Awaited::Answers => false,
-                // An access of a rank to its own window, which nobody else ends.
-                Awaited::One(_) => true,
-                _ => peer != rank,
-            };
+        let mutual = self.is_mutual && !self.world.may_advance();
         if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
             let text = format!("{}, number {}", self.call.describe(self.windows), number);
             waits.begin(rank, peer, &text);
@@ -142,6 +175,9 @@ impl<'a> Watch<'a> {
     /// The look found nothing. Ends the world if that is asked for and the wait can never end.
     #[cold]
     pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
+        if !self.follow() {
+            return;
+        }
         let (rank, peer) = (self.world.rank, self.peer);
         let Some(lasting) = &mut self.lasting else { return };
         let Some(shown) = lasting.shown else { return };
@@ -205,6 +241,7 @@ impl<'a> Watch<'a> {
                 ("frames", came, expected)
             }
             Awaited::Leaving => (LEAVING, 0, 1),
+            Awaited::Lock { .. } => (TURNS, 0, 1),
         };
         missing.truncate(16);
         let waits = &lasting.stalls.waits;
@@ -237,6 +274,15 @@ impl<'a> Watch<'a> {
     /// Where the awaited rank is, as far as is known.
     fn place(&self, endpoint: &Endpoint, waiting: Option<Waiting>) -> String {
         let peer = self.peer;
+        if let Awaited::Lock { since, .. } = self.awaited {
+            let waiting = waiting.map_or(String::new(), |Waiting { awaited, text, .. }| {
+                format!(", and waits for rank {awaited} of all, in {text}")
+            });
+            return match since(peer) {
+                Some(site) => format!("rank {peer} holds the lock since {site}{waiting}"),
+                None => format!("a lock of the part of rank {peer}; no rank is known to hold it for long"),
+            };
+        }
         if let Some(Waiting { awaited, text, .. }) = waiting {
             return format!("rank {peer} itself waits, for rank {awaited} of all, in {text}");
         }

@@ -11,13 +11,13 @@ use crate::sync::{Arc, AtomicU32, AtomicU64, without_fences};
 use crate::{FairLock, Hold, Liveness, LocalEnd, Next, Pause, local};
 
 /// A lock for up to four ranks, and what it protects.
-struct Place {
+struct Protected {
     word: AtomicU64,
     slots: Vec<AtomicU32>,
     value: UnsafeCell<u64>,
 }
 
-impl Place {
+impl Protected {
     fn new() -> Arc<Self> {
         let slots = (0..4).map(|_| AtomicU32::new(0)).collect();
         Arc::new(Self { word: AtomicU64::new(0), slots, value: UnsafeCell::new(0) })
@@ -55,7 +55,7 @@ enum Without {
 }
 
 /// Holds the lock once: an exclusive holder adds to the value, and a shared one reads it twice.
-fn hold(end: &mut LocalEnd, rank: usize, place: &Place, hold: Hold, without: Without) {
+fn hold(end: &mut LocalEnd, rank: usize, place: &Protected, hold: Hold, without: Without) {
     let lock = place.lock();
     if let Err(turn) = lock.take(hold, rank)
         && without != Without::Waiting
@@ -83,11 +83,11 @@ fn hold(end: &mut LocalEnd, rank: usize, place: &Place, hold: Hold, without: Wit
 
 /// Each rank is a thread that holds the lock once in each of these ways.
 fn run(ranks: &'static [&'static [Hold]], without: Without) {
-    let place = Place::new();
+    let place = Protected::new();
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
     let mut ends: Vec<_> = local(ranks.len()).into_iter().map(ManuallyDrop::new).collect();
     let first = ends.remove(0);
-    let program = move |rank: usize, mut end: ManuallyDrop<LocalEnd>, place: Arc<Place>| {
+    let program = move |rank: usize, mut end: ManuallyDrop<LocalEnd>, place: Arc<Protected>| {
         for &how in ranks[rank] {
             hold(&mut end, rank, &place, how, without);
         }

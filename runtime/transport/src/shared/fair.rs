@@ -38,7 +38,7 @@ pub struct FairLock<'a> {
 
 /// A place in the queue of a lock that could not be entered at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Turn(u32);
+pub struct Position(u32);
 
 /// The rank to [wake](crate::Liveness::wake), if one waits for what was changed.
 #[must_use = "the rank that waits sleeps on"]
@@ -97,7 +97,7 @@ impl<'a> FairLock<'a> {
     /// # Errors
     /// The turn, if it has to wait. `rank` is woken when it may [enter](Self::enter).
     #[inline]
-    pub fn take(&self, hold: Hold, rank: usize) -> Result<(), Turn> {
+    pub fn take(&self, hold: Hold, rank: usize) -> Result<(), Position> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let counts = Counts::of(word);
@@ -111,7 +111,7 @@ impl<'a> FairLock<'a> {
                 Ok(_) if enters => return Ok(()),
                 Ok(_) => {
                     self.slot(turn).store(rank as u32 + 1, Ordering::Relaxed);
-                    return Err(Turn(turn));
+                    return Err(Position(turn));
                 }
                 Err(now) => word = now,
             }
@@ -120,7 +120,7 @@ impl<'a> FairLock<'a> {
 
     /// Enters, if it is this turn's time; then the rank that may follow at once is to be woken.
     #[inline]
-    pub fn enter(&self, turn: Turn, hold: Hold) -> Option<Next> {
+    pub fn enter(&self, turn: Position, hold: Hold) -> Option<Next> {
         let mut word = self.word.load(Ordering::Acquire); // the exchange in `leave`
         loop {
             let counts = Counts::of(word);

@@ -1,0 +1,222 @@
+//! [`Locked`]: the operations of an epoch of a lock.
+
+use crate::collect::operation::{Source, SourceData, TargetRegion};
+use crate::collect::ticket::{Slot, Ticket};
+use crate::collect::visits::Action;
+use crate::kernel::element::Element;
+use crate::kernel::pack;
+use crate::locks::LockCore;
+use crate::state::bounds::in_slice;
+use crate::state::call::Call;
+use fencepost_planner::element::Op;
+use fencepost_planner::{ErrorClass, Result};
+use std::marker::PhantomData;
+use std::panic::Location;
+
+/// The operations on the part of one rank that is locked.
+///
+/// They are collected in program order, and sources are copied at the call. Nothing is visible to others before the epoch
+/// ends or is flushed, and tickets are empty until then.
+pub struct Locked<'w, T: Element> {
+    pub(super) core: &'w LockCore,
+    pub(super) target: usize,
+    element: PhantomData<T>,
+}
+
+impl<'w, T: Element> Locked<'w, T> {
+    pub(super) fn new(core: &'w LockCore, target: usize) -> Self {
+        Self { core, target, element: PhantomData }
+    }
+
+    /// Returns the rank whose part is locked.
+    pub fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Puts elements into the part: `lock.put(&values, 3)?` from displacement 3 on, or into a range or a datatype.
+    ///
+    /// # Errors
+    /// `DISP` for elements out of the part, or out of the slice of a part of one; `SIZE` for lengths that do not match;
+    /// `ARG` for a source that is a section of a window, which is read by [`LockWindow::local`](crate::LockWindow::local) or by a get; `NO_MEM` where
+    /// there is no memory to keep the elements. The operation is then no part of the epoch. The same holds for the other
+    /// operations.
+    #[track_caller]
+    #[inline]
+    pub fn put<S: Source<T>>(&self, source: S, region: impl Into<TargetRegion>) -> Result<()> {
+        self.send(Action::Put, source, region.into(), Location::caller()).map(drop)
+    }
+
+    /// Combines elements into the part.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); `OP` for an operator that the element type does not have.
+    #[track_caller]
+    #[inline]
+    pub fn accumulate<S: Source<T>>(&self, source: S, op: Op, region: impl Into<TargetRegion>) -> Result<()> {
+        self.send(Action::Accumulate(op), source, region.into(), Location::caller()).map(drop)
+    }
+
+    /// Gets elements of the part: those of a range or a datatype, or the one at a displacement. They are as the operations
+    /// of this epoch before the get have left them.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    #[track_caller]
+    pub fn get(&self, region: impl Into<TargetRegion>) -> Result<Ticket<T>> {
+        let (data, site) = (&self.core.data, Location::caller());
+        let remote = region.into().datatype(1);
+        let got = data
+            .check(self.target, &remote, site)
+            .and_then(|()| self.core.visit(self.target, Action::Get, &remote, [&[], &[]], site));
+        data.handler.report(got).map(|slot| Ticket::new(slot, remote.size()))
+    }
+
+    /// Combines elements into the part, and gets what they were before.
+    ///
+    /// # Errors
+    /// As [`accumulate`](Self::accumulate).
+    #[track_caller]
+    pub fn get_accumulate<S: Source<T>>(
+        &self,
+        source: S,
+        op: Op,
+        region: impl Into<TargetRegion>,
+    ) -> Result<Ticket<T>> {
+        let sent = self.send(Action::Fetch(op), source, region.into(), Location::caller());
+        sent.map(|(slot, len)| Ticket::new(slot, len))
+    }
+
+    /// Combines a value into one element, and gets what it was before.
+    ///
+    /// # Errors
+    /// As [`accumulate`](Self::accumulate).
+    #[track_caller]
+    #[inline]
+    pub fn fetch_and(&self, op: Op, value: T, at: usize) -> Result<Ticket<T>> {
+        let sent = self.send(Action::Fetch(op), [value], at.into(), Location::caller());
+        sent.map(|(slot, len)| Ticket::new(slot, len))
+    }
+
+    /// Replaces one element by `value` if it has the bits of `expected`, and gets what it was before.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    #[track_caller]
+    pub fn compare_and_swap(&self, expected: T, value: T, at: usize) -> Result<Ticket<T>> {
+        let (data, site) = (&self.core.data, Location::caller());
+        if size_of::<T>() <= 8 && at < self.core.len(self.target) {
+            let (expected, value) = (bits_of(&[expected]), bits_of(&[value]));
+            let slot = self.core.visit_one(self.target, Action::CompareAndSwap, at, expected, value);
+            return Ok(Ticket::new(slot.unwrap_or_default(), 1));
+        }
+        let operands = [bytemuck::bytes_of(&expected), bytemuck::bytes_of(&value)];
+        let swapped = data
+            .region(self.target, at.into(), 1, site)
+            .and_then(|remote| self.core.visit(self.target, Action::CompareAndSwap, &remote, operands, site));
+        data.handler.report(swapped).map(|slot| Ticket::new(slot, 1))
+    }
+
+    /// Carries out what was collected, and waits until it is done: tickets hold their elements.
+    ///
+    /// What a shared epoch did is then over: it happens before all that this rank calls later. An exclusive epoch happens as a
+    /// whole when it ends. From its first flush on an epoch holds the whole part, so exclusive epochs of others wait until it
+    /// ends.
+    ///
+    /// # Errors
+    /// As [`Lock::unlock`](crate::Lock::unlock); what was collected is discarded then, and after `RMA_SYNC` the epoch goes on.
+    #[track_caller]
+    pub fn flush(&self) -> Result<()> {
+        let call = Call::named(0, "Locked::flush");
+        self.core.data.handler.report(self.core.carry_out(self.target, false, &call))
+    }
+
+    /// Waits until the tickets of this epoch hold their elements. It orders nothing, though here it does what
+    /// [`flush`](Self::flush) does.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    #[track_caller]
+    pub fn flush_local(&self) -> Result<()> {
+        let call = Call::named(0, "Locked::flush_local");
+        self.core.data.handler.report(self.core.carry_out(self.target, false, &call))
+    }
+
+    /// Collects an operation that has a source. Returns where what it finds lands, and how many elements it is on.
+    #[inline]
+    fn send<S: Source<T>>(
+        &self,
+        action: Action,
+        source: S,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<(Slot, usize)> {
+        if let (Some(value), TargetRegion::At(at)) = (source.one(), &region)
+            && *at < self.core.len(self.target)
+            && self.takes(action)
+        {
+            let slot = self.core.visit_one(self.target, action, *at, 0, bits_of(&[value]));
+            return Ok((slot.unwrap_or_default(), 1));
+        }
+        let sent = self.send_wide(action, source.data(), region, site);
+        self.core.data.handler.report(sent)
+    }
+
+    #[inline]
+    fn takes(&self, action: Action) -> bool {
+        match action {
+            Action::Accumulate(op) | Action::Fetch(op) => op.takes(self.core.data.element),
+            _ => true,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_wide(
+        &self,
+        action: Action,
+        source: SourceData<'_, T>,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<(Slot, usize)> {
+        let data = &self.core.data;
+        if let Action::Accumulate(op) | Action::Fetch(op) = action
+            && !op.takes(data.element)
+        {
+            let message = format!("{op} is not defined for {}", data.element);
+            return Err(data.error(ErrorClass::Op, message, site));
+        }
+        let size = size_of::<T>();
+        let mut packed = Vec::new();
+        let bytes = match source.bytes() {
+            SourceData::Slice(bytes) => bytes,
+            SourceData::Part(bytes, elements) => {
+                in_slice(&elements, bytes.len() / size)
+                    .map_err(|(class, message)| data.error(class, message, site))?;
+                let len = elements.size().checked_mul(size);
+                let Some(len) = len.filter(|&len| packed.try_reserve_exact(len).is_ok()) else {
+                    let message = format!("there is no memory to pack {} elements", elements.size());
+                    return Err(data.error(ErrorClass::NoMem, message, site));
+                };
+                packed.resize(len, 0);
+                // SAFETY: the elements are all in the slice, and there is room for them.
+                unsafe { pack(bytes.as_ptr(), &elements, size, packed.as_mut_ptr()) };
+                &packed
+            }
+            SourceData::Section(..) => {
+                let message = "a section of a window cannot be a source under a lock, since others may change it: give a slice";
+                return Err(data.error(ErrorClass::Arg, message.into(), site));
+            }
+        };
+        let count = bytes.len() / size;
+        let remote = data.region(self.target, region, count, site)?;
+        Ok((self.core.visit(self.target, action, &remote, [&[], bytes], site)?, count))
+    }
+}
+
+/// The bits of an element, in the first bytes of a word.
+#[inline(always)]
+fn bits_of<T: Element>(value: &[T; 1]) -> u64 {
+    let mut bits = [0; 8];
+    bits[..size_of::<T>()].copy_from_slice(bytemuck::cast_slice(value));
+    u64::from_ne_bytes(bits)
+}

@@ -1,0 +1,404 @@
+//! [`LockWindow`]: a window that ranks access without a call of its owner, and the epochs on it.
+
+use crate::api::allocate::window_of;
+use crate::api::locked::Locked;
+use crate::kernel::element::Element;
+use crate::locks::LockCore;
+use crate::locks::words::site_text;
+use crate::state::call::Call;
+use crate::state::handler::ErrorHandler;
+use crate::state::window::{Window, WindowCore};
+use crate::state::world::{World, WorldCore};
+use fencepost_planner::reference::LockType;
+use fencepost_planner::{ErrorClass, Result};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::Location;
+
+/// A window that ranks lock: one rank accesses the part of another one, which computes and takes no part at all.
+///
+/// A lock opens an *epoch* on the part of one rank. Its operations are collected, and carried out when the epoch ends, or is
+/// flushed. An exclusive epoch happens at one moment; under shared locks each access to an element does, whatever its size.
+/// Which of two epochs is first is open, and with it the last bits of sums of floats.
+///
+/// It does not deref to its part, since other ranks may access that at any time: [`local`](Self::local) and
+/// [`local_mut`](Self::local_mut) are epochs of the owner. All ranks change a [`Window`] over to locks, and back, together.
+///
+/// ```
+/// # use fencepost_planner::{element::Op, reference::LockType};
+/// # fencepost_runtime::ranks(4).run(|world| {
+/// let u = world.lock_window::<u64>(1)?;
+/// let lock = u.lock(0, LockType::Shared)?;
+/// let number = lock.fetch_and(Op::Sum, 1, 0)?; // a number that no other rank has
+/// lock.unlock()?;
+/// assert!(number.take()?[0] < 4);
+/// let u = u.into_window()?;
+/// assert_eq!(u.iter().sum::<u64>(), if world.rank() == 0 { 4 } else { 0 });
+/// # Ok(()) }).unwrap();
+/// ```
+///
+/// # Source
+/// MPI 4.1, section 12.5.3 (lock, unlock) and 12.5.4 (flush).
+pub struct LockWindow<T: Element> {
+    core: LockCore,
+    /// The window; `None` only while it is handed back.
+    window: Option<Window<T>>,
+    /// The words of the locks.
+    words: Option<Window<u64>>,
+}
+
+/// A lock of one rank's part of a [`LockWindow`]: an epoch, which [`unlock`](Self::unlock) ends, or its drop. Operations
+/// are those of [`Locked`].
+///
+/// A lock that is dropped is unlocked, and what goes wrong then is told to the window's [error
+/// handler](LockWindow::on_error) only. If its thread panics, what was not carried out is discarded.
+///
+/// A lock that is leaked may have done any of what it collected since its last flush, and other ranks wait for what it
+/// holds until the window is dropped.
+#[must_use = "a lock that is dropped is unlocked at once"]
+pub struct Lock<'w, T: Element> {
+    locked: Locked<'w, T>,
+    site: &'static Location<'static>,
+}
+
+/// A shared lock of every rank's part of a [`LockWindow`]: an epoch at each, which [`unlock`](Self::unlock) ends, or its
+/// drop, as for [`Lock`].
+#[must_use = "a lock that is dropped is unlocked at once"]
+pub struct LockAll<'w, T: Element> {
+    window: &'w LockWindow<T>,
+    site: &'static Location<'static>,
+}
+
+/// The elements of this rank's part while it holds a shared lock of it: see [`LockWindow::local`].
+pub struct LocalPart<'w, T: Element> {
+    core: &'w LockCore,
+    element: PhantomData<T>,
+}
+
+impl World {
+    /// Make a window for locks: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
+    ///
+    /// # Errors
+    /// As [`window`](Self::window).
+    ///
+    /// # Cost
+    /// Twice that of [`window`](Self::window): the locks are words of a window of their own, of 64 bytes for each rank, and as
+    /// much again for up to 16 regions of the part.
+    #[track_caller]
+    pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
+        let call = Call::named(0x10c, "World::lock_window");
+        let handler = &self.core().handler;
+        self.core().calls.begin();
+        let window = self.window_in(len, &call).and_then(|window| {
+            window.on_error(handler.get());
+            locked(window, &call)
+        });
+        handler.report(window)
+    }
+}
+
+/// Makes the locks of a window, as a part of `call`.
+fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>> {
+    let data = window.core();
+    if !data.world.reaches_all {
+        let message = "windows for locks need ranks that reach each other's memory: use `local` or `shm`";
+        return Err(call.error(&data.world, ErrorClass::Win, message));
+    }
+    let len = LockCore::words(data, window.len());
+    let words: Window<u64> = window_of(&data.world, len, call)?;
+    let core = LockCore::new(data.clone(), words.core());
+    Ok(LockWindow { core, window: Some(window), words: Some(words) })
+}
+
+/// All ranks say whether something of theirs is in the way of `call`, and what.
+fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Result<()> {
+    let all = world.meet(call, mine.as_deref().unwrap_or_default().as_bytes())?;
+    match all.iter().position(|why| !why.is_empty()) {
+        None => Ok(()),
+        Some(rank) => {
+            let why = String::from_utf8_lossy(&all[rank]);
+            Err(call.error(world, ErrorClass::RmaSync, format!("rank {rank} {why}")))
+        }
+    }
+}
+
+impl<T: Element> Window<T> {
+    /// Changes the window over to locks, together with all ranks. What it holds stays.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, or if another rank is in another
+    /// call; `SIZE` where some rank has no memory for the locks. The window is dropped then.
+    #[track_caller]
+    pub fn into_locked(self) -> Result<LockWindow<T>> {
+        let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
+        let core = self.core().clone();
+        core.world.calls.begin();
+        let open = core
+            .has_collected()
+            .then(|| "has collected operations on the window for its next fence: fence it first".to_owned());
+        let window = agree(&core.world, &call, open).and_then(|()| locked(self, &call));
+        core.handler.report(window)
+    }
+}
+
+impl<T: Element> LockWindow<T> {
+    /// Changes the window back, together with all ranks. What was done under locks is in it.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (which was leaked), or if another rank is in another
+    /// call. The window is dropped then.
+    #[track_caller]
+    pub fn into_window(mut self) -> Result<Window<T>> {
+        let data = self.core.data.clone();
+        let call = Call::named(0x10e ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
+        data.world.calls.begin();
+        let open = self.core.first_open().map(|(target, site)| {
+            format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
+        });
+        let agreed = agree(&data.world, &call, open);
+        data.handler.report(agreed)?;
+        // All ranks have given up their locks, and those that have returned from this call may use their parts.
+        Ok(self.window.take().expect("it is taken here only"))
+    }
+
+    /// This rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.data().world.rank
+    }
+
+    /// Returns the number of ranks of the window.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.data().world.size
+    }
+
+    /// Returns the number of elements of this rank's part.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.core.len(self.rank())
+    }
+
+    /// Whether this rank's part has no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of elements of `rank`'s part; `None` if there is no such rank.
+    pub fn len_of(&self, rank: usize) -> Option<usize> {
+        self.data().peers.get(rank).map(|peer| peer.len)
+    }
+
+    /// Sets what is done with an error of this window's calls before the call returns it, as [`Window::on_error`] does.
+    pub fn on_error(&self, handler: ErrorHandler) {
+        self.data().handler.set(handler);
+    }
+
+    fn data(&self) -> &WindowCore {
+        &self.core.data
+    }
+
+    /// Locks the part of `target`, which may be this rank. Waits for nothing: the epoch is carried out later.
+    ///
+    /// # Errors
+    /// `RANK` for a target out of range; `RMA_SYNC` if this rank has locked that part, or is in [`local`](Self::local) of
+    /// it; `PROC_FAILED` if the world has ended.
+    #[track_caller]
+    pub fn lock(&self, target: usize, kind: LockType) -> Result<Lock<'_, T>> {
+        let site = Location::caller();
+        self.data().handler.report(self.core.open(target, kind, false, site))?;
+        Ok(Lock { locked: self.locked(target), site })
+    }
+
+    /// Takes a shared lock of the part of every rank, this one included. Waits for nothing; the first flush holds the parts of
+    /// all ranks, one after the other.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock); no part is locked then.
+    #[track_caller]
+    pub fn lock_all(&self) -> Result<LockAll<'_, T>> {
+        let site = Location::caller();
+        let call = Call::named(0, "LockWindow::lock_all");
+        for target in 0..self.size() {
+            if let Err(error) = self.core.open(target, LockType::Shared, true, site) {
+                (0..target).for_each(|target| self.core.discard(target, &call));
+                return Err(self.data().handler.reported(error));
+            }
+        }
+        Ok(LockAll { window: self, site })
+    }
+
+    fn locked(&self, target: usize) -> Locked<'_, T> {
+        Locked::new(&self.core, target)
+    }
+
+    /// Reads this rank's part under a shared lock: elements are loaded one by one, and others may access them meanwhile.
+    /// Returns what `read` returns.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` if this rank has locked its own part, or is in this call already; `PROC_FAILED` if a rank that holds the
+    /// part has died, or the world has ended; the error that `read` returns.
+    #[track_caller]
+    pub fn local<R>(&self, read: impl FnOnce(&LocalPart<'_, T>) -> Result<R>) -> Result<R> {
+        let call = Call::named(0, "LockWindow::local");
+        let part = LocalPart { core: &self.core, element: PhantomData };
+        self.data().handler.report(self.core.owned(LockType::Shared, &call, |_| read(&part)))
+    }
+
+    /// Gives this rank's part to `write` under an exclusive lock: nobody else accesses it meanwhile. Returns what `write`
+    /// returns. What `write` stored is visible to each rank that locks the part later, also if it panics or returns an error.
+    ///
+    /// # Errors
+    /// As [`local`](Self::local).
+    #[track_caller]
+    pub fn local_mut<R>(&self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
+        let call = Call::named(0, "LockWindow::local_mut");
+        let len = self.len();
+        let result = self.core.owned(LockType::Exclusive, &call, |base| {
+            // SAFETY: this rank's elements, initialised and aligned, while it holds exclusive locks of all regions; no other
+            // reference to them is made, since this rank has one epoch of its own part at a time.
+            write(unsafe { std::slice::from_raw_parts_mut(base.cast(), len) })
+        });
+        self.data().handler.report(result)
+    }
+}
+
+impl<T: Element> Drop for LockWindow<T> {
+    fn drop(&mut self) {
+        self.core.close(&Call::named(0, "drop of a LockWindow"));
+        drop((self.window.take(), self.words.take()));
+    }
+}
+
+impl<T: Element> Lock<'_, T> {
+    /// Ends the epoch: carries out what was collected since the last flush, and waits until it is done. All of the
+    /// epoch is then visible to each rank that locks the part later, and tickets hold their elements.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` if the target has dropped its part (nothing was done there); `PROC_FAILED` if a rank died while it held
+    /// the part, which is then mixed, or if the world has ended. The epoch is over all the same.
+    ///
+    /// # Cost
+    /// Where the target's memory is reached, no call of it and no message: an atomic operation to take and one to leave the
+    /// lock of each region that was touched, of 16 in a part at most, and the operations.
+    #[track_caller]
+    pub fn unlock(self) -> Result<()> {
+        let call = Call::named(0, "Lock::unlock");
+        let Locked { core, target, .. } = self.locked;
+        std::mem::forget(self);
+        core.data.handler.report(core.carry_out(target, true, &call))
+    }
+}
+
+impl<'w, T: Element> Deref for Lock<'w, T> {
+    type Target = Locked<'w, T>;
+
+    fn deref(&self) -> &Locked<'w, T> {
+        &self.locked
+    }
+}
+
+impl<T: Element> Drop for Lock<'_, T> {
+    fn drop(&mut self) {
+        let call = Call { site: self.site, ..Call::named(0, "drop of a lock") };
+        drop_epochs(self.locked.core, [self.locked.target].into_iter(), &call);
+    }
+}
+
+impl<T: Element> LockAll<'_, T> {
+    /// Returns the operations on the part of `target`.
+    ///
+    /// # Errors
+    /// `RANK` for a target out of range.
+    #[track_caller]
+    pub fn on(&self, target: usize) -> Result<Locked<'_, T>> {
+        let data = self.window.data();
+        let none = fencepost_planner::datatype::Datatype::empty();
+        data.handler.report(data.check(target, &none, Location::caller()))?;
+        Ok(self.window.locked(target))
+    }
+
+    /// Flushes every part, as [`Locked::flush`] does.
+    ///
+    /// # Errors
+    /// The first that [`Locked::flush`] finds; the other parts are flushed all the same.
+    #[track_caller]
+    pub fn flush(&self) -> Result<()> {
+        let call = Call::named(0, "LockAll::flush");
+        let window = self.window;
+        let flushes = (0..window.size()).map(|target| window.core.carry_out(target, false, &call));
+        window.data().handler.report(first_error(flushes))
+    }
+
+    /// Ends the epoch of each part, as [`Lock::unlock`] does.
+    ///
+    /// # Errors
+    /// The first that [`Lock::unlock`] finds; the epochs of the other parts are ended all the same.
+    #[track_caller]
+    pub fn unlock(self) -> Result<()> {
+        let call = Call::named(0, "LockAll::unlock");
+        let window = self.window;
+        std::mem::forget(self);
+        let ends = held_first(&window.core).map(|target| window.core.carry_out(target, true, &call));
+        window.data().handler.report(first_error(ends))
+    }
+}
+
+/// Returns all targets, first those that were flushed: they are held, and so this rank waits for no lock while it holds others.
+fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
+    let held = (0..core.data.world.size).filter(|&target| core.holds(target));
+    held.chain((0..core.data.world.size).filter(|&target| !core.holds(target)))
+}
+
+/// Ends epochs whose lock is dropped.
+fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Call) {
+    for target in targets {
+        if std::thread::panicking() {
+            core.discard(target, call);
+        } else {
+            let _ = core.data.handler.report(core.carry_out(target, true, call)); // the handler has seen it
+        }
+    }
+}
+
+/// Returns the first error of all these, each of which is carried out.
+fn first_error(results: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let mut first = Ok(());
+    for result in results {
+        first = first.and(result);
+    }
+    first
+}
+
+impl<T: Element> Drop for LockAll<'_, T> {
+    fn drop(&mut self) {
+        let (core, call) =
+            (&self.window.core, Call { site: self.site, ..Call::named(0, "drop of a lock of all parts") });
+        drop_epochs(core, held_first(core), &call);
+    }
+}
+
+impl<T: Element> LocalPart<'_, T> {
+    /// Returns the number of elements.
+    pub fn len(&self) -> usize {
+        self.core.len(self.core.data.world.rank)
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the element at `at`, as it is now.
+    ///
+    /// # Errors
+    /// `DISP` for an element out of the part; `PROC_FAILED` if a rank died while it changed the element, or the world has
+    /// ended.
+    #[track_caller]
+    pub fn get(&self, at: usize) -> Result<T> {
+        let mut value = T::zeroed();
+        self.core.load(at, &Call::named(0, "LocalPart::get"), bytemuck::bytes_of_mut(&mut value))?;
+        Ok(value)
+    }
+}

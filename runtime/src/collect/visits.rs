@@ -1,0 +1,153 @@
+//! [`Visits`]: what one rank has collected for one target under a lock, in program order.
+//!
+//! The list is the same where the origin carries it out itself and where it travels to the target: a [`Record`] for an
+//! operation on one element of at most eight bytes, and otherwise a record that says where the bytes of a wide operation
+//! begin: its datatype, what it compares with, and its operands.
+//!
+//! ```text
+//! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
+//!       bits 8..    displacement in elements; 0 where it is wide
+//! value             operand; where its bytes begin, if it is wide; of a compare-and-swap what it compares with, and
+//!                   its operand is the value of a second record
+//! ```
+
+use crate::collect::ticket::Slot;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_transport::Record;
+
+/// What an operation does to each of its elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    Put,
+    Get,
+    Accumulate(Op),
+    Fetch(Op),
+    CompareAndSwap,
+}
+
+/// The low bits of a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Code(pub(crate) u8);
+
+const WIDE: u8 = 1 << 7;
+pub(crate) const CODE_BITS: u32 = 8;
+
+impl Code {
+    fn of(action: Action) -> Self {
+        Self(match action {
+            Action::Put => 0,
+            Action::Get => 1 << 4,
+            Action::Accumulate(op) => 2 << 4 | op as u8,
+            Action::Fetch(op) => 3 << 4 | op as u8,
+            Action::CompareAndSwap => 4 << 4,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn of_head(head: u64) -> Self {
+        Self(head as u8)
+    }
+
+    #[inline]
+    pub(crate) fn is_wide(self) -> bool {
+        self.0 & WIDE != 0
+    }
+
+    /// Returns the action; `None` for a code that nobody makes.
+    #[inline]
+    pub(crate) fn action(self) -> Option<Action> {
+        let op = Op::ALL.get(usize::from(self.0 & 15)).copied();
+        match (self.0 & !WIDE) >> 4 {
+            0 if self.0 & 15 == 0 => Some(Action::Put),
+            1 if self.0 & 15 == 0 => Some(Action::Get),
+            2 => op.map(Action::Accumulate),
+            3 => op.map(Action::Fetch),
+            4 if self.0 & 15 == 0 => Some(Action::CompareAndSwap),
+            _ => None,
+        }
+    }
+}
+
+impl Action {
+    /// Whether it returns what it found.
+    #[inline]
+    pub(crate) fn returns(self) -> bool {
+        matches!(self, Self::Get | Self::Fetch(_) | Self::CompareAndSwap)
+    }
+
+    /// Whether it has operands.
+    #[inline]
+    pub(crate) fn takes(self) -> bool {
+        self != Self::Get
+    }
+}
+
+/// What was collected.
+#[derive(Default)]
+pub(crate) struct Visits {
+    pub(crate) records: Vec<Record>,
+    /// The bytes of wide operations.
+    pub(crate) wide: Vec<u8>,
+    /// Where results land, with the length in bytes of each, in the order of the operations.
+    pub(crate) landings: Vec<(Slot, usize)>,
+}
+
+impl Visits {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.records.clear();
+        self.wide.clear();
+        self.landings.clear();
+    }
+
+    /// Adds an operation on the element at `at`, of at most eight bytes. `expected` is what a compare-and-swap compares with.
+    #[inline]
+    pub(crate) fn push(&mut self, action: Action, at: usize, expected: u64, operand: u64) {
+        let head = (at as u64) << CODE_BITS | u64::from(Code::of(action).0);
+        if action == Action::CompareAndSwap {
+            self.records.extend([Record { head, value: expected }, Record { head, value: operand }]);
+        } else {
+            self.records.push(Record { head, value: operand });
+        }
+    }
+
+    /// Adds an operation on these elements, with what it compares with and its operands; there is memory for them, or nothing
+    /// is added.
+    #[must_use]
+    pub(crate) fn push_wide(&mut self, action: Action, remote: &Datatype, operands: [&[u8]; 2]) -> bool {
+        let room = operands.iter().map(|bytes| bytes.len()).sum();
+        if self.wide.try_reserve(room).is_err() {
+            return false;
+        }
+        let value = self.wide.len() as u64;
+        remote.encode(&mut self.wide);
+        operands.iter().for_each(|bytes| self.wide.extend_from_slice(bytes));
+        self.records.push(Record { head: u64::from(Code::of(action).0 | WIDE), value });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_read_as_it_was_written_and_no_other_is() {
+        let ops = || Op::ALL.into_iter();
+        let actions: Vec<Action> = [Action::Put, Action::Get, Action::CompareAndSwap]
+            .into_iter()
+            .chain(ops().map(Action::Accumulate))
+            .chain(ops().map(Action::Fetch))
+            .collect();
+        let read: Vec<Action> = (0..=255).filter_map(|code| Code(code).action()).collect();
+        assert_eq!(read.len(), 2 * actions.len(), "each is wide or is not");
+        for action in actions {
+            assert_eq!(Code::of(action).action(), Some(action));
+        }
+    }
+}

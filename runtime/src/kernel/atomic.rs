@@ -1,0 +1,190 @@
+//! Accesses to one element that are atomic: what ranks do to an element at the same time under shared locks.
+//!
+//! An element of 1, 2, 4 or 8 bytes is aligned to its size, since a window is aligned to a cache line; so it is an atomic
+//! integer of that size. All accesses are relaxed: locks, flushes and fences order them. SUM, BAND, BOR and BXOR of
+//! integers, and moves, are one operation of the processor; everything else is a loop of compare-and-swaps.
+
+use crate::kernel::values::Values;
+use crate::kernel::{Task, combine_one, with_values};
+use fencepost_planner::element::{ElementKind, ElementType, Op};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Whether elements of this type are accessed atomically.
+pub fn is_atomic(element: ElementType) -> bool {
+    matches!(element.size, 1 | 2 | 4 | 8)
+}
+
+/// The bytes of an element, in the first bytes of a word.
+macro_rules! bits {
+    ($value:expr) => {{
+        let mut bits = [0; 8];
+        let bytes = $value.to_ne_bytes();
+        bits[..bytes.len()].copy_from_slice(&bytes);
+        u64::from_ne_bytes(bits)
+    }};
+}
+
+/// Calls a method of the atomic integer of `size_of::<V>()` bytes at `at`. Operands are words, and so is the result.
+macro_rules! call {
+    ($V:ty, $at:expr, |$atom:ident, $value:ident| $call:expr) => {{
+        macro_rules! of {
+            ($Atom:ty, $Int:ty, $N:literal) => {{
+                // SAFETY: the caller's: an element of this size, aligned, that is accessed atomically only.
+                let $atom = unsafe { <$Atom>::from_ptr($at.cast()) };
+                #[allow(unused_variables, reason = "a load has no operand")]
+                let $value = |bits: u64| -> $Int {
+                    let mut bytes = [0; $N];
+                    bytes.copy_from_slice(&bits.to_ne_bytes()[..$N]);
+                    <$Int>::from_ne_bytes(bytes)
+                };
+                bits!($call)
+            }};
+        }
+        match size_of::<$V>() {
+            1 => of!(AtomicU8, u8, 1),
+            2 => of!(AtomicU16, u16, 2),
+            4 => of!(AtomicU32, u32, 4),
+            _ => of!(AtomicU64, u64, 8),
+        }
+    }};
+}
+
+/// Returns the bits of an element.
+///
+/// # Safety
+/// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size; each thread that accesses it meanwhile does so
+/// by this module. The same holds for each function here.
+#[inline(always)]
+pub unsafe fn load<V: Values>(at: *mut u8) -> u64 {
+    call!(V, at, |atom, value| atom.load(Relaxed))
+}
+
+/// Replaces an element.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
+    call!(V, at, |atom, value| {
+        atom.store(value(bits), Relaxed);
+        0_u8
+    });
+}
+
+/// Replaces an element that has the bits `expected`, and returns the bits that it had.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64 {
+    call!(V, at, |atom, value| {
+        atom.compare_exchange(value(expected), value(bits), Relaxed, Relaxed).unwrap_or_else(|found| found)
+    })
+}
+
+/// Combines a value into an element, and returns the bits that it had.
+///
+/// # Safety
+/// As [`load`]; `op` takes `element`, which is the type of `V`.
+#[inline(always)]
+pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits: u64) -> u64 {
+    let is_integer = matches!(element.kind, ElementKind::Scalar(scalar) if !scalar.is_float());
+    match op {
+        Op::Replace => call!(V, at, |atom, value| atom.swap(value(bits), Relaxed)),
+        Op::Sum if is_integer => call!(V, at, |atom, value| atom.fetch_add(value(bits), Relaxed)),
+        Op::Band if is_integer => call!(V, at, |atom, value| atom.fetch_and(value(bits), Relaxed)),
+        Op::Bor if is_integer => call!(V, at, |atom, value| atom.fetch_or(value(bits), Relaxed)),
+        Op::Bxor if is_integer => call!(V, at, |atom, value| atom.fetch_xor(value(bits), Relaxed)),
+        _ => {
+            // SAFETY: the caller's.
+            let mut found = unsafe { load::<V>(at) };
+            loop {
+                let mut combined = found;
+                // SAFETY: the first bytes of a word of this rank are an element that nobody else touches.
+                unsafe { combine_one::<V>(op, (&raw mut combined).cast(), bits) };
+                // SAFETY: the caller's.
+                let now = unsafe { compare_and_swap::<V>(at, found, combined) };
+                if now == found {
+                    return found;
+                }
+                found = now;
+            }
+        }
+    }
+}
+
+/// Returns the bits of an element of this type.
+///
+/// # Safety
+/// As [`load`].
+pub unsafe fn load_one(element: ElementType, at: *mut u8) -> u64 {
+    struct Load(*mut u8);
+    impl Task for Load {
+        type Out = u64;
+        fn with<V: Values>(self) -> u64 {
+            // SAFETY: the caller's.
+            unsafe { load::<V>(self.0) }
+        }
+    }
+    with_values(element, Load(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::element::Scalar;
+    use fencepost_planner::reference::apply;
+    use fencepost_tests_support::random::Random;
+
+    struct Combine<'a>(Op, ElementType, &'a mut [u64; 1], u64);
+    impl Task for Combine<'_> {
+        type Out = u64;
+        fn with<V: Values>(self) -> u64 {
+            // SAFETY: one element of this type at the beginning of an aligned word.
+            unsafe { combine::<V>(self.0, self.1, self.2.as_mut_ptr().cast(), self.3) }
+        }
+    }
+
+    #[test]
+    fn every_operator_leaves_and_returns_what_the_reference_does() {
+        let mut dice = Random::new(7);
+        let pair = ElementType { size: 8, kind: ElementKind::ValueAt(Scalar::F32, Scalar::I32) };
+        let opaque = ElementType::opaque(4);
+        for element in Scalar::ALL.map(ElementType::scalar).into_iter().chain([pair, opaque]) {
+            let size = element.size as usize;
+            for op in Op::ALL.into_iter().filter(|op| op.takes(element)) {
+                for _ in 0..200 {
+                    let cut = |bits: u64| {
+                        let mut bytes = bits.to_ne_bytes();
+                        bytes[size..].fill(0);
+                        u64::from_ne_bytes(bytes)
+                    };
+                    let small = dice.once_in(2);
+                    let mut value = || cut(if small { dice.bits() % 3 } else { dice.bits() });
+                    let (old, new) = (value(), value());
+                    let mut expected = old.to_ne_bytes();
+                    apply(Some(op), element, &mut expected[..size], &new.to_ne_bytes()[..size]);
+                    let mut memory = [old];
+                    let found = with_values(element, Combine(op, element, &mut memory, new));
+                    assert_eq!(found, old, "{op} on {element}");
+                    assert_eq!(memory[0].to_ne_bytes(), expected, "{op} on {element}: {old:x} and {new:x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_compare_and_swap_compares_bits() {
+        let minus_zero = u64::from_ne_bytes((-0.0_f64).to_ne_bytes());
+        let mut memory = [minus_zero];
+        let at = memory.as_mut_ptr().cast();
+        // SAFETY: an aligned word of this thread.
+        unsafe {
+            assert_eq!(compare_and_swap::<f64>(at, 0, 5), minus_zero, "0 is not -0");
+            assert_eq!(compare_and_swap::<f64>(at, minus_zero, 5), minus_zero);
+            assert_eq!(load_one(ElementType::scalar(Scalar::F64), at), 5);
+            store::<f64>(at, 7);
+            assert_eq!(load::<f64>(at), 7);
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Locks: what a rank does to the window of another one that calls nothing.
+//!
+//! An epoch is collected ([`Visits`]) and carried out when it ends: the rank takes the locks of the regions that it touches, in
+//! ascending order, visits the elements, and leaves. An epoch that is flushed takes all regions of its target at the first
+//! flush and holds them until it ends, so that what it did stays on one side of every exclusive epoch; since it then has all,
+//! it takes no further lock later, and ranks wait for each other in a circle only where a program has them hold two parts.
+//!
+//! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared ones visit *atomic* elements (of 1,
+//! 2, 4 or 8 bytes) by atomic operations, and others under a second lock of their region. Which of the two it is follows from
+//! the type of the elements, so all ranks do the same.
+//!
+//! Acquiring a lock makes what was done under it before visible; so an epoch that is over happens before all that its origin
+//! does afterwards, and, by the notifications of a fence or a barrier, before all that others do after that.
+
+pub(crate) mod take;
+pub(crate) mod visit;
+pub(crate) mod words;
+
+use crate::collect::ticket::Slot;
+use crate::collect::visits::{Action, Visits};
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::reference::LockType;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::Hold;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::rc::Rc;
+use take::At;
+use visit::{List, Others, Part};
+use words::{Layout, Words, site_text};
+
+/// The locks of a window, as one rank knows them.
+pub(crate) struct LockCore {
+    pub(crate) data: Rc<WindowCore>,
+    targets: Vec<Target>,
+    /// Room for what is found.
+    found: Cell<Vec<u8>>,
+}
+
+/// One rank's part of the window.
+struct Target {
+    part: Part,
+    words: Words,
+    epoch: RefCell<Epoch>,
+}
+
+/// The epoch of this rank at one target.
+#[derive(Default)]
+struct Epoch {
+    open: Option<Open>,
+    visits: Visits,
+    /// The regions that the visits are in.
+    regions: u32,
+    /// The bytes that the visits find.
+    found: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    kind: LockType,
+    site: &'static Location<'static>,
+    /// Whether this rank holds all regions.
+    held: bool,
+    /// Whether the lock is of all parts.
+    of_all: bool,
+}
+
+fn hold_of(kind: LockType) -> Hold {
+    match kind {
+        LockType::Shared => Hold::Shared,
+        LockType::Exclusive => Hold::Exclusive,
+    }
+}
+
+impl LockCore {
+    /// Returns how many words the locks of a part of `len` elements take.
+    pub(crate) fn words(data: &WindowCore, len: usize) -> usize {
+        Layout::new(data.world.size, len, data.element).words()
+    }
+
+    /// Makes the locks of the window `data`, whose words are the elements of the window `words`: as many as
+    /// [`words`](Self::words) says, zero and of nobody else.
+    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Self {
+        let target = |rank: usize| {
+            let len = data.peers[rank].len;
+            let part = Part { base: data.peers[rank].base, len, element: data.element };
+            let layout = Layout::new(data.world.size, len, data.element);
+            debug_assert_eq!(layout.words(), words.peers[rank].len);
+            // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
+            // theirs.
+            let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
+            Target { part, words, epoch: RefCell::default() }
+        };
+        let targets = (0..data.world.size).map(target).collect();
+        Self { data, targets, found: Cell::default() }
+    }
+
+    pub(crate) fn error(
+        &self,
+        class: ErrorClass,
+        message: String,
+        site: &'static Location<'static>,
+    ) -> Error {
+        self.data.error(class, message, site)
+    }
+
+    fn me(&self) -> usize {
+        self.data.world.rank
+    }
+
+    /// Opens an epoch at `target`; one of `of_all` at each.
+    pub(crate) fn open(
+        &self,
+        target: usize,
+        kind: LockType,
+        of_all: bool,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        self.data.world.alive()?;
+        let Some(at) = self.targets.get(target) else {
+            return self.data.check(target, &Datatype::empty(), site);
+        };
+        let epoch = &mut *at.epoch.borrow_mut();
+        if let Some(Open { site: since, .. }) = epoch.open {
+            let message = format!(
+                "this rank has locked the part of rank {target} since {}: a rank has one lock of a part at a time; unlock that one first",
+                site_text(since)
+            );
+            return Err(self.error(ErrorClass::RmaSync, message, site));
+        }
+        epoch.open = Some(Open { kind, site, held: false, of_all });
+        Ok(())
+    }
+
+    /// Returns the first target at which an epoch is open, and since which line.
+    pub(crate) fn first_open(&self) -> Option<(usize, &'static Location<'static>)> {
+        let open = |(rank, target): (usize, &Target)| Some((rank, target.epoch.borrow().open?.site));
+        self.targets.iter().enumerate().find_map(open)
+    }
+
+    /// Whether this rank holds the part of `target` until it unlocks it.
+    pub(crate) fn holds(&self, target: usize) -> bool {
+        self.targets[target].epoch.borrow().open.is_some_and(|open| open.held)
+    }
+
+    /// Returns the number of elements at `target`.
+    #[inline]
+    pub(crate) fn len(&self, target: usize) -> usize {
+        self.targets[target].part.len
+    }
+
+    /// Collects an operation on one element of at most eight bytes, which is one of the target's.
+    #[inline]
+    pub(crate) fn visit_one(
+        &self,
+        target: usize,
+        action: Action,
+        at: usize,
+        expected: u64,
+        operand: u64,
+    ) -> Option<Slot> {
+        let Target { part, words, epoch } = &self.targets[target];
+        let epoch = &mut *epoch.borrow_mut();
+        epoch.visits.push(action, at, expected, operand);
+        epoch.regions |= words.layout.regions(at, at + 1);
+        action.returns().then(|| epoch.lands(part.element.size as usize, Slot::default()))
+    }
+
+    /// Collects an operation on these elements, which are the target's, with what it compares with and its operands.
+    pub(crate) fn visit(
+        &self,
+        target: usize,
+        action: Action,
+        remote: &Datatype,
+        operands: [&[u8]; 2],
+        site: &'static Location<'static>,
+    ) -> Result<Slot> {
+        let Target { part, words, epoch } = &self.targets[target];
+        let (slot, bytes) = (Slot::default(), remote.size() * part.element.size as usize);
+        if remote.is_empty() {
+            return Ok(slot);
+        }
+        let epoch = &mut *epoch.borrow_mut();
+        if action.returns() && !slot.reserve(bytes) || !epoch.visits.push_wide(action, remote, operands) {
+            let message = format!("there is no memory for {bytes} bytes of an operation on rank {target}");
+            return Err(self.error(ErrorClass::NoMem, message, site));
+        }
+        epoch.regions |= words.layout.regions(remote.low() as usize, remote.high() as usize);
+        Ok(if action.returns() { epoch.lands(bytes, slot) } else { slot })
+    }
+
+    /// Carries out what was collected for `target`; with `ends`, the epoch is over, also after an error.
+    #[inline]
+    pub(crate) fn carry_out(&self, target: usize, ends: bool, call: &Call) -> Result<()> {
+        let Target { words, epoch, .. } = &self.targets[target];
+        let Some(open) = epoch.borrow().open else { return Ok(()) };
+        let is_empty = epoch.borrow().visits.is_empty();
+        let held = match (ends, is_empty) {
+            // Without operations there is nothing to hold.
+            (false, true) => return Ok(()),
+            (false, false) if !open.held => self.hold(target, open, call),
+            _ => Ok(open.held),
+        };
+        let epoch = &mut *epoch.borrow_mut();
+        let done = held.and_then(|held| {
+            if is_empty { Ok(()) } else { self.visit_held(target, epoch, open.kind, held, call) }
+        });
+        if ends && epoch.open.is_some_and(|open| open.held) {
+            let at = At { window: &self.data, target, words, call };
+            at.leave_all(hold_of(open.kind));
+        }
+        if ends {
+            epoch.open = None;
+        }
+        epoch.clear();
+        done
+    }
+
+    /// Takes all regions of the part of `target`, for its open epoch. A shared epoch at all parts takes those of each part, in
+    /// ascending order: if it took one part after another as it is flushed, two such epochs, and two exclusive ones that
+    /// wait in between, could wait for each other.
+    fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
+        let targets = if open.of_all { 0..self.targets.len() } else { target..target + 1 };
+        for each in targets {
+            let Target { words, epoch, .. } = &self.targets[each];
+            let at = At { window: &self.data, target: each, words, call };
+            match at.take_all(hold_of(open.kind), open.site) {
+                Ok(()) => epoch.borrow_mut().open = Some(Open { held: true, ..open }),
+                // Another part than this one may have been dropped.
+                Err(error) if each != target && error.class() == ErrorClass::RmaSync => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits the elements, and fills tickets. Unless all regions of the part are `held`, takes those that the visits are in, and
+    /// leaves them.
+    fn visit_held(
+        &self,
+        target: usize,
+        epoch: &mut Epoch,
+        kind: LockType,
+        held: bool,
+        call: &Call,
+    ) -> Result<()> {
+        let Target { part, words, .. } = &self.targets[target];
+        let (at, hold) = (At { window: &self.data, target, words, call }, hold_of(kind));
+        if !held {
+            at.begin(epoch.regions, hold)?;
+        }
+        let mut found = self.found.take();
+        found.clear();
+        found.reserve(epoch.found);
+        let done = self.visit_all(&at, part, kind, epoch, &mut found);
+        if done.is_ok() {
+            let mut from = 0;
+            for (slot, len) in epoch.visits.landings.drain(..) {
+                slot.fill(&found[from..from + len]);
+                from += len;
+            }
+        }
+        self.found.set(found);
+        if !held {
+            at.end(epoch.regions, hold);
+        }
+        done
+    }
+
+    /// Visits the elements, in regions that this rank holds.
+    fn visit_all(
+        &self,
+        at: &At<'_>,
+        part: &Part,
+        kind: LockType,
+        epoch: &Epoch,
+        found: &mut Vec<u8>,
+    ) -> Result<()> {
+        let list = List { records: &epoch.visits.records, wide: &epoch.visits.wide };
+        debug_assert_eq!(list.fits(part), Some(epoch.found), "each call was checked");
+        let is_shared = kind == LockType::Shared;
+        if is_shared && at.words.layout.is_atomic {
+            // SAFETY: each call was checked against the length of the part, which is reached; shared epochs are together here, and
+            // an exclusive one is not.
+            unsafe { list.carry_out(part, Others::Atomic, found) };
+            return Ok(());
+        }
+        if is_shared {
+            at.take(epoch.regions, Hold::Exclusive, true)?;
+        }
+        // SAFETY: as above; an exclusive epoch is alone in its regions, and so is a shared one that holds the second locks.
+        unsafe { list.carry_out(part, Others::Nobody, found) };
+        if is_shared {
+            at.leave(epoch.regions, Hold::Exclusive, true);
+        }
+        Ok(())
+    }
+
+    /// Discards what was collected for `target`, and ends the epoch.
+    pub(crate) fn discard(&self, target: usize, call: &Call) {
+        {
+            let epoch = &mut *self.targets[target].epoch.borrow_mut();
+            epoch.clear();
+        }
+        let _ = self.carry_out(target, true, call); // there is nothing that could fail
+    }
+
+    /// Ends all epochs that are open, and carries out nothing: this rank drops the window.
+    pub(crate) fn close(&self, call: &Call) {
+        for target in 0..self.targets.len() {
+            self.discard(target, call);
+        }
+        self.targets[self.me()].words.close();
+    }
+
+    /// Calls `act` with the first element of this rank's part, while this rank holds all regions.
+    pub(crate) fn owned<R>(
+        &self,
+        kind: LockType,
+        call: &Call,
+        act: impl FnOnce(*mut u8) -> Result<R>,
+    ) -> Result<R> {
+        /// Leaves the part, however the function ends.
+        struct Leave<'a>(&'a RefCell<Epoch>, At<'a>, Hold);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.1.leave_all(self.2);
+                self.0.borrow_mut().open = None;
+            }
+        }
+        let me = self.me();
+        self.open(me, kind, false, call.site)?;
+        let Target { part, words, epoch } = &self.targets[me];
+        let (at, hold) = (At { window: &self.data, target: me, words, call }, hold_of(kind));
+        at.take_all(hold, call.site).inspect_err(|_| epoch.borrow_mut().open = None)?;
+        let _leave = Leave(epoch, at, hold);
+        act(part.base)
+    }
+
+    /// Returns an element of this rank's part, which it holds together with others.
+    pub(crate) fn load(&self, at: usize, call: &Call, into: &mut [u8]) -> Result<()> {
+        let me = self.me();
+        let Target { part, words, .. } = &self.targets[me];
+        let remote = Datatype::run(at..at + 1);
+        self.data.check(me, &remote, call.site)?;
+        let size = part.element.size as usize;
+        let from = part.base.wrapping_add(at * size);
+        if words.layout.is_atomic {
+            // SAFETY: an element of this rank; nobody is here alone, since this rank holds the part.
+            let bits = unsafe { crate::kernel::atomic::load_one(part.element, from) };
+            into.copy_from_slice(&bits.to_ne_bytes()[..size]);
+            return Ok(());
+        }
+        let (at, regions) =
+            (At { window: &self.data, target: me, words, call }, words.layout.regions(at, at + 1));
+        at.take(regions, Hold::Exclusive, true)?;
+        // SAFETY: as above, and a rank that visits elements of the region holds its second lock.
+        into.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
+        at.leave(regions, Hold::Exclusive, true);
+        Ok(())
+    }
+}
+
+impl Epoch {
+    fn lands(&mut self, bytes: usize, slot: Slot) -> Slot {
+        self.found += bytes;
+        self.visits.landings.push((slot.clone(), bytes));
+        slot
+    }
+
+    fn clear(&mut self) {
+        self.visits.clear();
+        (self.regions, self.found) = (0, 0);
+    }
+}

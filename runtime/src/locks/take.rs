@@ -1,0 +1,166 @@
+//! Taking the locks of a part, and leaving them.
+
+use crate::locks::words::{Presence, Words, site_text};
+use crate::protocol::exchange::wait;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use fencepost_planner::{Error, ErrorClass, Result, State};
+use fencepost_transport::{Endpoint, FairLock, Hold, Liveness, Loss, Lost, Next, Position};
+use std::panic::Location;
+
+/// One rank, at the locks of one part that it reaches.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) window: &'a WindowCore,
+    pub(super) target: usize,
+    pub(super) words: &'a Words,
+    pub(super) call: &'a Call,
+}
+
+/// Looks at a lock before a waiting rank also looks for ranks that were lost: some microseconds.
+const LOOKS: u32 = 64;
+
+/// Returns the numbers of the bits that are set, ascending.
+fn each(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (next < u32::BITS).then_some(next as usize)
+    })
+}
+
+impl At<'_> {
+    /// Takes all regions, to hold them until [`leave_all`](Self::leave_all), for the epoch that was opened at this line.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(super) fn take_all(&self, hold: Hold, site: &Location<'_>) -> Result<()> {
+        self.begin(self.words.layout.all(), hold)?;
+        self.words.note_holding(self.window.world.rank, &site_text(site));
+        Ok(())
+    }
+
+    /// Leaves all regions, which were taken.
+    pub(super) fn leave_all(&self, hold: Hold) {
+        self.words.note(self.window.world.rank, Presence::Passing);
+        self.end(self.words.layout.all(), hold);
+    }
+
+    /// Takes these regions for a moment.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); the world has ended, or the owner has dropped the part.
+    #[inline]
+    pub(super) fn begin(&self, regions: u32, hold: Hold) -> Result<()> {
+        let me = self.window.world.rank;
+        self.window.world.alive()?;
+        self.words.note(me, Presence::Passing);
+        self.take(regions, hold, false).inspect_err(|_| self.words.note(me, Presence::Absent))?;
+        if self.words.is_closed() {
+            self.end(regions, hold);
+            return Err(self.dropped());
+        }
+        Ok(())
+    }
+
+    /// Leaves the regions that [`begin`](Self::begin) has taken.
+    #[inline]
+    pub(super) fn end(&self, regions: u32, hold: Hold) {
+        self.leave(regions, hold, false);
+        self.words.note(self.window.world.rank, Presence::Absent);
+    }
+
+    #[cold]
+    fn dropped(&self) -> Error {
+        let (target, window) = (self.target, self.window.key.window);
+        let message = format!(
+            "rank {target} has dropped its part of window {window}, so nothing was done there: let all ranks meet (a barrier, or `into_window`) before one drops the window"
+        );
+        self.call.error(&self.window.world, ErrorClass::RmaSync, message)
+    }
+
+    /// Takes the locks of these regions, in ascending order.
+    ///
+    /// # Errors
+    /// A rank that is at this part was lost, or the world has ended: then this rank holds none of them.
+    #[inline]
+    pub(super) fn take(&self, regions: u32, hold: Hold, second: bool) -> Result<()> {
+        let me = self.window.world.rank;
+        for region in each(regions) {
+            let lock = self.words.lock(region, second);
+            if let Err(turn) = lock.take(hold, me)
+                && let Err(lost) = self.wait(lock, turn, hold)
+            {
+                self.leave(regions & ((1 << region) - 1), hold, second);
+                return Err(self.lost(&lost));
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the locks of these regions.
+    #[inline]
+    pub(super) fn leave(&self, regions: u32, hold: Hold, second: bool) {
+        for region in each(regions) {
+            let Next(next) = self.words.lock(region, second).leave(hold);
+            if let Some(next) = next {
+                self.wake(next);
+            }
+        }
+    }
+
+    #[cold]
+    fn wake(&self, rank: usize) {
+        self.window.world.endpoint.borrow_mut().wake(rank);
+    }
+
+    #[cold]
+    fn wait(&self, lock: FairLock<'_>, turn: Position, hold: Hold) -> Result<(), Lost> {
+        let world = &*self.window.world;
+        let holder = || self.words.holder(world.rank);
+        let since = |rank: usize| self.words.held_since(rank);
+        let windows = [self.window];
+        let watch = || {
+            Watch::new(
+                world,
+                self.call,
+                &windows,
+                self.target,
+                Awaited::Lock { holder: &holder, since: &since },
+            )
+        };
+        let mut looks = 0;
+        wait(&mut world.endpoint.borrow_mut(), watch, |endpoint| {
+            if let Some(Next(next)) = lock.enter(turn, hold) {
+                if let Some(next) = next {
+                    endpoint.wake(next);
+                }
+                return Ok(Some(()));
+            }
+            looks += 1;
+            if looks > LOOKS
+                && let Some(lost) = self.any_lost(endpoint)
+            {
+                return Err(lost);
+            }
+            Ok(None)
+        })
+    }
+
+    /// Returns the loss of a rank that is at this part, or the end of the world.
+    fn any_lost(&self, endpoint: &mut Endpoint) -> Option<Lost> {
+        let world = &*self.window.world;
+        let others = (0..world.size).filter(|&rank| rank != world.rank);
+        let mut lost = others.filter_map(|rank| Some((rank, endpoint.lost(rank)?)));
+        lost.find(|(rank, lost)| {
+            matches!(lost.how, Loss::Ended(_)) || self.words.presence(*rank) != Presence::Absent
+        })
+        .map(|(_, lost)| lost)
+    }
+
+    /// The error of a rank that waits for one that was lost: what that one was doing is done by half.
+    fn lost(&self, lost: &Lost) -> Error {
+        self.window.world.lost(lost, self.call).leaving(State::Mixed)
+    }
+}

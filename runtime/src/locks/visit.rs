@@ -1,0 +1,364 @@
+//! Carries out what was collected under a lock, on memory that is reached: at its origin, or by the attendant of its target.
+
+use crate::collect::visits::{Action, CODE_BITS, Code};
+use crate::kernel::{self, Task, Values, atomic, with_values};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementType, Op};
+use fencepost_transport::Record;
+
+/// The elements of one rank.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// The first element; null where it is not reached.
+    pub(crate) base: *mut u8,
+    pub(crate) len: usize,
+    pub(crate) element: ElementType,
+}
+
+/// Who accesses the elements meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Others {
+    /// Nobody does.
+    Nobody,
+    /// Others do, atomically as well.
+    Atomic,
+}
+
+/// A list of operations.
+#[derive(Clone, Copy)]
+pub(crate) struct List<'a> {
+    pub(crate) records: &'a [Record],
+    pub(crate) wide: &'a [u8],
+}
+
+/// A wide operation, taken apart.
+struct Wide<'a> {
+    remote: Datatype,
+    expected: &'a [u8],
+    operands: &'a [u8],
+}
+
+impl List<'_> {
+    /// Returns the wide operation whose bytes begin at `value`; `None` where it is not one.
+    fn wide(&self, value: u64, action: Action, size: usize) -> Option<Wide<'_>> {
+        let mut bytes = self.wide.get(usize::try_from(value).ok()?..)?;
+        let remote = Datatype::decode(&mut bytes).ok()?;
+        let len = remote.size().checked_mul(size)?;
+        let (expected, bytes) =
+            bytes.split_at_checked(if action == Action::CompareAndSwap { len } else { 0 })?;
+        let operands = bytes.get(..if action.takes() { len } else { 0 })?;
+        Some(Wide { remote, expected, operands })
+    }
+
+    /// Returns how many bytes the operations find on this part; `None` if one of them does not fit it. A list of this rank's own
+    /// fits; one that came from elsewhere may not.
+    pub(crate) fn fits(&self, part: &Part) -> Option<usize> {
+        let (mut found, mut records) = (0_usize, self.records.iter());
+        let size = part.element.size as usize;
+        while let Some(record) = records.next() {
+            let code = Code::of_head(record.head);
+            let action = code.action()?;
+            if let Action::Accumulate(op) | Action::Fetch(op) = action
+                && !op.takes(part.element)
+            {
+                return None;
+            }
+            let elements = if code.is_wide() {
+                let wide = self.wide(record.value, action, size)?;
+                let (low, high) = (wide.remote.low(), wide.remote.high());
+                if wide.remote.is_empty() || low < 0 || high > part.len as i64 {
+                    return None;
+                }
+                wide.remote.size()
+            } else {
+                if size > 8 || record.head >> CODE_BITS >= part.len as u64 {
+                    return None;
+                }
+                if action == Action::CompareAndSwap && records.next()?.head != record.head {
+                    return None;
+                }
+                1
+            };
+            if action.returns() {
+                found = found.checked_add(elements.checked_mul(size)?)?;
+            }
+        }
+        Some(found)
+    }
+
+    /// Carries out the operations on a part that they [fit](Self::fits), and appends what they find.
+    ///
+    /// # Safety
+    /// The part's elements are memory of this type, aligned as a window's, and `others` says who accesses them meanwhile;
+    /// with `Atomic` elements are [atomic](atomic::is_atomic).
+    pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
+        struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
+        impl Task for CarryOut<'_> {
+            type Out = ();
+            fn with<V: Values>(self) {
+                let Self(list, part, others, found) = self;
+                // SAFETY: the caller's.
+                unsafe {
+                    match others {
+                        Others::Nobody => list.visit::<V, Alone>(part, found),
+                        Others::Atomic => list.visit::<V, Together>(part, found),
+                    }
+                }
+            }
+        }
+        with_values(part.element, CarryOut(self, part, others, found));
+    }
+
+    /// # Safety
+    /// As [`carry_out`](Self::carry_out); `V` is the type of the elements.
+    unsafe fn visit<V: Values, H: How>(&self, part: &Part, found: &mut Vec<u8>) {
+        let mut records = self.records;
+        while let Some(first) = records.first() {
+            let code = Code::of_head(first.head);
+            // Many of one kind are the rule: which it is is asked once.
+            let same = records.iter().take_while(|record| Code::of_head(record.head) == code).count();
+            let (these, rest) = records.split_at(same);
+            records = rest;
+            let Some(action) = code.action() else {
+                debug_assert!(false, "a list that was not checked");
+                return;
+            };
+            if !code.is_wide() {
+                // SAFETY: the caller's: the list fits.
+                unsafe { narrow::<V, H>(part, action, these, found) };
+                continue;
+            }
+            for record in these {
+                let Some(wide) = self.wide(record.value, action, part.element.size as usize) else {
+                    debug_assert!(false, "a list that was not checked");
+                    return;
+                };
+                // SAFETY: the caller's.
+                unsafe { H::wide::<V>(part, action, &wide, found) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`List::carry_out`], for records of this action.
+#[inline(always)]
+unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Record], found: &mut Vec<u8>) {
+    let at = |record: &Record| {
+        let at = (record.head >> CODE_BITS) as usize;
+        debug_assert!(at < part.len);
+        part.base.wrapping_add(at * size_of::<V>())
+    };
+    let mut keep = |bits: u64| found.extend_from_slice(&bits.to_ne_bytes()[..size_of::<V>()]);
+    // SAFETY: each record is about an element of the part, as it fits.
+    unsafe {
+        match action {
+            Action::Put | Action::Accumulate(Op::Replace) => {
+                records.iter().for_each(|record| H::store::<V>(at(record), record.value));
+            }
+            Action::Get => records.iter().for_each(|record| keep(H::load::<V>(at(record)))),
+            Action::Accumulate(op) => {
+                H::combine_each::<V>(
+                    op,
+                    part.element,
+                    records.iter().map(|record| (at(record), record.value)),
+                );
+            }
+            Action::Fetch(op) => records.iter().for_each(|record| {
+                keep(H::combine::<V>(op, part.element, at(record), record.value));
+            }),
+            Action::CompareAndSwap => records.chunks_exact(2).for_each(|pair| {
+                keep(H::compare_and_swap::<V>(at(&pair[0]), pair[0].value, pair[1].value));
+            }),
+        }
+    }
+}
+
+/// How elements are accessed. Values are in the first bytes of words.
+///
+/// # Safety
+/// Each function is unsafe as [`List::carry_out`] is, for one element of type `V`.
+trait How {
+    unsafe fn load<V: Values>(at: *mut u8) -> u64;
+    unsafe fn store<V: Values>(at: *mut u8, bits: u64);
+    unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits: u64) -> u64;
+    unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64;
+    unsafe fn combine_each<V: Values>(
+        op: Op,
+        element: ElementType,
+        values: impl Iterator<Item = (*mut u8, u64)>,
+    );
+    unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>);
+}
+
+/// The caller alone accesses the elements.
+struct Alone;
+
+/// Others access them atomically.
+struct Together;
+
+/// # Safety
+/// `size_of::<V>()` bytes, at most 8, may be read.
+#[inline(always)]
+unsafe fn word<V>(from: *const u8) -> u64 {
+    let mut bits = 0_u64;
+    // SAFETY: the caller's.
+    unsafe { from.copy_to_nonoverlapping((&raw mut bits).cast(), size_of::<V>()) };
+    bits
+}
+
+impl How for Alone {
+    #[inline(always)]
+    unsafe fn load<V: Values>(at: *mut u8) -> u64 {
+        // SAFETY: the caller's.
+        unsafe { word::<V>(at) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
+        // SAFETY: the caller's; the first bytes of the word are the value.
+        unsafe { std::ptr::from_ref(&bits).cast::<u8>().copy_to_nonoverlapping(at, size_of::<V>()) };
+    }
+
+    #[inline(always)]
+    unsafe fn combine<V: Values>(op: Op, _: ElementType, at: *mut u8, bits: u64) -> u64 {
+        // SAFETY: the caller's.
+        unsafe {
+            let found = word::<V>(at);
+            kernel::combine_one::<V>(op, at, bits);
+            found
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64 {
+        // SAFETY: the caller's.
+        unsafe {
+            let found = word::<V>(at);
+            if found == expected {
+                Self::store::<V>(at, bits);
+            }
+            found
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn combine_each<V: Values>(op: Op, _: ElementType, values: impl Iterator<Item = (*mut u8, u64)>) {
+        // SAFETY: the caller's.
+        unsafe { kernel::combine_each::<V>(op, values) };
+    }
+
+    unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>) {
+        let (size, base) = (part.element.size as usize, part.base);
+        let operands = wide.operands.as_ptr();
+        let keep = |found: &mut Vec<u8>, remote: &Datatype| {
+            let at = found.len();
+            found.resize(at + remote.size() * size, 0);
+            // SAFETY: the datatype is within the part, as the list fits, and there is room for its elements.
+            unsafe { kernel::pack(base, remote, size, found[at..].as_mut_ptr()) };
+        };
+        match action {
+            // SAFETY: as above, and there are as many operands.
+            Action::Put => unsafe { kernel::unpack(operands, base, &wide.remote, size) },
+            Action::Get => keep(found, &wide.remote),
+            // SAFETY: as above.
+            Action::Accumulate(op) => unsafe {
+                kernel::combine(op, part.element, base, &wide.remote, operands);
+            },
+            Action::Fetch(op) if !wide.remote.overlaps_itself() => {
+                keep(found, &wide.remote);
+                // SAFETY: as above.
+                unsafe { kernel::combine(op, part.element, base, &wide.remote, operands) };
+            }
+            // An element that is visited again returns what its last visit left.
+            Action::Fetch(op) => {
+                for (place, element) in wide.remote.element_iter().enumerate() {
+                    let one = Datatype::run(element as usize..element as usize + 1);
+                    keep(found, &one);
+                    let operand = &wide.operands[place * size..][..size];
+                    // SAFETY: as above, of one element.
+                    unsafe { kernel::combine(op, part.element, base, &one, operand.as_ptr()) };
+                }
+            }
+            Action::CompareAndSwap => {
+                for (place, element) in wide.remote.element_iter().enumerate() {
+                    let range = place * size..(place + 1) * size;
+                    // SAFETY: an element of the part.
+                    let at =
+                        unsafe { std::slice::from_raw_parts_mut(base.add(element as usize * size), size) };
+                    found.extend_from_slice(at);
+                    if *at == wide.expected[range.clone()] {
+                        at.copy_from_slice(&wide.operands[range]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl How for Together {
+    #[inline(always)]
+    unsafe fn load<V: Values>(at: *mut u8) -> u64 {
+        // SAFETY: the caller's, here and below.
+        unsafe { atomic::load::<V>(at) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
+        // SAFETY: as above.
+        unsafe { atomic::store::<V>(at, bits) };
+    }
+
+    #[inline(always)]
+    unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { atomic::combine::<V>(op, element, at, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { atomic::compare_and_swap::<V>(at, expected, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn combine_each<V: Values>(
+        op: Op,
+        element: ElementType,
+        values: impl Iterator<Item = (*mut u8, u64)>,
+    ) {
+        values.for_each(|(at, bits)| {
+            // SAFETY: as above.
+            unsafe { atomic::combine::<V>(op, element, at, bits) };
+        });
+    }
+
+    unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>) {
+        let size = size_of::<V>();
+        // SAFETY: there are as many operands as elements, each of `size` bytes.
+        let nth = |values: &[u8], place: usize| unsafe { word::<V>(values[place * size..][..size].as_ptr()) };
+        for (place, element) in wide.remote.element_iter().enumerate() {
+            let at = part.base.wrapping_add(element as usize * size);
+            let operand = if action.takes() { nth(wide.operands, place) } else { 0 };
+            // SAFETY: an element of the part, as the list fits.
+            let was = unsafe {
+                match action {
+                    Action::Put => {
+                        atomic::store::<V>(at, operand);
+                        continue;
+                    }
+                    Action::Get => atomic::load::<V>(at),
+                    Action::Accumulate(op) => {
+                        atomic::combine::<V>(op, part.element, at, operand);
+                        continue;
+                    }
+                    Action::Fetch(op) => atomic::combine::<V>(op, part.element, at, operand),
+                    Action::CompareAndSwap => {
+                        atomic::compare_and_swap::<V>(at, nth(wide.expected, place), operand)
+                    }
+                }
+            };
+            found.extend_from_slice(&was.to_ne_bytes()[..size]);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! [`Words`]: the words of one rank's locks, in memory that other ranks reach.
+//!
+//! A part is divided into regions of equal length, and each has a lock, which epochs hold. Where elements are not atomic, each
+//! region has a second one, which a shared epoch holds while it visits elements. A rank takes the locks of the regions that it
+//! needs in ascending order, and second ones after first ones; so no ranks wait for each other in a circle.
+//!
+//! Each rank also has a *note* in each part, which only it writes (the attendant of the part, for a rank that does not reach
+//! it): whether it is about to take locks there, or holds all of them until it unlocks, and since which line. Notes decide
+//! nothing. They say who is in the way of a wait that lasts, and that a rank which died held a lock.
+//!
+//! ```text
+//! line 0             whether the owner has dropped the window
+//! lines 1..1+ranks   the notes
+//! then, for each lock: a line with its word, and the slots of those that wait
+//! ```
+
+use fencepost_planner::element::ElementType;
+use fencepost_transport::FairLock;
+use std::panic::Location;
+use std::slice::from_raw_parts;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Words in a cache line.
+const LINE: usize = 8;
+/// The most regions of a part.
+pub(crate) const REGIONS_MAX: usize = 16;
+/// The fewest bytes of a region: to lock several small ones costs more than to wait.
+const REGION_MIN: usize = 4096;
+/// Bytes of a note that name a line.
+const SITE: usize = (LINE - 1) * 8;
+
+/// Where the words of one part are, and which region an element is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Layout {
+    ranks: usize,
+    slots: usize,
+    /// Elements of a region, as a power of two.
+    shift: u32,
+    regions: usize,
+    /// Whether elements are atomic, so that there are no second locks.
+    pub(crate) is_atomic: bool,
+}
+
+impl Layout {
+    pub(crate) fn new(ranks: usize, len: usize, element: ElementType) -> Self {
+        let least = (REGION_MIN / element.size as usize).max(1).max(len.div_ceil(REGIONS_MAX));
+        let shift = least.next_power_of_two().trailing_zeros();
+        let regions = ((len.max(1) - 1) >> shift) + 1;
+        let is_atomic = crate::kernel::atomic::is_atomic(element);
+        Self { ranks, slots: ranks.next_power_of_two(), shift, regions, is_atomic }
+    }
+
+    /// Returns how many words there are.
+    pub(crate) fn words(&self) -> usize {
+        let locks = if self.is_atomic { self.regions } else { 2 * self.regions };
+        (1 + self.ranks) * LINE + locks * self.lock_words()
+    }
+
+    fn lock_words(&self) -> usize {
+        LINE + self.slots.div_ceil(2).next_multiple_of(LINE)
+    }
+
+    /// Returns the regions of elements `low..high`, one bit each.
+    #[inline]
+    pub(crate) fn regions(&self, low: usize, high: usize) -> u32 {
+        let (first, last) = (low >> self.shift, (high - 1) >> self.shift);
+        (2 << last) - (1 << first)
+    }
+
+    /// Returns all regions, one bit each.
+    #[inline]
+    pub(crate) fn all(&self) -> u32 {
+        (1 << self.regions) - 1
+    }
+}
+
+/// The words of one part.
+#[derive(Clone, Copy)]
+pub(crate) struct Words {
+    first: *const u64,
+    pub(crate) layout: Layout,
+}
+
+/// What a rank does in a part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Presence {
+    /// It has no lock there, and waits for none.
+    Absent,
+    /// It is about to take locks, or about to leave them.
+    Passing,
+    /// It holds the locks of all regions, until it is done.
+    Holding,
+}
+
+impl Words {
+    /// # Safety
+    /// From `first` on are as many words as the layout says, zero at first and touched by this module only, as long as this value
+    /// or a copy of it is used.
+    pub(crate) unsafe fn new(first: *const u64, layout: Layout) -> Self {
+        Self { first, layout }
+    }
+
+    /// Whether the words are reached from here.
+    pub(crate) fn are_reached(&self) -> bool {
+        !self.first.is_null()
+    }
+
+    fn at(&self, word: usize) -> &AtomicU64 {
+        debug_assert!(self.are_reached() && word < self.layout.words());
+        // SAFETY: one of the words, which are accessed atomically only.
+        unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
+    }
+
+    /// Returns the lock of a region: which epochs hold, or the `second` one.
+    #[inline]
+    pub(crate) fn lock(&self, region: usize, second: bool) -> FairLock<'_> {
+        let index = if second { self.layout.regions + region } else { region };
+        let word = (1 + self.layout.ranks) * LINE + index * self.layout.lock_words();
+        debug_assert!(word + self.layout.lock_words() <= self.layout.words());
+        // SAFETY: the words after that of the lock are its slots, two in a word, accessed atomically only.
+        let slots =
+            unsafe { from_raw_parts(self.first.add(word + LINE).cast::<AtomicU32>(), self.layout.slots) };
+        FairLock::new(self.at(word), slots)
+    }
+
+    /// Returns whether the owner has dropped the window.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.at(0).load(Ordering::Acquire) != 0
+    }
+
+    pub(crate) fn close(&self) {
+        self.at(0).store(1, Ordering::Release);
+    }
+
+    /// Writes down what `rank` does here.
+    #[inline]
+    pub(crate) fn note(&self, rank: usize, presence: Presence) {
+        // Release: who sees that it holds the part reads the line that it wrote before.
+        self.at((1 + rank) * LINE).store(presence as u64, Ordering::Release);
+    }
+
+    /// Writes down that `rank` holds all regions, since this line.
+    pub(crate) fn note_holding(&self, rank: usize, site: &str) {
+        let mut bytes = [0; SITE];
+        let tail = &site.as_bytes()[site.len().saturating_sub(SITE)..];
+        bytes[..tail.len()].copy_from_slice(tail);
+        for (word, bytes) in bytes.chunks_exact(8).enumerate() {
+            let word = self.at((1 + rank) * LINE + 1 + word);
+            word.store(u64::from_le_bytes(bytes.try_into().expect("chunks of eight")), Ordering::Relaxed);
+        }
+        self.note(rank, Presence::Holding);
+    }
+
+    /// Returns what `rank` does here.
+    #[inline]
+    pub(crate) fn presence(&self, rank: usize) -> Presence {
+        match self.at((1 + rank) * LINE).load(Ordering::Acquire) {
+            0 => Presence::Absent,
+            1 => Presence::Passing,
+            _ => Presence::Holding,
+        }
+    }
+
+    /// Returns a rank other than `me` that holds all regions.
+    pub(crate) fn holder(&self, me: usize) -> Option<usize> {
+        (0..self.layout.ranks).find(|&rank| rank != me && self.presence(rank) == Presence::Holding)
+    }
+
+    /// Returns since which line `rank` holds all regions, if it does.
+    pub(crate) fn held_since(&self, rank: usize) -> Option<String> {
+        let held = || self.presence(rank) == Presence::Holding;
+        if !held() {
+            return None;
+        }
+        let words = (1..LINE).map(|word| self.at((1 + rank) * LINE + word).load(Ordering::Relaxed));
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).take_while(|&byte| byte != 0).collect();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A line as notes have it.
+pub(crate) fn site_text(site: &Location<'_>) -> String {
+    format!("{}:{}", site.file(), site.line())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::element::Scalar;
+
+    #[test]
+    fn regions_cover_a_part_and_are_as_many_as_there_are_bits() {
+        for element in
+            [ElementType::scalar(Scalar::U8), ElementType::scalar(Scalar::F64), ElementType::opaque(24)]
+        {
+            for len in [0, 1, 511, 512, 513, 4096, 4097, 8192, 65_536, 65_537, 1_000_000] {
+                let layout = Layout::new(4, len, element);
+                assert!((1..=REGIONS_MAX).contains(&layout.regions), "{len}: {layout:?}");
+                if len > 0 {
+                    assert_eq!(layout.regions(0, len), layout.all(), "{len}: {layout:?}");
+                    assert_eq!(layout.regions(len - 1, len), 1 << (layout.regions - 1));
+                    assert_eq!(layout.regions(0, 1), 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn locks_and_notes_do_not_overlap() {
+        let layout = Layout::new(5, 100_000, ElementType::opaque(24));
+        let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
+        // SAFETY: as many words as the layout says, which outlive it.
+        let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
+        for rank in 0..5 {
+            words.note_holding(
+                rank,
+                &format!("a/very/long/path/that/does/not/fit/into/a/note/at/all.rs:{rank}"),
+            );
+        }
+        for region in 0..layout.regions {
+            for second in [false, true] {
+                assert_eq!(words.lock(region, second).take(fencepost_transport::Hold::Exclusive, 4), Ok(()));
+                assert!(words.lock(region, second).take(fencepost_transport::Hold::Shared, 3).is_err());
+            }
+        }
+        words.close();
+        for rank in 0..5 {
+            let site = words.held_since(rank).expect("it holds the part");
+            assert!(site.ends_with(&format!("at/all.rs:{rank}")), "{site}");
+            words.note(rank, Presence::Absent);
+            assert_eq!(words.held_since(rank), None);
+        }
+        assert!(words.is_closed());
+    }
+}

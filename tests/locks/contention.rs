@@ -1,0 +1,224 @@
+//! Many ranks at the same elements: nothing is lost, nobody sees half an exclusive epoch, and a rank that calls nothing holds
+//! nobody up.
+
+use fencepost::prelude::*;
+use fencepost::{TransportKind, ValueAt, World, ranks};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn kinds() -> Vec<TransportKind> {
+    vec![TransportKind::Local, TransportKind::ShmThreads]
+}
+
+fn on_each(sizes: &[usize], test: impl Fn(&World) -> Result<()> + Sync) {
+    for kind in kinds() {
+        for &size in sizes {
+            ranks(size)
+                .transport(kind.clone())
+                .run(&test)
+                .unwrap_or_else(|error| panic!("{kind:?}, {size}: {error}"));
+        }
+    }
+}
+
+const TIMES: u64 = if cfg!(debug_assertions) { 5_000 } else { 25_000 };
+
+#[test]
+fn accumulates_under_shared_locks_are_all_there() {
+    on_each(&[4, 8], |world| {
+        let (u, v) = (world.lock_window::<i64>(1)?, world.lock_window::<f64>(1)?);
+        for i in 0..TIMES {
+            let (a, b) = (u.lock(0, LockType::Shared)?, v.lock(0, LockType::Shared)?);
+            a.accumulate([1], Op::Sum, 0)?;
+            b.accumulate([0.5], Op::Sum, 0)?;
+            if i % 64 == 0 {
+                a.flush()?;
+            }
+            a.unlock()?;
+            b.unlock()?;
+        }
+        let (u, v) = (u.into_window()?, v.into_window()?);
+        if world.rank() == 0 {
+            let all = TIMES * world.size() as u64;
+            // Halves are exact, in whatever order they are added.
+            assert_eq!((u[0], v[0]), (all as i64, all as f64 / 2.0));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn each_number_is_fetched_once() {
+    on_each(&[4, 8], |world| {
+        let u = world.lock_window::<u32>(1)?;
+        let target = world.size() - 1;
+        let all = u.lock_all()?;
+        let mut mine = Vec::new();
+        for _ in 0..TIMES / 10 {
+            let on = all.on(target)?;
+            let number = on.fetch_and(Op::Sum, 1, 0)?;
+            on.flush_local()?;
+            mine.push(number.take()?[0]);
+        }
+        all.unlock()?;
+        assert!(mine.is_sorted_by(|a, b| a < b), "a rank's own numbers ascend");
+        let lists = world.gather(0, &mine)?;
+        if let Some(lists) = lists {
+            let mut numbers: Vec<u32> = lists.into_iter().flatten().collect();
+            numbers.sort_unstable();
+            assert!(numbers.iter().copied().eq(0..numbers.len() as u32), "each once");
+            assert_eq!(numbers.len() as u64, TIMES / 10 * world.size() as u64);
+        }
+        u.into_window().map(drop)
+    });
+}
+
+#[test]
+fn a_list_that_is_made_by_compare_and_swap_loses_nothing() {
+    const EACH: usize = 200;
+    on_each(&[4, 8], |world| {
+        // Element 0 of rank 0 is the head; each rank has its nodes in its part: the node that follows, plus one.
+        let u = world.lock_window::<u64>(1 + EACH)?;
+        let me = world.rank();
+        for i in 1..=EACH {
+            let node = (me * (1 + EACH) + i) as u64;
+            let mut head = 0;
+            loop {
+                u.local_mut(|part| {
+                    part[i] = head;
+                    Ok(())
+                })?;
+                let lock = u.lock(0, LockType::Shared)?;
+                let found = lock.compare_and_swap(head, node, 0)?;
+                lock.unlock()?;
+                match found.take()?[0] {
+                    found if found == head => break,
+                    found => head = found,
+                }
+            }
+        }
+        let u = u.into_window()?;
+        let all = world.gather(0, &u[..])?;
+        if let Some(all) = all {
+            let mut seen = vec![false; world.size() * (1 + EACH)];
+            let mut at = all[0][0] as usize;
+            while at != 0 {
+                assert!(!std::mem::replace(&mut seen[at], true), "a circle");
+                at = all[at / (1 + EACH)][at % (1 + EACH)] as usize;
+            }
+            assert_eq!(seen.iter().filter(|seen| **seen).count(), world.size() * EACH);
+        }
+        Ok(())
+    });
+}
+
+/// An element that is not atomic.
+type Wide = [u64; 3];
+
+#[test]
+fn nobody_sees_half_an_exclusive_epoch() {
+    const LEN: usize = 3000; // several regions
+    on_each(&[4, 8], |world| {
+        let (u, v) = (world.lock_window::<u64>(LEN)?, world.lock_window::<Wide>(LEN)?);
+        let me = world.rank() as u64;
+        let places = [0, LEN / 2, LEN - 1];
+        for i in 0..TIMES / 50 {
+            let (kind, writes) = (LockType::Exclusive, (i + me).is_multiple_of(2));
+            let (a, b) = (u.lock(1, kind)?, v.lock(1, kind)?);
+            if writes {
+                for at in places {
+                    a.put([i << 8 | me], at)?;
+                    b.put([[i << 8 | me; 3]], at)?;
+                }
+                a.unlock()?;
+                b.unlock()?;
+                continue;
+            }
+            let seen = places.map(|at| (a.get(at), b.get(at)));
+            if i % 3 == 0 {
+                a.flush()?;
+            }
+            a.unlock()?;
+            b.unlock()?;
+            let (mut as_, mut bs) = (Vec::new(), Vec::new());
+            for (a, b) in seen {
+                as_.extend(a?.take()?);
+                bs.extend(b?.take()?);
+            }
+            assert!(as_.iter().all(|value| *value == as_[0]), "{as_:?}");
+            assert!(bs.iter().flatten().all(|value| *value == bs[0][0]), "{bs:?}");
+        }
+        drop((u.into_window()?, v.into_window()?));
+        Ok(())
+    });
+}
+
+#[test]
+fn wide_elements_are_accessed_as_a_whole_under_shared_locks() {
+    on_each(&[4], |world| {
+        let (u, v) = (world.lock_window::<Wide>(4)?, world.lock_window::<ValueAt<f64, u64>>(1)?);
+        let me = world.rank() as u64;
+        for i in 0..TIMES / 20 {
+            let lock = u.lock(0, LockType::Shared)?;
+            lock.put([[i << 8 | me; 3]], 1)?;
+            let seen = lock.get(1)?;
+            let swapped = lock.compare_and_swap([i; 3], [i + 1; 3], (me % 2) as usize * 2)?;
+            lock.unlock()?;
+            let [a, b, c] = seen.take()?[0];
+            assert!(a == b && b == c, "{a} {b} {c}");
+            let [a, b, c] = swapped.take()?[0];
+            assert!(a == b && b == c, "{a} {b} {c}");
+            let lock = v.lock(0, LockType::Shared)?;
+            lock.accumulate([ValueAt { value: (i ^ (me * 37)) as f64, index: i }], Op::MaxLoc, 0)?;
+            lock.unlock()?;
+            if me == 0 {
+                let [a, b, c] = u.local(|part| part.get(1))?;
+                assert!(a == b && b == c, "{a} {b} {c}");
+            }
+        }
+        let (_, v) = (u.into_window()?, v.into_window()?);
+        let most = (0..4)
+            .flat_map(|me| (0..TIMES / 20).map(move |i| (i ^ (me * 37), i)))
+            .max_by_key(|&(value, i)| (value, u64::MAX - i));
+        if me == 0 {
+            let (value, index) = most.unwrap();
+            assert_eq!(v[0], ValueAt { value: value as f64, index });
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rank_that_computes_and_calls_nothing_holds_nobody_up() {
+    for kind in kinds() {
+        let done = AtomicU64::new(0);
+        let computing = AtomicU64::new(0);
+        let run = ranks(4).transport(kind.clone()).run(|world| {
+            let u = world.lock_window::<u64>(2000)?;
+            if world.rank() == 2 {
+                computing.store(1, Ordering::Release);
+                while done.load(Ordering::Acquire) < 3 {
+                    std::hint::spin_loop();
+                }
+            } else {
+                while computing.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                for i in 0..50 {
+                    let kind = if i % 2 == 0 { LockType::Shared } else { LockType::Exclusive };
+                    let lock = u.lock(2, kind)?;
+                    lock.accumulate([1], Op::Sum, 7)?;
+                    lock.flush()?;
+                    lock.accumulate([1], Op::Sum, 1700)?;
+                    lock.unlock()?;
+                }
+                done.fetch_add(1, Ordering::Release);
+            }
+            let u = u.into_window()?;
+            if world.rank() == 2 {
+                assert_eq!((u[7], u[1700]), (150, 150));
+            }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    }
+}

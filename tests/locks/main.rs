@@ -1,0 +1,4 @@
+//! Locks: what ranks do to windows of others that call nothing.
+
+mod contention;
+mod programs;
