@@ -3,19 +3,28 @@
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ValueAt, World, ranks};
+use fencepost_tests_support::transports::transports;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn kinds() -> Vec<TransportKind> {
+/// The transports whose ranks reach each other.
+pub fn reaching() -> Vec<TransportKind> {
     vec![TransportKind::Local, TransportKind::ShmThreads]
 }
 
-fn on_each(sizes: &[usize], test: impl Fn(&World) -> Result<()> + Sync) {
+/// The transports that locks are tested on.
+pub fn kinds() -> Vec<TransportKind> {
+    transports([5])
+}
+
+/// Runs a test on worlds of these sizes, with how often it repeats what it does: less often, and with four ranks only, where a
+/// repetition is a message.
+fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
     for kind in kinds() {
-        for &size in sizes {
-            ranks(size)
-                .transport(kind.clone())
-                .run(&test)
-                .unwrap_or_else(|error| panic!("{kind:?}, {size}: {error}"));
+        let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
+        for &size in if reaches { sizes } else { &[4] } {
+            let times = if reaches { TIMES } else { 200 };
+            let run = ranks(size).transport(kind.clone()).run(|world| test(world, times));
+            run.unwrap_or_else(|error| panic!("{kind:?}, {size}: {error}"));
         }
     }
 }
@@ -24,9 +33,9 @@ const TIMES: u64 = if cfg!(debug_assertions) { 5_000 } else { 25_000 };
 
 #[test]
 fn accumulates_under_shared_locks_are_all_there() {
-    on_each(&[4, 8], |world| {
+    on_each(&[4, 8], |world, times| {
         let (u, v) = (world.lock_window::<i64>(1)?, world.lock_window::<f64>(1)?);
-        for i in 0..TIMES {
+        for i in 0..times {
             let (a, b) = (u.lock(0, LockType::Shared)?, v.lock(0, LockType::Shared)?);
             a.accumulate([1], Op::Sum, 0)?;
             b.accumulate([0.5], Op::Sum, 0)?;
@@ -38,7 +47,7 @@ fn accumulates_under_shared_locks_are_all_there() {
         }
         let (u, v) = (u.into_window()?, v.into_window()?);
         if world.rank() == 0 {
-            let all = TIMES * world.size() as u64;
+            let all = times * world.size() as u64;
             // Halves are exact, in whatever order they are added.
             assert_eq!((u[0], v[0]), (all as i64, all as f64 / 2.0));
         }
@@ -48,12 +57,12 @@ fn accumulates_under_shared_locks_are_all_there() {
 
 #[test]
 fn each_number_is_fetched_once() {
-    on_each(&[4, 8], |world| {
+    on_each(&[4, 8], |world, times| {
         let u = world.lock_window::<u32>(1)?;
         let target = world.size() - 1;
         let all = u.lock_all()?;
         let mut mine = Vec::new();
-        for _ in 0..TIMES / 10 {
+        for _ in 0..times / 10 {
             let on = all.on(target)?;
             let number = on.fetch_and(Op::Sum, 1, 0)?;
             on.flush_local()?;
@@ -66,7 +75,7 @@ fn each_number_is_fetched_once() {
             let mut numbers: Vec<u32> = lists.into_iter().flatten().collect();
             numbers.sort_unstable();
             assert!(numbers.iter().copied().eq(0..numbers.len() as u32), "each once");
-            assert_eq!(numbers.len() as u64, TIMES / 10 * world.size() as u64);
+            assert_eq!(numbers.len() as u64, times / 10 * world.size() as u64);
         }
         u.into_window().map(drop)
     });
@@ -74,13 +83,13 @@ fn each_number_is_fetched_once() {
 
 #[test]
 fn a_list_that_is_made_by_compare_and_swap_loses_nothing() {
-    const EACH: usize = 200;
-    on_each(&[4, 8], |world| {
+    on_each(&[4, 8], |world, times| {
+        let each = times as usize / 25;
         // Element 0 of rank 0 is the head; each rank has its nodes in its part: the node that follows, plus one.
-        let u = world.lock_window::<u64>(1 + EACH)?;
+        let u = world.lock_window::<u64>(1 + each)?;
         let me = world.rank();
-        for i in 1..=EACH {
-            let node = (me * (1 + EACH) + i) as u64;
+        for i in 1..=each {
+            let node = (me * (1 + each) + i) as u64;
             let mut head = 0;
             loop {
                 u.local_mut(|part| {
@@ -99,13 +108,13 @@ fn a_list_that_is_made_by_compare_and_swap_loses_nothing() {
         let u = u.into_window()?;
         let all = world.gather(0, &u[..])?;
         if let Some(all) = all {
-            let mut seen = vec![false; world.size() * (1 + EACH)];
+            let mut seen = vec![false; world.size() * (1 + each)];
             let mut at = all[0][0] as usize;
             while at != 0 {
                 assert!(!std::mem::replace(&mut seen[at], true), "a circle");
-                at = all[at / (1 + EACH)][at % (1 + EACH)] as usize;
+                at = all[at / (1 + each)][at % (1 + each)] as usize;
             }
-            assert_eq!(seen.iter().filter(|seen| **seen).count(), world.size() * EACH);
+            assert_eq!(seen.iter().filter(|seen| **seen).count(), world.size() * each);
         }
         Ok(())
     });
@@ -117,11 +126,11 @@ type Wide = [u64; 3];
 #[test]
 fn nobody_sees_half_an_exclusive_epoch() {
     const LEN: usize = 3000; // several regions
-    on_each(&[4, 8], |world| {
+    on_each(&[4, 8], |world, times| {
         let (u, v) = (world.lock_window::<u64>(LEN)?, world.lock_window::<Wide>(LEN)?);
         let me = world.rank() as u64;
         let places = [0, LEN / 2, LEN - 1];
-        for i in 0..TIMES / 50 {
+        for i in 0..times / 50 {
             let (kind, writes) = (LockType::Exclusive, (i + me).is_multiple_of(2));
             let (a, b) = (u.lock(1, kind)?, v.lock(1, kind)?);
             if writes {
@@ -154,10 +163,10 @@ fn nobody_sees_half_an_exclusive_epoch() {
 
 #[test]
 fn wide_elements_are_accessed_as_a_whole_under_shared_locks() {
-    on_each(&[4], |world| {
+    on_each(&[4], |world, times| {
         let (u, v) = (world.lock_window::<Wide>(4)?, world.lock_window::<ValueAt<f64, u64>>(1)?);
         let me = world.rank() as u64;
-        for i in 0..TIMES / 20 {
+        for i in 0..times / 20 {
             let lock = u.lock(0, LockType::Shared)?;
             lock.put([[i << 8 | me; 3]], 1)?;
             let seen = lock.get(1)?;
@@ -177,7 +186,7 @@ fn wide_elements_are_accessed_as_a_whole_under_shared_locks() {
         }
         let (_, v) = (u.into_window()?, v.into_window()?);
         let most = (0..4)
-            .flat_map(|me| (0..TIMES / 20).map(move |i| (i ^ (me * 37), i)))
+            .flat_map(|me| (0..times / 20).map(move |i| (i ^ (me * 37), i)))
             .max_by_key(|&(value, i)| (value, u64::MAX - i));
         if me == 0 {
             let (value, index) = most.unwrap();

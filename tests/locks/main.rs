@@ -1,4 +1,5 @@
 //! Locks: what ranks do to windows of others that call nothing.
 
 mod contention;
+mod misuse;
 mod programs;

@@ -7,6 +7,7 @@ use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::reference::{self, Action, LockCall, explains};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::sim;
 
 /// One call of a rank. Locks are named by their place among the locks of the rank.
 #[derive(Clone, Debug)]
@@ -408,4 +409,21 @@ fn programs_on_threads_are_explained() {
 #[test]
 fn programs_in_a_segment_are_explained() {
     every(&TransportKind::ShmThreads, cases(100, 1000));
+}
+
+#[test]
+fn programs_by_simulated_messages_are_explained() {
+    for seed in 0..4 {
+        every(&sim(seed), cases(60, 2500));
+    }
+}
+
+#[test]
+fn programs_by_tcp_are_explained() {
+    every(&TransportKind::TcpThreads, cases(60, 1000));
+}
+
+#[test]
+fn programs_on_several_hosts_are_explained() {
+    every(&TransportKind::MixedThreads(vec![0, 0, 1]), cases(60, 1000));
 }

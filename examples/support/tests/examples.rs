@@ -23,8 +23,14 @@ mod histogram;
 #[path = "../../modes.rs"]
 mod modes;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../queue.rs"]
+mod queue;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../sparse.rs"]
 mod sparse;
+#[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../table.rs"]
+mod table;
 #[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../wave2d.rs"]
 mod wave2d;
@@ -64,6 +70,16 @@ fn graph_finds_the_components_that_the_serial_loop_finds() {
 #[test]
 fn histogram_equals_the_serial_table_and_is_undone() {
     histogram::check().unwrap();
+}
+
+#[test]
+fn queue_does_each_task_once() {
+    queue::check().unwrap();
+}
+
+#[test]
+fn table_equals_the_serial_map() {
+    table::check().unwrap();
 }
 
 #[test]

@@ -4,9 +4,9 @@ use crate::api::allocate::window_of;
 use crate::api::locked::Locked;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
-use crate::locks::words::site_text;
 use crate::state::call::Call;
 use crate::state::handler::ErrorHandler;
+use crate::state::locks::words::site_text;
 use crate::state::window::{Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::reference::LockType;
@@ -100,13 +100,12 @@ impl World {
 /// Makes the locks of a window, as a part of `call`.
 fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>> {
     let data = window.core();
-    if !data.world.reaches_all {
-        let message = "windows for locks need ranks that reach each other's memory: use `local` or `shm`";
-        return Err(call.error(&data.world, ErrorClass::Win, message));
-    }
     let len = LockCore::words(data, window.len());
     let words: Window<u64> = window_of(&data.world, len, call)?;
-    let core = LockCore::new(data.clone(), words.core());
+    let core = LockCore::new(data.clone(), words.core())?;
+    if !data.world.reaches_all {
+        data.world.meet(call, &[])?; // each attendant serves the window, before others ask it
+    }
     Ok(LockWindow { core, window: Some(window), words: Some(words) })
 }
 

@@ -91,11 +91,11 @@ impl<T: Element> Ticket<T> {
         self.len == 0
     }
 
-    /// Returns the elements, once: after the fence of the window, or [`Access::complete`](crate::Access::complete), has
-    /// returned.
+    /// Returns the elements, once: after the fence of the window, [`Access::complete`](crate::Access::complete), or under a lock
+    /// the flush or the unlock, has returned.
     ///
     /// # Errors
-    /// `RMA_SYNC` before that, and after a fence that failed: then the ticket stays empty, and the elements have to be
+    /// `RMA_SYNC` before that call, and after one that failed: then the ticket stays empty, and the elements have to be
     /// fetched again. The error of the get, where its target had not lent what it asked for (`DISP`), or its access was
     /// dropped (`RMA_SYNC`). `NO_MEM` where there is no memory for the elements: they stay in the ticket, and may be taken later.
     /// `ARG` where they were taken before. A ticket for no elements returns none at any time.
@@ -111,7 +111,7 @@ impl<T: Element> Ticket<T> {
         match &arrival.progress {
             Progress::Failed(class, why) => return error(*class, why.clone()),
             Progress::Awaited => {
-                let message = "the elements of this ticket have not arrived: take them after the fence of their window, or `complete` of their access, has returned, and fetch them again after a fence that failed";
+                let message = "the elements of this ticket have not arrived: take them after the fence of their window (of an access: `complete`; under a lock: the flush or the unlock) has returned `Ok`, and fetch them again after one that failed";
                 return error(ErrorClass::RmaSync, message.into());
             }
             Progress::Taken => {

@@ -12,29 +12,36 @@
 //! Acquiring a lock makes what was done under it before visible; so an epoch that is over happens before all that its origin
 //! does afterwards, and, by the notifications of a fence or a barrier, before all that others do after that.
 
-pub(crate) mod take;
-pub(crate) mod visit;
-pub(crate) mod words;
+mod remote;
+mod take;
 
 use crate::collect::ticket::Slot;
 use crate::collect::visits::{Action, Visits};
+use crate::protocol::frames::kind;
 use crate::state::call::Call;
+use crate::state::locks::request::Request;
+use crate::state::locks::service::{Served, Service};
+use crate::state::locks::visit::{List, Others, Part};
+use crate::state::locks::words::{Layout, Words, site_text};
 use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::Hold;
+use fencepost_transport::{Channels, Hold, Liveness, Port};
+use remote::{Asking, Attends, answers, divide};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
+use std::sync::Arc;
 use take::At;
-use visit::{List, Others, Part};
-use words::{Layout, Words, site_text};
 
 /// The locks of a window, as one rank knows them.
 pub(crate) struct LockCore {
     pub(crate) data: Rc<WindowCore>,
     targets: Vec<Target>,
+    /// The port on which attendants answer.
+    port: Port,
     /// Room for what is found.
     found: Cell<Vec<u8>>,
 }
@@ -44,6 +51,8 @@ struct Target {
     part: Part,
     words: Words,
     epoch: RefCell<Epoch>,
+    /// The number of requests to its attendant so far.
+    asked: Cell<u64>,
 }
 
 /// The epoch of this rank at one target.
@@ -67,6 +76,29 @@ struct Open {
     of_all: bool,
 }
 
+impl Open {
+    /// A request for this epoch, without operations.
+    fn request(&self, regions: u32) -> Request {
+        Request {
+            hold: hold_of(self.kind),
+            holds: false,
+            ends: false,
+            regions,
+            records: Vec::new(),
+            wide: Vec::new(),
+            site: site_text(self.site),
+        }
+    }
+}
+
+/// Lets an attendant of this rank serve requests.
+fn attend(world: &WorldCore) -> Arc<Service> {
+    let service = Arc::new(Service::new(world.rank));
+    let attends = || Attends(service.clone());
+    world.attendants.attach(&mut world.endpoint.borrow_mut(), kind::LOCK, attends);
+    service
+}
+
 fn hold_of(kind: LockType) -> Hold {
     match kind {
         LockType::Shared => Hold::Shared,
@@ -82,7 +114,11 @@ impl LockCore {
 
     /// Makes the locks of the window `data`, whose words are the elements of the window `words`: as many as
     /// [`words`](Self::words) says, zero and of nobody else.
-    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Self {
+    ///
+    /// # Errors
+    /// `NO_MEM` for a window that is beyond the numbers that ports have.
+    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Result<Self> {
+        let port = answers(data.key.window)?;
         let target = |rank: usize| {
             let len = data.peers[rank].len;
             let part = Part { base: data.peers[rank].base, len, element: data.element };
@@ -91,10 +127,16 @@ impl LockCore {
             // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
             // theirs.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
-            Target { part, words, epoch: RefCell::default() }
+            Target { part, words, epoch: RefCell::default(), asked: Cell::new(0) }
         };
-        let targets = (0..data.world.size).map(target).collect();
-        Self { data, targets, found: Cell::default() }
+        let targets: Vec<Target> = (0..data.world.size).map(target).collect();
+        if !data.world.reaches_all {
+            let service = data.world.lock_service.get_or_init(|| attend(&data.world));
+            let Target { part, words, .. } = &targets[data.world.rank];
+            // SAFETY: this rank's own part and words, which stay until this value is dropped; that forgets them first.
+            service.serve(data.key.window, unsafe { Served::new(*part, *words) });
+        }
+        Ok(Self { data, targets, port, found: Cell::default() })
     }
 
     pub(crate) fn error(
@@ -161,7 +203,7 @@ impl LockCore {
         expected: u64,
         operand: u64,
     ) -> Option<Slot> {
-        let Target { part, words, epoch } = &self.targets[target];
+        let Target { part, words, epoch, .. } = &self.targets[target];
         let epoch = &mut *epoch.borrow_mut();
         epoch.visits.push(action, at, expected, operand);
         epoch.regions |= words.layout.regions(at, at + 1);
@@ -177,7 +219,7 @@ impl LockCore {
         operands: [&[u8]; 2],
         site: &'static Location<'static>,
     ) -> Result<Slot> {
-        let Target { part, words, epoch } = &self.targets[target];
+        let Target { part, words, epoch, .. } = &self.targets[target];
         let (slot, bytes) = (Slot::default(), remote.size() * part.element.size as usize);
         if remote.is_empty() {
             return Ok(slot);
@@ -197,17 +239,21 @@ impl LockCore {
         let Target { words, epoch, .. } = &self.targets[target];
         let Some(open) = epoch.borrow().open else { return Ok(()) };
         let is_empty = epoch.borrow().visits.is_empty();
+        let is_near = words.are_reached();
         let held = match (ends, is_empty) {
             // Without operations there is nothing to hold.
             (false, true) => return Ok(()),
-            (false, false) if !open.held => self.hold(target, open, call),
+            // What is asked of an attendant says whether it holds.
+            (false, false) if !open.held && (is_near || open.of_all) => self.hold(target, open, call),
             _ => Ok(open.held),
         };
         let epoch = &mut *epoch.borrow_mut();
-        let done = held.and_then(|held| {
-            if is_empty { Ok(()) } else { self.visit_held(target, epoch, open.kind, held, call) }
+        let done = held.and_then(|held| match (is_empty, is_near) {
+            (true, true) => Ok(()),
+            (false, true) => self.visit_held(target, epoch, open.kind, held, call),
+            (_, false) => self.ask(target, epoch, Open { held, ..open }, ends, call),
         });
-        if ends && epoch.open.is_some_and(|open| open.held) {
+        if ends && is_near && epoch.open.is_some_and(|open| open.held) {
             let at = At { window: &self.data, target, words, call };
             at.leave_all(hold_of(open.kind));
         }
@@ -218,6 +264,35 @@ impl LockCore {
         done
     }
 
+    /// Asks the attendant of `target` to carry out what was collected, and fills tickets.
+    fn ask(&self, target: usize, epoch: &mut Epoch, open: Open, ends: bool, call: &Call) -> Result<()> {
+        let asking = self.asking(target, call);
+        let parts = divide(&epoch.visits, self.data.element.size as usize);
+        let holds = !open.held && (!ends || parts.len() > 1);
+        let last = parts.len().saturating_sub(1);
+        let mut found = self.found.take();
+        found.clear();
+        let mut request = open.request(epoch.regions);
+        let mut done = Ok(());
+        for (i, (records, wide)) in parts.into_iter().enumerate() {
+            request = Request { records, wide, holds: holds && i == 0, ends: ends && i == last, ..request };
+            done = done.and_then(|()| asking.ask(&request, &mut found));
+        }
+        if epoch.visits.is_empty() && ends && open.held {
+            done = asking.ask(&Request { ends, ..request }, &mut found);
+        }
+        done = done.and_then(|()| epoch.land(&found, self, call));
+        self.found.set(found);
+        if let Some(open) = &mut epoch.open {
+            open.held |= holds && done.is_ok();
+        }
+        done
+    }
+
+    fn asking<'a>(&'a self, target: usize, call: &'a Call) -> Asking<'a> {
+        Asking { window: &self.data, target, call, port: self.port, asked: &self.targets[target].asked }
+    }
+
     /// Takes all regions of the part of `target`, for its open epoch. A shared epoch at all parts takes those of each part, in
     /// ascending order: if it took one part after another as it is flushed, two such epochs, and two exclusive ones that
     /// wait in between, could wait for each other.
@@ -225,8 +300,14 @@ impl LockCore {
         let targets = if open.of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
             let Target { words, epoch, .. } = &self.targets[each];
-            let at = At { window: &self.data, target: each, words, call };
-            match at.take_all(hold_of(open.kind), open.site) {
+            let taken = if words.are_reached() {
+                let at = At { window: &self.data, target: each, words, call };
+                at.take_all(hold_of(open.kind), open.site)
+            } else {
+                let request = Request { holds: true, ..open.request(0) };
+                self.asking(each, call).ask(&request, &mut Vec::new())
+            };
+            match taken {
                 Ok(()) => epoch.borrow_mut().open = Some(Open { held: true, ..open }),
                 // Another part than this one may have been dropped.
                 Err(error) if each != target && error.class() == ErrorClass::RmaSync => {}
@@ -255,17 +336,11 @@ impl LockCore {
         found.clear();
         found.reserve(epoch.found);
         let done = self.visit_all(&at, part, kind, epoch, &mut found);
-        if done.is_ok() {
-            let mut from = 0;
-            for (slot, len) in epoch.visits.landings.drain(..) {
-                slot.fill(&found[from..from + len]);
-                from += len;
-            }
-        }
-        self.found.set(found);
         if !held {
             at.end(epoch.regions, hold);
         }
+        let done = done.and_then(|()| epoch.land(&found, self, call));
+        self.found.set(found);
         done
     }
 
@@ -279,7 +354,11 @@ impl LockCore {
         found: &mut Vec<u8>,
     ) -> Result<()> {
         let list = List { records: &epoch.visits.records, wide: &epoch.visits.wide };
-        debug_assert_eq!(list.fits(part), Some(epoch.found), "each call was checked");
+        debug_assert_eq!(
+            list.fits(part, epoch.regions, &at.words.layout),
+            Some(epoch.found),
+            "each call was checked"
+        );
         let is_shared = kind == LockType::Shared;
         if is_shared && at.words.layout.is_atomic {
             // SAFETY: each call was checked against the length of the part, which is reached; shared epochs are together here, and
@@ -312,7 +391,14 @@ impl LockCore {
         for target in 0..self.targets.len() {
             self.discard(target, call);
         }
-        self.targets[self.me()].words.close();
+        let (world, me) = (&self.data.world, self.me());
+        self.targets[me].words.close();
+        if let Some(service) = world.lock_service.get() {
+            world.send_answers(service.forget(self.data.key.window));
+        }
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        (0..world.size).filter(|&rank| rank != me).for_each(|rank| endpoint.wake(rank)); // some may wait here
+        endpoint.close(self.port);
     }
 
     /// Calls `act` with the first element of this rank's part, while this rank holds all regions.
@@ -332,7 +418,7 @@ impl LockCore {
         }
         let me = self.me();
         self.open(me, kind, false, call.site)?;
-        let Target { part, words, epoch } = &self.targets[me];
+        let Target { part, words, epoch, .. } = &self.targets[me];
         let (at, hold) = (At { window: &self.data, target: me, words, call }, hold_of(kind));
         at.take_all(hold, call.site).inspect_err(|_| epoch.borrow_mut().open = None)?;
         let _leave = Leave(epoch, at, hold);
@@ -368,6 +454,20 @@ impl Epoch {
         self.found += bytes;
         self.visits.landings.push((slot.clone(), bytes));
         slot
+    }
+
+    /// Fills tickets with what was found.
+    fn land(&mut self, found: &[u8], core: &LockCore, call: &Call) -> Result<()> {
+        if found.len() != self.found {
+            let message = format!("{} bytes were found where {} were asked for", found.len(), self.found);
+            return Err(call.error(&core.data.world, ErrorClass::Intern, message));
+        }
+        let mut from = 0;
+        for (slot, len) in self.visits.landings.drain(..) {
+            slot.fill(&found[from..from + len]);
+            from += len;
+        }
+        Ok(())
     }
 
     fn clear(&mut self) {

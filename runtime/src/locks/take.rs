@@ -1,11 +1,12 @@
 //! Taking the locks of a part, and leaving them.
 
-use crate::locks::words::{Presence, Words, site_text};
+use crate::locks::remote::dropped;
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
+use crate::state::locks::words::{Presence, Words, site_text};
 use crate::state::window::WindowCore;
-use fencepost_planner::{Error, ErrorClass, Result, State};
+use fencepost_planner::{Error, Result, State};
 use fencepost_transport::{Endpoint, FairLock, Hold, Liveness, Loss, Lost, Next, Position};
 use std::panic::Location;
 
@@ -59,7 +60,7 @@ impl At<'_> {
         self.take(regions, hold, false).inspect_err(|_| self.words.note(me, Presence::Absent))?;
         if self.words.is_closed() {
             self.end(regions, hold);
-            return Err(self.dropped());
+            return Err(self.closed());
         }
         Ok(())
     }
@@ -71,29 +72,34 @@ impl At<'_> {
         self.words.note(self.window.world.rank, Presence::Absent);
     }
 
+    /// The error of an epoch at a part that was dropped: why, if it was since a rank was lost.
     #[cold]
-    fn dropped(&self) -> Error {
-        let (target, window) = (self.target, self.window.key.window);
-        let message = format!(
-            "rank {target} has dropped its part of window {window}, so nothing was done there: let all ranks meet (a barrier, or `into_window`) before one drops the window"
-        );
-        self.call.error(&self.window.world, ErrorClass::RmaSync, message)
+    fn closed(&self) -> Error {
+        let lost = self.any_lost(&mut self.window.world.endpoint.borrow_mut());
+        lost.map_or_else(|| dropped(self.window, self.target, self.call), |lost| self.lost(&lost))
     }
 
     /// Takes the locks of these regions, in ascending order.
     ///
     /// # Errors
-    /// A rank that is at this part was lost, or the world has ended: then this rank holds none of them.
+    /// A rank that is at this part was lost, the world has ended, or the owner has dropped the part: then this rank holds none
+    /// of them.
     #[inline]
     pub(super) fn take(&self, regions: u32, hold: Hold, second: bool) -> Result<()> {
         let me = self.window.world.rank;
         for region in each(regions) {
             let lock = self.words.lock(region, second);
-            if let Err(turn) = lock.take(hold, me)
-                && let Err(lost) = self.wait(lock, turn, hold)
-            {
+            if let Err(turn) = lock.take(hold, me) {
+                let error = match self.wait(lock, turn, hold) {
+                    Ok(Some(Next(next))) => {
+                        next.into_iter().for_each(|next| self.wake(next));
+                        continue;
+                    }
+                    Ok(None) => self.closed(),
+                    Err(lost) => self.lost(&lost),
+                };
                 self.leave(regions & ((1 << region) - 1), hold, second);
-                return Err(self.lost(&lost));
+                return Err(error);
             }
         }
         Ok(())
@@ -112,11 +118,19 @@ impl At<'_> {
 
     #[cold]
     fn wake(&self, rank: usize) {
-        self.window.world.endpoint.borrow_mut().wake(rank);
+        let world = &*self.window.world;
+        if rank != world.rank {
+            return world.endpoint.borrow_mut().wake(rank);
+        }
+        // Its attendant waits here.
+        if let Some(service) = world.lock_service.get() {
+            world.send_answers(service.advance(self.window.key.window));
+        }
     }
 
+    /// Waits until this rank has entered, and returns the rank to wake; or until the part is dropped.
     #[cold]
-    fn wait(&self, lock: FairLock<'_>, turn: Position, hold: Hold) -> Result<(), Lost> {
+    fn wait(&self, lock: FairLock<'_>, turn: Position, hold: Hold) -> Result<Option<Next>, Lost> {
         let world = &*self.window.world;
         let holder = || self.words.holder(world.rank);
         let since = |rank: usize| self.words.held_since(rank);
@@ -132,19 +146,18 @@ impl At<'_> {
         };
         let mut looks = 0;
         wait(&mut world.endpoint.borrow_mut(), watch, |endpoint| {
-            if let Some(Next(next)) = lock.enter(turn, hold) {
-                if let Some(next) = next {
-                    endpoint.wake(next);
-                }
-                return Ok(Some(()));
+            if let Some(next) = lock.enter(turn, hold) {
+                return Ok(Some(Some(next)));
             }
             looks += 1;
-            if looks > LOOKS
+            let is_closed = self.words.is_closed();
+            if (is_closed || looks > LOOKS)
                 && let Some(lost) = self.any_lost(endpoint)
             {
                 return Err(lost);
             }
-            Ok(None)
+            // Nobody serves those that wait at a part that was dropped.
+            Ok(is_closed.then_some(None))
         })
     }
 

@@ -40,6 +40,10 @@ pub(crate) mod kind {
     pub(crate) const ASK: u32 = 17;
     /// The elements that an attendant was asked for.
     pub(crate) const ANSWER: u32 = 18;
+    /// To an attendant: operations under a lock. `extra` is the window.
+    pub(crate) const LOCK: u32 = 20;
+    /// From an attendant: how they went, and what they found. `extra` is the window.
+    pub(crate) const LOCKED: u32 = 21;
 }
 
 /// A frame header of this protocol.

@@ -9,6 +9,7 @@ use crate::state::explained::Explained;
 use crate::state::handler::Handler;
 use crate::state::key::Key;
 use crate::state::lendings::Lendings;
+use crate::state::locks::service::Service;
 use crate::state::registry::Registry;
 use crate::state::staged::Staged;
 use crate::state::stalls::Stalls;
@@ -90,6 +91,8 @@ pub(crate) struct WorldCore {
     pub(crate) attendants: Attendants,
     /// Whether operations may name sections of other windows than theirs.
     sections: Cell<bool>,
+    /// What serves this rank's parts of windows for locks, where ranks do not reach them.
+    pub(crate) lock_service: OnceCell<Arc<Service>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
     /// The runs of plans that were begun and are not finished yet, in that order.
@@ -181,6 +184,7 @@ impl World {
             lendings: Arc::default(),
             attendants: Attendants::default(),
             sections: Cell::new(false),
+            lock_service: OnceCell::new(),
             staged: RefCell::new(Staged::new(size)),
             in_flight: RefCell::default(),
             touching: Cell::default(),

@@ -2,6 +2,7 @@
 
 use crate::collect::visits::{Action, CODE_BITS, Code};
 use crate::kernel::{self, Task, Values, atomic, with_values};
+use crate::state::locks::words::Layout;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_transport::Record;
@@ -32,15 +33,15 @@ pub(crate) struct List<'a> {
 }
 
 /// A wide operation, taken apart.
-struct Wide<'a> {
-    remote: Datatype,
-    expected: &'a [u8],
-    operands: &'a [u8],
+pub(crate) struct Wide<'a> {
+    pub(crate) remote: Datatype,
+    pub(crate) expected: &'a [u8],
+    pub(crate) operands: &'a [u8],
 }
 
-impl List<'_> {
+impl<'a> List<'a> {
     /// Returns the wide operation whose bytes begin at `value`; `None` where it is not one.
-    fn wide(&self, value: u64, action: Action, size: usize) -> Option<Wide<'_>> {
+    pub(crate) fn wide(&self, value: u64, action: Action, size: usize) -> Option<Wide<'a>> {
         let mut bytes = self.wide.get(usize::try_from(value).ok()?..)?;
         let remote = Datatype::decode(&mut bytes).ok()?;
         let len = remote.size().checked_mul(size)?;
@@ -50,9 +51,9 @@ impl List<'_> {
         Some(Wide { remote, expected, operands })
     }
 
-    /// Returns how many bytes the operations find on this part; `None` if one of them does not fit it. A list of this rank's own
-    /// fits; one that came from elsewhere may not.
-    pub(crate) fn fits(&self, part: &Part) -> Option<usize> {
+    /// Returns how many bytes the operations find on this part; `None` if one of them does not fit it, or is not in these regions
+    /// only. A list of this rank's own fits; one that came from elsewhere may not.
+    pub(crate) fn fits(&self, part: &Part, regions: u32, layout: &Layout) -> Option<usize> {
         let (mut found, mut records) = (0_usize, self.records.iter());
         let size = part.element.size as usize;
         while let Some(record) = records.next() {
@@ -63,13 +64,13 @@ impl List<'_> {
             {
                 return None;
             }
-            let elements = if code.is_wide() {
+            let (touched, elements) = if code.is_wide() {
                 let wide = self.wide(record.value, action, size)?;
                 let (low, high) = (wide.remote.low(), wide.remote.high());
                 if wide.remote.is_empty() || low < 0 || high > part.len as i64 {
                     return None;
                 }
-                wide.remote.size()
+                (layout.regions(low as usize, high as usize), wide.remote.size())
             } else {
                 if size > 8 || record.head >> CODE_BITS >= part.len as u64 {
                     return None;
@@ -77,8 +78,12 @@ impl List<'_> {
                 if action == Action::CompareAndSwap && records.next()?.head != record.head {
                     return None;
                 }
-                1
+                let at = (record.head >> CODE_BITS) as usize;
+                (layout.regions(at, at + 1), 1)
             };
+            if touched & !regions != 0 {
+                return None;
+            }
             if action.returns() {
                 found = found.checked_add(elements.checked_mul(size)?)?;
             }

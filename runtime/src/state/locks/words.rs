@@ -67,6 +67,11 @@ impl Layout {
         (2 << last) - (1 << first)
     }
 
+    /// Whether there is a rank of this number.
+    pub(crate) fn has_rank(&self, rank: usize) -> bool {
+        rank < self.ranks
+    }
+
     /// Returns all regions, one bit each.
     #[inline]
     pub(crate) fn all(&self) -> u32 {

@@ -1,0 +1,134 @@
+//! What does a lock cost that nobody else wants, what do many operations in one epoch cost, and what do several ranks cost at one
+//! element?
+
+use fencepost::{LockType, LockWindow, Op, World};
+use fencepost_benches::limits::team;
+use fencepost_benches::{Contest, ours};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A word and the element that it protects, in lines of their own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Locked(AtomicU64, [u64; 15], AtomicU64);
+
+/// Each of two threads takes the other's word by a compare-and-swap, stores, and leaves it by another one.
+fn by_hand(iterations: u64) -> Duration {
+    let words = [Locked::default(), Locked::default()];
+    team(2, iterations, |beat, iterations| {
+        let Locked(word, _, element) = &words[1 - beat.me];
+        for k in 0..iterations {
+            while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}
+            element.store(k, Ordering::Relaxed);
+            let _ = word.compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed);
+        }
+    })
+}
+
+/// Each rank puts an element to the other one, in an epoch of its own.
+fn puts(kind: LockType, iterations: u64) -> Duration {
+    ours::team(
+        2,
+        iterations,
+        |world| world.lock_window::<u64>(64),
+        |world, u: &mut LockWindow<u64>, k| {
+            let lock = u.lock(1 - world.rank(), kind)?;
+            lock.put([k as u64], 7)?;
+            lock.unlock()
+        },
+    )
+}
+
+/// Each rank puts an element to the other one and flushes it, under one lock of all parts.
+fn flushed(iterations: u64) -> Duration {
+    const EACH: u64 = 256;
+    ours::team(
+        2,
+        iterations.div_ceil(EACH),
+        |world| world.lock_window::<u64>(64),
+        |world, u: &mut LockWindow<u64>, k| {
+            let all = u.lock_all()?;
+            let on = all.on(1 - world.rank())?;
+            for _ in 0..EACH {
+                on.put([k as u64], 7)?;
+                on.flush()?;
+            }
+            all.unlock()
+        },
+    )
+}
+
+const MANY: usize = 16_384;
+
+fn indices() -> Vec<usize> {
+    (0..MANY).map(|i| i * 40_503 % MANY).collect()
+}
+
+/// Each rank adds to as many elements of the other one, and fences.
+fn at_a_fence(iterations: u64) -> Duration {
+    let make = |world: &World| Ok((world.window::<u64>(MANY)?, indices()));
+    ours::team(2, iterations, make, |world, (u, indices), k| {
+        for &at in &*indices {
+            u.accumulate([k as u64], Op::Sum).to(1 - world.rank(), at)?;
+        }
+        u.fence()
+    })
+}
+
+/// The same in one epoch of a lock.
+fn in_one_epoch(kind: LockType, iterations: u64) -> Duration {
+    let make = |world: &World| Ok((world.lock_window::<u64>(MANY)?, indices()));
+    ours::team(2, iterations, make, |world, (u, indices), k| {
+        let lock = u.lock(1 - world.rank(), kind)?;
+        for &at in &*indices {
+            lock.accumulate([k as u64], Op::Sum, at)?;
+        }
+        lock.unlock()
+    })
+}
+
+/// Two threads add to one element.
+fn bare_atomics(iterations: u64) -> Duration {
+    let element = AtomicU64::new(0);
+    team(2, iterations, |_, iterations| {
+        for k in 0..iterations * MANY as u64 {
+            element.fetch_add(k, Ordering::Relaxed);
+        }
+    })
+}
+
+/// Two ranks add to one element, in shared epochs of as many operations.
+fn contended(iterations: u64) -> Duration {
+    ours::team(
+        2,
+        iterations,
+        |world| world.lock_window::<u64>(1),
+        |_, u: &mut LockWindow<u64>, k| {
+            let lock = u.lock(0, LockType::Shared)?;
+            for _ in 0..MANY {
+                lock.accumulate([k as u64], Op::Sum, 0)?;
+            }
+            lock.unlock()
+        },
+    )
+}
+
+fn main() {
+    use LockType::{Exclusive, Shared};
+    fencepost_benches::main(vec![
+        Contest::new("lock, put, unlock", 1)
+            .side("two compare-and-swaps and a store", by_hand)
+            .held("exclusive", 4.0, |n| puts(Exclusive, n))
+            .held("shared", 4.0, |n| puts(Shared, n))
+            .held("exclusive, shm", 4.0, ours::shm(|n| puts(Exclusive, n)))
+            .side("put, flush under a lock of all", flushed),
+        Contest::new("16,384 accumulates", MANY)
+            .side("at a fence", at_a_fence)
+            .held("one exclusive epoch", 1.5, |n| in_one_epoch(Exclusive, n))
+            .side("one shared epoch", |n| in_one_epoch(Shared, n)),
+        Contest::new("two ranks at one element", MANY)
+            .side("bare atomics", bare_atomics)
+            .held("shared epochs of 16,384", 2.0, contended)
+            .held("the same, shm", 2.0, ours::shm(contended)),
+    ]);
+}

@@ -1,0 +1,242 @@
+//! Epochs on parts that are not reached: their origin asks the attendant of the target.
+//!
+//! A short epoch is one request, with locks, operations and the end in it, and one answer. A longer one is divided: its first
+//! request takes all regions, which are held until the last one. An origin has one request at a time on a part, and the
+//! attendant keeps at most that one, so its memory is bounded.
+
+use crate::collect::visits::{Action, Code, Visits};
+use crate::protocol::exchange::wait;
+use crate::protocol::frames::{header, kind};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::locks::request::{CHUNK, Outcome, Request, read_answer};
+use crate::state::locks::service::{Effects, Service};
+use crate::state::locks::visit::List;
+use crate::state::ports::ports_of;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::{Error, ErrorClass, Result, State};
+use fencepost_transport::{
+    Answers, Attendant, Channels, Endpoint, Header, Leave, Liveness, Loss, Lost, Port, Record, Topology,
+};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// The port on which attendants answer for a window.
+///
+/// # Errors
+/// `NO_MEM` for a window that is beyond the numbers that ports have.
+pub(crate) fn answers(window: u32) -> Result<Port> {
+    ports_of(window).map(|[.., answers]| answers).ok_or_else(|| {
+        let message = format!(
+            "window {window} cannot be locked: there are no more ports in its world; split the world, and make the window in a part"
+        );
+        Error::new(ErrorClass::NoMem, message)
+    })
+}
+
+/// One rank that asks the attendant of another one.
+pub(super) struct Asking<'a> {
+    pub(super) window: &'a WindowCore,
+    pub(super) target: usize,
+    pub(super) call: &'a Call,
+    /// The port of answers.
+    pub(super) port: Port,
+    /// The number of requests so far.
+    pub(super) asked: &'a Cell<u64>,
+}
+
+/// Looks for an answer before a waiting rank also looks for ranks that were lost.
+const LOOKS: u32 = 64;
+
+impl Asking<'_> {
+    /// Asks, and waits for the answer. What was found is appended.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` if the part was dropped; `PROC_FAILED` if a rank was lost, or the world has ended.
+    pub(super) fn ask(&self, request: &Request, found: &mut Vec<u8>) -> Result<()> {
+        let world = &*self.window.world;
+        world.alive()?;
+        let number = self.asked.get() + 1;
+        self.asked.set(number);
+        let mut bytes = Vec::new();
+        request.write(&mut bytes);
+        let outcome = self.exchange(number, &mut bytes, found);
+        match outcome.map_err(|lost| world.lost(&lost, self.call).leaving(State::Mixed))? {
+            Outcome::Done => Ok(()),
+            Outcome::Dropped => Err(dropped(self.window, self.target, self.call)),
+            Outcome::Waits | Outcome::Refused => {
+                let message = format!(
+                    "rank {} could not carry out what this rank asked for: it has no memory for what was to be found, or a frame was altered",
+                    self.target
+                );
+                Err(self.call.error(world, ErrorClass::NoMem, message))
+            }
+        }
+    }
+
+    fn post(&self, endpoint: &mut Endpoint, number: u64, bytes: &[u8]) -> Result<(), Lost> {
+        let header = header(number, kind::LOCK, self.window.key.window);
+        // SAFETY: the target does not reach this rank, so the bytes are copied.
+        unsafe { endpoint.post_copy(self.target, Port::SERVICE, header, bytes.as_ptr(), bytes.len()) }
+    }
+
+    fn exchange(&self, number: u64, bytes: &mut Vec<u8>, found: &mut Vec<u8>) -> Result<Outcome, Lost> {
+        let world = &*self.window.world;
+        let port = self.port;
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        self.post(endpoint, number, bytes)?;
+        // Ranks of the target's host may leave a lock there unseen by its attendant.
+        let has_neighbours = (0..world.size)
+            .any(|rank| rank != self.target && endpoint.host(rank) == endpoint.host(self.target));
+        let in_the_way = Cell::new(None);
+        let since = |rank: usize| {
+            (in_the_way.get() == Some(rank)).then(|| "a line that is known on its host".to_owned())
+        };
+        let windows = [self.window];
+        let awaited = Awaited::Lock { holder: &|| None, since: &since };
+        let watch = || Watch::new(world, self.call, &windows, self.target, awaited);
+        let mut looks = 0;
+        wait(endpoint, watch, |endpoint| {
+            while let Some(frame) = endpoint.poll(self.target, port)? {
+                // SAFETY: readable until it is released, below.
+                let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+                let is_new = frame.header == header(number, kind::LOCKED, self.window.key.window);
+                let answer = read_answer(payload).filter(|_| is_new);
+                let outcome = answer.map(|(outcome, rank, bytes)| {
+                    in_the_way.set(rank);
+                    if outcome == Outcome::Done {
+                        found.extend_from_slice(bytes);
+                    }
+                    outcome
+                });
+                endpoint.release(self.target, port);
+                match outcome {
+                    None => {
+                        let what = "it sent an invalid answer to an epoch of a lock";
+                        return Err(world.refuse(endpoint, self.target, what));
+                    }
+                    Some(Outcome::Waits) if has_neighbours => {
+                        Request::write_again(bytes);
+                        self.post(endpoint, number, bytes)?;
+                    }
+                    Some(Outcome::Waits) => {}
+                    Some(outcome) => return Ok(Some(outcome)),
+                }
+            }
+            looks += 1;
+            match any_lost(world, endpoint).filter(|_| looks > LOOKS) {
+                Some(lost) => Err(lost),
+                None => Ok(None),
+            }
+        })
+    }
+}
+
+/// Returns the loss of a rank that did not finish: it may have held what is awaited.
+fn any_lost(world: &WorldCore, endpoint: &mut Endpoint) -> Option<Lost> {
+    let others = (0..world.size).filter(|&rank| rank != world.rank);
+    let mut lost = others.filter_map(|rank| endpoint.lost(rank));
+    lost.find(|lost| lost.how != Loss::Left(Leave::Finished))
+}
+
+/// The error of an epoch on a part that its owner has dropped.
+#[cold]
+pub(super) fn dropped(window: &WindowCore, target: usize, call: &Call) -> Error {
+    let message = format!(
+        "rank {target} has dropped its part of window {}, so nothing was done there: let all ranks meet (a barrier, or `into_window`) before one drops the window",
+        window.key.window
+    );
+    call.error(&window.world, ErrorClass::RmaSync, message)
+}
+
+/// Divides what was collected into requests of about [`CHUNK`] bytes, of which none finds more, in order; `size` is that of an
+/// element.
+pub(super) fn divide(visits: &Visits, size: usize) -> Vec<(Vec<Record>, Vec<u8>)> {
+    let list = List { records: &visits.records, wide: &visits.wide };
+    let mut parts: Vec<(Vec<Record>, Vec<u8>)> = vec![Default::default()];
+    let mut found = 0;
+    let mut add = |records: &[Record], wide: &[u8], finds: usize| {
+        let (last_records, last_wide) = parts.last_mut().expect("there is one");
+        let bytes = size_of_val(records) + wide.len();
+        let filled = size_of_val(&last_records[..]) + last_wide.len();
+        if !last_records.is_empty() && (filled + bytes > CHUNK || found + finds > CHUNK) {
+            parts.push(Default::default());
+            found = 0;
+        }
+        let (last_records, last_wide) = parts.last_mut().expect("there is one");
+        let moved = |record: &Record| match Code::of_head(record.head).is_wide() {
+            true => Record { value: last_wide.len() as u64, ..*record },
+            false => *record,
+        };
+        last_records.extend(records.iter().map(moved));
+        last_wide.extend_from_slice(wide);
+        found += finds;
+    };
+    let mut records = &visits.records[..];
+    while let Some((first, rest)) = records.split_first() {
+        let code = Code::of_head(first.head);
+        let action = code.action().expect("this rank has collected it");
+        let finds = if action.returns() { size } else { 0 };
+        if !code.is_wide() {
+            let taken = if action == Action::CompareAndSwap { 2 } else { 1 };
+            add(&records[..taken], &[], finds);
+            records = &records[taken..];
+            continue;
+        }
+        records = rest;
+        let wide = list.wide(first.value, action, size).expect("this rank has collected it");
+        let (most, all) = ((CHUNK / size).max(1), wide.remote.size());
+        let cut = |at: usize| Some((wide.remote.slice(at, most).ok()?, at..(at + most).min(all)));
+        let cuts: Option<Vec<_>> = (0..all).step_by(most).map(cut).collect();
+        // One whose parts have no short form travels as a whole.
+        for (part, places) in cuts.unwrap_or_else(|| vec![(wide.remote.clone(), 0..all)]) {
+            let of = |bytes| <[u8]>::get(bytes, places.start * size..places.end * size).unwrap_or_default();
+            let mut bytes = Vec::new();
+            part.encode(&mut bytes);
+            bytes.extend_from_slice(of(wide.expected));
+            bytes.extend_from_slice(of(wide.operands));
+            add(std::slice::from_ref(first), &bytes, finds * places.len());
+        }
+    }
+    if parts[0].0.is_empty() {
+        parts.clear();
+    }
+    parts
+}
+
+/// The attendant of a rank.
+pub(super) struct Attends(pub(super) Arc<Service>);
+
+impl Attendant for Attends {
+    fn attend(&mut self, from: usize, header: Header, payload: &[u8], out: &mut dyn Answers) {
+        let effects = self.0.ask(from, header.extra, header.word, payload);
+        for (to, window, number, bytes) in effects.answers {
+            if let Ok(port) = answers(window) {
+                out.post(to, port, answer_header(number, window), &bytes);
+            }
+        }
+    }
+}
+
+impl WorldCore {
+    /// Sends answers of this rank's own attendant, and wakes ranks of this host.
+    pub(super) fn send_answers(&self, effects: Effects) {
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        for (to, window, number, bytes) in effects.answers {
+            let Ok(port) = answers(window) else { continue };
+            // SAFETY: the origin does not reach this rank, so the bytes are copied.
+            let posted = unsafe {
+                endpoint.post_copy(to, port, answer_header(number, window), bytes.as_ptr(), bytes.len())
+            };
+            drop(posted); // an origin that has left needs no answer
+        }
+        effects.wakes.into_iter().filter(|&rank| rank != self.rank).for_each(|rank| endpoint.wake(rank));
+        endpoint.flush();
+    }
+}
+
+/// The header of an answer.
+pub(super) fn answer_header(number: u64, window: u32) -> Header {
+    header(number, kind::LOCKED, window)
+}

@@ -1,0 +1,170 @@
+//! What an origin asks of the attendant of a part that it does not reach, and the answers, as bytes.
+//!
+//! ```text
+//! request  0 flags, 1 length of the line, 4 regions (u32), 8 records (u32), 12 bytes of wide operations (u32)
+//!          16 the records, the bytes of wide operations, and since which line the lock is held
+//! answer   0 how it went, 4 the rank that is in the way, plus one (u32)
+//!          8 what was found
+//! ```
+
+use crate::state::locks::visit::List;
+use fencepost_transport::{Hold, Record};
+
+/// The epoch is exclusive.
+const EXCLUSIVE: u8 = 1;
+/// All regions are to be taken, and held until the epoch ends.
+const HOLDS: u8 = 2;
+/// The epoch ends.
+const ENDS: u8 = 4;
+/// The origin asks again for what it has asked.
+const AGAIN: u8 = 8;
+
+const REQUEST: usize = 16;
+const ANSWER: usize = 8;
+
+/// The most bytes of a request or an answer, one element excepted: an origin divides what is longer.
+pub(crate) const CHUNK: usize = 256 << 10;
+
+/// What an origin asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Request {
+    pub(crate) hold: Hold,
+    pub(crate) holds: bool,
+    pub(crate) ends: bool,
+    /// The regions of the operations.
+    pub(crate) regions: u32,
+    pub(crate) records: Vec<Record>,
+    pub(crate) wide: Vec<u8>,
+    /// Since which line the lock is held.
+    pub(crate) site: String,
+}
+
+/// What arrives on the port of attendants.
+pub(crate) enum Asked {
+    New(Request),
+    Again,
+}
+
+impl Request {
+    pub(crate) fn list(&self) -> List<'_> {
+        List { records: &self.records, wide: &self.wide }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags =
+            flag(self.hold == Hold::Exclusive, EXCLUSIVE) | flag(self.holds, HOLDS) | flag(self.ends, ENDS);
+        let site = &self.site.as_bytes()[self.site.len().saturating_sub(usize::from(u8::MAX))..];
+        out.clear();
+        out.extend_from_slice(&[flags, site.len() as u8, 0, 0]);
+        for number in [self.regions, self.records.len() as u32, self.wide.len() as u32] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for Record { head, value } in &self.records {
+            out.extend_from_slice(&head.to_le_bytes());
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out.extend_from_slice(&self.wide);
+        out.extend_from_slice(site);
+    }
+
+    /// Writes a request that asks again.
+    pub(crate) fn write_again(out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&[0; REQUEST]);
+        out[0] = AGAIN;
+    }
+}
+
+impl Asked {
+    /// Reads a request; `None` for what no rank writes.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, rest) = bytes.split_first_chunk::<REQUEST>()?;
+        let number =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+        if head[0] == AGAIN {
+            return (head[1..].iter().all(|&byte| byte == 0) && rest.is_empty()).then_some(Self::Again);
+        }
+        if head[0] & !(EXCLUSIVE | HOLDS | ENDS) != 0 || head[2..4] != [0, 0] {
+            return None;
+        }
+        let (records, rest) = rest.split_at_checked(number(8).checked_mul(size_of::<Record>())?)?;
+        let (wide, site) = rest.split_at_checked(number(12))?;
+        if site.len() != usize::from(head[1]) {
+            return None;
+        }
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let records = records.chunks_exact(size_of::<Record>());
+        Some(Self::New(Request {
+            hold: if head[0] & EXCLUSIVE == 0 { Hold::Shared } else { Hold::Exclusive },
+            holds: head[0] & HOLDS != 0,
+            ends: head[0] & ENDS != 0,
+            regions: number(4) as u32,
+            records: records.map(|r| Record { head: word(&r[..8]), value: word(&r[8..]) }).collect(),
+            wide: wide.to_vec(),
+            site: String::from_utf8_lossy(site).into_owned(),
+        }))
+    }
+}
+
+/// How a request went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// It was carried out.
+    Done = 0,
+    /// It waits for a lock.
+    Waits = 1,
+    /// The part was dropped: nothing was done.
+    Dropped = 2,
+    /// No origin asks so, or there is no memory for what it finds: nothing was done.
+    Refused = 3,
+}
+
+/// The head of an answer.
+pub(crate) fn answer(outcome: Outcome, in_the_way: Option<usize>) -> Vec<u8> {
+    let rank = in_the_way.map_or(0, |rank| rank as u32 + 1);
+    [&[outcome as u8, 0, 0, 0], &rank.to_le_bytes()[..]].concat()
+}
+
+/// Takes an answer apart; `None` for what no attendant writes.
+pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8])> {
+    let (head, found) = bytes.split_first_chunk::<ANSWER>()?;
+    let outcome = match head[0] {
+        0 => Outcome::Done,
+        1 => Outcome::Waits,
+        2 => Outcome::Dropped,
+        3 => Outcome::Refused,
+        _ => return None,
+    };
+    let rank = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    Some((outcome, rank.checked_sub(1).map(|rank| rank as usize), found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_as_it_was_written_and_no_part_of_it_is() {
+        let request = Request {
+            hold: Hold::Exclusive,
+            holds: true,
+            ends: false,
+            regions: 0x8001,
+            records: vec![Record { head: 5, value: u64::MAX }, Record { head: 1 << 50, value: 0 }],
+            wide: vec![1, 2, 3],
+            site: "src/main.rs:7".to_owned(),
+        };
+        let mut bytes = Vec::new();
+        request.write(&mut bytes);
+        assert!(matches!(Asked::read(&bytes), Some(Asked::New(read)) if read == request));
+        for len in 0..bytes.len() {
+            assert!(Asked::read(&bytes[..len]).is_none(), "{len} bytes");
+        }
+        Request::write_again(&mut bytes);
+        assert!(matches!(Asked::read(&bytes), Some(Asked::Again)));
+        let bytes = answer(Outcome::Waits, Some(3));
+        assert_eq!(read_answer(&bytes), Some((Outcome::Waits, Some(3), &[][..])));
+        assert_eq!(read_answer(&bytes[1..]), None);
+    }
+}

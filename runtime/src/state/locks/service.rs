@@ -1,0 +1,395 @@
+//! [`Service`]: the parts of a rank that others lock without reaching them, as its attendant serves them.
+//!
+//! The attendant takes the same locks as ranks that reach the part, for the origin that asks. It never waits: a request that
+//! has to wait is kept, at most one for each origin and window, and goes on when somebody leaves a lock here. That is this
+//! rank, the attendant itself, or a rank of this host; the last one cannot carry it on, so an origin whose target shares its
+//! host with others asks again as long as it waits.
+
+use crate::state::locks::request::{Asked, Outcome, Request, answer};
+use crate::state::locks::visit::{Others, Part};
+use crate::state::locks::words::{Presence, Words};
+use fencepost_transport::{FairLock, Hold, Next, Position};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The parts of one rank.
+pub(crate) struct Service {
+    rank: usize,
+    parts: Mutex<BTreeMap<u32, Served>>,
+}
+
+/// A part, and what others do with it.
+pub(crate) struct Served {
+    part: Part,
+    words: Words,
+    jobs: Vec<Job>,
+    /// The origins that hold all regions.
+    held: BTreeMap<usize, Hold>,
+}
+
+// SAFETY: the pointers are those of a window that stays where it is while it is in the list, which is read under a lock. What
+// is at them is accessed as the locks of the part allow.
+unsafe impl Send for Served {}
+
+/// A request that is being carried out.
+struct Job {
+    from: usize,
+    number: u64,
+    request: Request,
+    /// The bytes that it finds.
+    found: usize,
+    /// Whether it takes second locks now.
+    second: bool,
+    /// The regions whose locks it has still to take, and its position in the queue of the first of them.
+    left: u32,
+    position: Option<Position>,
+}
+
+/// What is to be done when a request was looked at: answers to send, and ranks of this host to wake.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// The rank, the window, the number of the request, and the answer.
+    pub(crate) answers: Vec<(usize, u32, u64, Vec<u8>)>,
+    pub(crate) wakes: Vec<usize>,
+}
+
+impl Served {
+    /// # Safety
+    /// The part is reached, and stays where it is until it is [forgotten](Service::forget); the words are its own.
+    pub(crate) unsafe fn new(part: Part, words: Words) -> Self {
+        Self { part, words, jobs: Vec::new(), held: BTreeMap::new() }
+    }
+}
+
+impl Service {
+    pub(crate) fn new(rank: usize) -> Self {
+        Self { rank, parts: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Served>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves this part from here on.
+    pub(crate) fn serve(&self, window: u32, served: Served) {
+        self.lock().insert(window, served);
+    }
+
+    /// Serves the part no more: when this returns, the attendant does not access it. Requests that wait are answered.
+    pub(crate) fn forget(&self, window: u32) -> Effects {
+        let mut effects = Effects::default();
+        if let Some(served) = self.lock().remove(&window) {
+            for job in served.jobs {
+                effects.answers.push((job.from, window, job.number, answer(Outcome::Dropped, None)));
+            }
+        }
+        effects
+    }
+
+    /// Looks at what `from` asks.
+    pub(crate) fn ask(&self, from: usize, window: u32, number: u64, bytes: &[u8]) -> Effects {
+        let mut effects = Effects::default();
+        let mut reply = |outcome| effects.answers.push((from, window, number, answer(outcome, None)));
+        let mut parts = self.lock();
+        let Some(served) = parts.get_mut(&window) else {
+            // What asks again was answered already.
+            if !matches!(Asked::read(bytes), Some(Asked::Again)) {
+                reply(Outcome::Dropped);
+            }
+            return effects;
+        };
+        match Asked::read(bytes) {
+            None => reply(Outcome::Refused),
+            Some(Asked::Again) => {
+                served.advance(self.rank, window, &mut effects);
+                served.report(from, window, &mut effects);
+            }
+            Some(Asked::New(request)) => match served.job(from, number, request) {
+                None => reply(Outcome::Refused),
+                Some(job) => {
+                    served.words.note(from, Presence::Passing);
+                    served.jobs.push(job);
+                    served.advance(self.rank, window, &mut effects);
+                    served.report(from, window, &mut effects);
+                }
+            },
+        }
+        effects
+    }
+
+    /// Carries on requests that wait for this window, after this rank has left a lock.
+    pub(crate) fn advance(&self, window: u32) -> Effects {
+        let mut effects = Effects::default();
+        if let Some(served) = self.lock().get_mut(&window) {
+            served.advance(self.rank, window, &mut effects);
+        }
+        effects
+    }
+}
+
+impl Served {
+    /// Returns a job for this request; `None` if no origin asks so.
+    fn job(&self, from: usize, number: u64, request: Request) -> Option<Job> {
+        let layout = self.words.layout;
+        let held = self.held.get(&from).copied();
+        let fits = layout.has_rank(from)
+            && self.jobs.iter().all(|job| job.from != from)
+            && request.regions & !layout.all() == 0
+            && held.is_none_or(|hold| hold == request.hold && !request.holds);
+        let found = request.list().fits(&self.part, request.regions, &layout).filter(|_| fits)?;
+        let left = match held {
+            Some(_) => 0,
+            None if request.holds => layout.all(),
+            None => request.regions,
+        };
+        Some(Job { from, number, request, found, second: false, left, position: None })
+    }
+
+    /// Says to `from` that its request waits, if it does.
+    fn report(&self, from: usize, window: u32, effects: &mut Effects) {
+        if let Some(job) = self.jobs.iter().find(|job| job.from == from) {
+            let holder = self.words.holder(from);
+            effects.answers.push((from, window, job.number, answer(Outcome::Waits, holder)));
+        }
+    }
+
+    /// Carries on all jobs as far as they go without waiting.
+    fn advance(&mut self, me: usize, window: u32, effects: &mut Effects) {
+        let mut jobs = std::mem::take(&mut self.jobs);
+        // What one leaves another one may enter.
+        while let Some(at) = jobs.iter_mut().position(|job| self.takes(job, me, effects)) {
+            let job = jobs.remove(at);
+            let (from, number) = (job.from, job.number);
+            let reply = self.carry_out(job, effects);
+            effects.answers.push((from, window, number, reply));
+        }
+        self.jobs = jobs;
+    }
+
+    /// Takes locks for a job; returns whether it has all that it needs.
+    fn takes(&self, job: &mut Job, me: usize, effects: &mut Effects) -> bool {
+        let is_shared = job.request.hold == Hold::Shared;
+        loop {
+            let hold = if job.second { Hold::Exclusive } else { job.request.hold };
+            while job.left != 0 {
+                let lock: FairLock<'_> = self.words.lock(job.left.trailing_zeros() as usize, job.second);
+                match job.position {
+                    None => job.position = lock.take(hold, me).err(),
+                    Some(position) => match lock.enter(position, hold) {
+                        Some(Next(next)) => {
+                            effects.wakes.extend(next);
+                            job.position = None;
+                        }
+                        None => return false,
+                    },
+                }
+                if job.position.is_none() {
+                    job.left &= job.left - 1;
+                }
+            }
+            if job.second || !is_shared || self.words.layout.is_atomic || job.request.records.is_empty() {
+                return true;
+            }
+            (job.second, job.left) = (true, job.request.regions);
+        }
+    }
+
+    fn leave(&self, regions: u32, hold: Hold, second: bool, effects: &mut Effects) {
+        let mut left = regions;
+        while left != 0 {
+            let Next(next) = self.words.lock(left.trailing_zeros() as usize, second).leave(hold);
+            effects.wakes.extend(next);
+            left &= left - 1;
+        }
+    }
+
+    /// Carries out a job that has its locks, and leaves those that it does not hold from here on. Returns the answer.
+    fn carry_out(&mut self, job: Job, effects: &mut Effects) -> Vec<u8> {
+        let Job { from, request, found, second, .. } = job;
+        let mut reply = answer(Outcome::Done, None);
+        let others = if request.hold == Hold::Shared && !second && !request.records.is_empty() {
+            Others::Atomic
+        } else {
+            Others::Nobody
+        };
+        if reply.try_reserve_exact(found).is_err() {
+            reply = answer(Outcome::Refused, None);
+        } else {
+            // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together there
+            // where elements are atomic, else one by one by the second locks.
+            unsafe { request.list().carry_out(&self.part, others, &mut reply) };
+        }
+        if second {
+            self.leave(request.regions, Hold::Exclusive, true, effects);
+        }
+        let held = self.held.contains_key(&from);
+        let all = self.words.layout.all();
+        if request.holds && !request.ends {
+            self.held.insert(from, request.hold);
+            self.words.note_holding(from, &request.site);
+        } else if !held || request.ends {
+            self.held.remove(&from);
+            self.leave(
+                if held || request.holds { all } else { request.regions },
+                request.hold,
+                false,
+                effects,
+            );
+            self.words.note(from, Presence::Absent);
+        }
+        reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::visits::{Action, Visits};
+    use crate::state::locks::request::read_answer;
+    use crate::state::locks::words::Layout;
+    use fencepost_planner::datatype::Datatype;
+    use fencepost_planner::element::{ElementType, Op, Scalar};
+    use fencepost_tests_support::random::Random;
+
+    const LEN: usize = 2000;
+    const I64: ElementType = ElementType::scalar(Scalar::I64);
+
+    /// The service of rank 1 of four, with a window of number 5, whose memory is followed by elements that are not in it.
+    struct Fixture {
+        service: Service,
+        words: Words,
+        memory: Vec<i64>,
+        _words: Vec<u64>,
+    }
+
+    fn fixture() -> Fixture {
+        let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64));
+        let mut all = vec![0_u64; layout.words()];
+        // SAFETY: as many words as the layout says, which the value keeps.
+        let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
+        let service = Service::new(1);
+        let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };
+        // SAFETY: the value keeps the memory longer than the service.
+        service.serve(5, unsafe { Served::new(part, words) });
+        Fixture { service, words, memory, _words: all }
+    }
+
+    fn request(hold: Hold, holds: bool, ends: bool, fill: impl FnOnce(&mut Visits)) -> Vec<u8> {
+        let (mut visits, mut bytes) = (Visits::default(), Vec::new());
+        fill(&mut visits);
+        let Visits { records, wide, .. } = visits;
+        let regions = Layout::new(4, LEN, I64).all();
+        Request { hold, holds, ends, regions, records, wide, site: "a.rs:1".into() }.write(&mut bytes);
+        bytes
+    }
+
+    fn add(at: usize, value: i64) -> impl Fn(&mut Visits) {
+        move |visits| visits.push(Action::Fetch(Op::Sum), at, 0, value as u64)
+    }
+
+    /// Who was answered what, and what was found there first.
+    fn answered(effects: &Effects) -> Vec<(usize, Outcome, Option<i64>)> {
+        let each = effects.answers.iter().map(|(to, window, _, bytes)| {
+            assert_eq!(*window, 5);
+            let (outcome, _, found) = read_answer(bytes).expect("an answer");
+            (*to, outcome, found.first_chunk().map(|bytes| i64::from_ne_bytes(*bytes)))
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn requests_wait_for_exclusive_holders_and_go_on_when_they_leave() {
+        let fixture = fixture();
+        let ask = |from, bytes: &[u8]| answered(&fixture.service.ask(from, 5, 1, bytes));
+        let shared = request(Hold::Shared, false, true, add(7, 5));
+        assert_eq!(ask(0, &shared), [(0, Outcome::Done, Some(0))]);
+        // Rank 1 itself holds the first region.
+        assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()));
+        assert_eq!(ask(2, &shared), [(2, Outcome::Waits, None)]);
+        let mut again = Vec::new();
+        Request::write_again(&mut again);
+        assert_eq!(ask(2, &again), [(2, Outcome::Waits, None)]);
+        assert_eq!(ask(2, &shared)[0], (2, Outcome::Refused, None), "one at a time");
+        let holding = request(Hold::Exclusive, true, false, add(7, 1));
+        assert_eq!(ask(3, &holding), [(3, Outcome::Waits, None)]);
+        assert_eq!(fixture.words.lock(0, false).leave(Hold::Exclusive), Next(Some(1)));
+        let effects = answered(&fixture.service.advance(5));
+        assert_eq!(effects, [(2, Outcome::Done, Some(5)), (3, Outcome::Done, Some(10))]);
+        assert_eq!(ask(2, &again), [], "it was answered");
+        // Rank 3 holds all regions until it ends.
+        assert_eq!(fixture.words.held_since(3).as_deref(), Some("a.rs:1"));
+        assert_eq!(ask(0, &shared), [(0, Outcome::Waits, None)]);
+        assert_eq!(ask(3, &holding), [(3, Outcome::Refused, None)], "it holds them");
+        assert_eq!(ask(3, &request(Hold::Shared, false, true, add(7, 1)))[0].1, Outcome::Refused);
+        assert_eq!(
+            ask(3, &request(Hold::Exclusive, false, false, add(7, 1)))[0],
+            (3, Outcome::Done, Some(11))
+        );
+        let ended = ask(3, &request(Hold::Exclusive, false, true, |_| ()));
+        assert_eq!(ended, [(3, Outcome::Done, None), (0, Outcome::Done, Some(12))]);
+        assert_eq!(fixture.words.held_since(3), None);
+        assert_eq!(fixture.memory[7], 17);
+        assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()), "nobody is left there");
+        assert_eq!(ask(2, &shared), [(2, Outcome::Waits, None)]);
+        assert_eq!(answered(&fixture.service.forget(5)), [(2, Outcome::Dropped, None)]);
+        assert_eq!(ask(0, &shared), [(0, Outcome::Dropped, None)]);
+        assert_eq!(ask(0, &again), []);
+    }
+
+    #[test]
+    fn requests_that_no_origin_makes_are_refused_and_change_nothing() {
+        let fixture = fixture();
+        let wide = |remote: Datatype, operands: Vec<u8>| {
+            move |visits: &mut Visits| assert!(visits.push_wide(Action::Put, &remote, [&[], &operands]))
+        };
+        let outside = LEN + 2;
+        let bad = [
+            request(Hold::Shared, false, true, add(LEN, 1)),
+            request(Hold::Shared, false, true, add(usize::MAX >> 8, 1)),
+            request(Hold::Shared, false, true, |v| v.push(Action::Accumulate(Op::MinLoc), 0, 0, 1)),
+            request(Hold::Exclusive, false, true, wide(Datatype::run(LEN - 1..LEN + 1), vec![1; 16])),
+            request(Hold::Exclusive, false, true, wide(Datatype::elements([-1]), vec![1; 8])),
+            request(Hold::Exclusive, false, true, wide(Datatype::run(0..2), vec![1; 15])),
+            request(Hold::Exclusive, true, false, wide(Datatype::run(outside..outside + 1), vec![1; 8])),
+        ];
+        for (i, bytes) in bad.iter().enumerate() {
+            let effects = fixture.service.ask(0, 5, 1, bytes);
+            assert_eq!(answered(&effects), [(0, Outcome::Refused, None)], "{i}");
+        }
+        let good = request(Hold::Shared, false, true, add(3, 0));
+        assert_eq!(
+            answered(&fixture.service.ask(4, 5, 1, &good)),
+            [(4, Outcome::Refused, None)],
+            "no rank 4"
+        );
+        assert!(fixture.memory.iter().all(|value| *value == 0));
+        assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()), "no lock was taken");
+    }
+
+    #[test]
+    fn garbled_requests_touch_nothing_outside_the_window() {
+        let mut dice = Random::new(11);
+        for _ in 0..20_000 {
+            let fixture = fixture();
+            let mut bytes = request(
+                dice.one_of(&[Hold::Shared, Hold::Exclusive]),
+                dice.once_in(2),
+                dice.once_in(2),
+                |v| {
+                    v.push(Action::CompareAndSwap, dice.below(LEN), 0, 1);
+                    assert!(v.push_wide(Action::Put, &Datatype::nest(3, &[(4, 7)], 2), [&[], &[9; 64]]));
+                    v.push(Action::Put, dice.below(LEN), 0, 1);
+                },
+            );
+            for _ in 0..1 + dice.below(3) {
+                let at = dice.below(bytes.len());
+                bytes[at] = dice.bits() as u8;
+            }
+            if dice.once_in(4) {
+                bytes.truncate(dice.below(bytes.len()));
+            }
+            drop(fixture.service.ask(dice.below(4), 5, 1, &bytes));
+            assert!(fixture.memory[LEN..].iter().all(|value| *value == 0));
+        }
+    }
+}
