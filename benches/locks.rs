@@ -7,16 +7,17 @@ use fencepost_benches::{Contest, ours};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A word and the element that it protects, in lines of their own.
+/// A word in lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
-struct Locked(AtomicU64, [u64; 15], AtomicU64);
+struct Line(AtomicU64);
 
 /// Each of two threads takes the other's word by a compare-and-swap, stores, and leaves it by another one.
 fn by_hand(iterations: u64) -> Duration {
-    let words = [Locked::default(), Locked::default()];
+    // A word and the element that it protects, for each thread.
+    let words = [[(); 2]; 2].map(|each| each.map(|()| Line::default()));
     team(2, iterations, |beat, iterations| {
-        let Locked(word, _, element) = &words[1 - beat.me];
+        let [Line(word), Line(element)] = &words[1 - beat.me];
         for k in 0..iterations {
             while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}
             element.store(k, Ordering::Relaxed);

@@ -184,3 +184,50 @@
 //! ```compile_fail,E0432
 //! use fencepost::kernel;
 //! ```
+//! The part of a window for locks as a slice: others may access it at any time.
+//! ```compile_fail,E0608
+//! use fencepost::prelude::*;
+//! fn first(u: &LockWindow<f64>) -> f64 {
+//!     u[0]
+//! }
+//! ```
+//! A fence of a window for locks.
+//! ```compile_fail,E0599
+//! use fencepost::prelude::*;
+//! fn fence(mut u: LockWindow<f64>) -> Result<()> {
+//!     u.fence()
+//! }
+//! ```
+//! A window that is changed back while this rank has a lock.
+//! ```compile_fail,E0505
+//! use fencepost::prelude::*;
+//! fn back(u: LockWindow<f64>) -> Result<()> {
+//!     let lock = u.lock(0, LockType::Shared)?;
+//!     let u = u.into_window()?;
+//!     lock.unlock()
+//! }
+//! ```
+//! Operations of a lock of all parts after it was unlocked.
+//! ```compile_fail,E0505
+//! use fencepost::prelude::*;
+//! fn late(u: &LockWindow<f64>) -> Result<()> {
+//!     let all = u.lock_all()?;
+//!     let on = all.on(0)?;
+//!     all.unlock()?;
+//!     on.put([1.0], 0)
+//! }
+//! ```
+//! The part of this rank after its exclusive epoch.
+//! ```compile_fail
+//! use fencepost::prelude::*;
+//! fn kept<'u>(u: &'u LockWindow<f64>) -> Result<&'u mut [f64]> {
+//!     u.local_mut(|part| Ok(part))
+//! }
+//! ```
+//! A lock in another thread.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! fn elsewhere(lock: fencepost::Lock<'static, f64>) {
+//!     std::thread::spawn(move || lock.unlock());
+//! }
+//! ```

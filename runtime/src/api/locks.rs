@@ -23,6 +23,8 @@ use std::panic::Location;
 ///
 /// It does not deref to its part, since other ranks may access that at any time: [`local`](Self::local) and
 /// [`local_mut`](Self::local_mut) are epochs of the owner. All ranks change a [`Window`] over to locks, and back, together.
+/// A rank that drops its window ends what others may do to its part, which is `RMA_SYNC` for them: let all ranks meet first,
+/// by [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, reference::LockType};
