@@ -245,6 +245,11 @@ fn a_rank_that_leaves_with_a_lock_is_named_to_those_that_wait_for_it() {
             lock.accumulate([1], Op::Sum, 0)?;
             let error = lock.unlock().expect_err("rank 1 holds it");
             errors.lock().unwrap().push((error.class(), error.state(), error.to_string()));
+            // Rank 2 keeps its part until both have been told.
+            held.fetch_add(1, Ordering::Release);
+            while held.load(Ordering::Acquire) < 3 {
+                std::thread::yield_now();
+            }
             Ok(())
         });
         assert!(run.is_err());

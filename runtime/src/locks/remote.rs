@@ -64,7 +64,12 @@ impl Asking<'_> {
         let outcome = self.exchange(number, &mut bytes, found);
         match outcome.map_err(|lost| world.lost(&lost, self.call).leaving(State::Mixed))? {
             Outcome::Done => Ok(()),
-            Outcome::Dropped => Err(dropped(self.window, self.target, self.call)),
+            Outcome::Dropped => {
+                // The owner may have dropped it since it has seen that a rank was lost.
+                let lost = any_lost(world, &mut world.endpoint.borrow_mut());
+                let dropped = || dropped(self.window, self.target, self.call);
+                Err(lost.map_or_else(dropped, |lost| world.lost(&lost, self.call).leaving(State::Mixed)))
+            }
             Outcome::Waits | Outcome::Refused => {
                 let message = format!(
                     "rank {} could not carry out what this rank asked for: it has no memory for what was to be found, or a frame was altered",
