@@ -1,4 +1,4 @@
-//! What does an epoch between some of the ranks cost, beside a fence of all?
+//! What does an epoch between some of the ranks cost, compared with a fence of all?
 
 use fencepost::{Group, Result, Window, World};
 use fencepost_benches::{Contest, ours};

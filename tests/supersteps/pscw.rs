@@ -134,7 +134,7 @@ fn values_and_tickets_are_those_of_the_run_that_belongs_to_it() -> Result<()> {
                 let one = first.begin(u, 3, 1000 * step + rank)?;
                 let other = second.begin(v, 3, 2000 * step + rank)?;
                 let (of_other, of_one);
-                if (rank + step) % 2 == 0 {
+                if (rank + step).is_multiple_of(2) {
                     (v, of_other) = other.finish()?;
                     (u, of_one) = one.finish()?;
                 } else {

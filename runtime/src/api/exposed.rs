@@ -15,7 +15,7 @@ use std::panic::Location;
 
 type Site = &'static Location<'static>;
 
-/// What an [`Exposed`](super::Exposed) window lends, as a part of its type.
+/// The kinds of what an [`Exposed`] window lends, as a part of its type.
 pub mod lends {
     /// The whole window.
     #[derive(Debug)]

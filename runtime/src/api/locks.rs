@@ -127,16 +127,19 @@ impl<T: Element> Window<T> {
     /// Changes the window over to locks, together with all ranks. What it holds stays.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, or if another rank is in another
-    /// call; `SIZE` where some rank has no memory for the locks. The window is dropped then.
+    /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, if an access to it is open on any, or if
+    /// another rank is in another call; `SIZE` where some rank has no memory for the locks. The window is dropped then.
     #[track_caller]
     pub fn into_locked(self) -> Result<LockWindow<T>> {
         let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
         let core = self.core().clone();
         core.world.calls.begin();
-        let open = core
-            .has_collected()
-            .then(|| "has collected operations on the window for its next fence: fence it first".to_owned());
+        let open = if core.has_collected() {
+            Some("has collected operations on the window for its next fence: fence it first")
+        } else {
+            (core.accesses.get() > 0).then_some("has an access to the window open: complete it first")
+        };
+        let open = open.map(str::to_owned);
         let window = agree(&core.world, &call, open).and_then(|()| locked(self, &call));
         core.handler.report(window)
     }

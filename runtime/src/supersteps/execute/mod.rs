@@ -47,7 +47,7 @@ use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Error, ErrorClass, State};
-use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause};
+use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause, Port};
 use preposts::Prepost;
 
 impl Executable {
@@ -141,14 +141,12 @@ impl Executable {
 
     /// Counts a frame that was posted to `to`; returns its number on the port.
     #[inline(always)]
-    fn posted(&mut self, world: &WorldCore, to: usize) -> u64 {
-        match self.posts.get_mut(to) {
-            None => world.posted(to),
-            Some(posts) => {
-                *posts += 1;
-                *posts - 1
-            }
+    fn posted<const APART: bool>(&mut self, world: &WorldCore, to: usize) -> u64 {
+        if !APART {
+            return world.posted(to);
         }
+        self.posts[to] += 1;
+        self.posts[to] - 1
     }
 
     /// Run the steps that are left: all, or where it never `WAITS` those before the first that would have to.
@@ -164,7 +162,12 @@ impl Executable {
         if declared == Some(false) {
             return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));
         }
-        let went = self.steps::<WAITS>(world, endpoint, about);
+        // The port of fences is known to the compiler, since a frame by it costs no look-up.
+        let went = if self.is_apart() {
+            self.steps::<WAITS, true>(world, endpoint, about)
+        } else {
+            self.steps::<WAITS, false>(world, endpoint, about)
+        };
         if declared.is_some() {
             world.touching(endpoint, false);
         }
@@ -191,14 +194,15 @@ impl Executable {
         }
     }
 
-    fn steps<const WAITS: bool>(
+    fn steps<const WAITS: bool, const APART: bool>(
         &mut self,
         world: &WorldCore,
         endpoint: &mut Endpoint,
         (windows, call): (&[&WindowCore], &Call),
     ) -> Result<(), Stop> {
         let Progress { word, rest, at: first, .. } = self.progress;
-        let (port, number) = (self.port, self.is_apart().then(|| self.number()));
+        let port = if APART { self.port } else { Port::FENCE };
+        let number = APART.then(|| self.number());
         let head = |kind: u32| header(word, kind, rest);
         for at in first..self.steps.len() {
             while let Some(Prepost { peer, ahead, window, bytes, .. }) =
@@ -218,7 +222,7 @@ impl Executable {
                 Step::Expose(peer) => {
                     self.exposed.push(*peer);
                     let peer = *peer;
-                    self.note(world, endpoint, peer, head(kind::ENTRY))?;
+                    self.note::<APART>(world, endpoint, peer, head(kind::ENTRY))?;
                 }
                 Step::Reclaim(buffer) => {
                     let bound = &mut self.buffers[*buffer];
@@ -228,15 +232,16 @@ impl Executable {
                         let peer = bound.peer;
                         let awaited = Awaited::One("releases of a buffer");
                         let watch = || Watch::new(world, call, windows, peer, awaited).of_run(number);
-                        let about = (world, word, number.is_some());
-                        let released = look_for::<WAITS, _>(endpoint, about, peer, watch, |endpoint| {
-                            bound.released = endpoint.released(peer, port);
-                            if bound.released > frame {
-                                Ok(Some(()))
-                            } else {
-                                endpoint.lost(peer).map_or(Ok(None), Err)
-                            }
-                        })?;
+                        let about = (world, word);
+                        let released =
+                            look_for::<WAITS, APART, _>(endpoint, about, peer, watch, |endpoint| {
+                                bound.released = endpoint.released(peer, port);
+                                if bound.released > frame {
+                                    Ok(Some(()))
+                                } else {
+                                    endpoint.lost(peer).map_or(Ok(None), Err)
+                                }
+                            })?;
                         if released.is_none() {
                             self.stay(endpoint, at);
                             return Ok(());
@@ -286,7 +291,7 @@ impl Executable {
                     // executable is dropped the endpoint keeps the memory until then.
                     unsafe { endpoint.post_copy(bound.peer, port, head(kind::PAYLOAD), payload, *bytes) }?;
                     let (buffer, bytes, peer) = (*buffer, *bytes, bound.peer);
-                    let frame = self.posted(world, peer);
+                    let frame = self.posted::<APART>(world, peer);
                     *self.buffers[buffer].last(self.runs) = Some(frame);
                     world.count_sent(bytes, 0);
                 }
@@ -297,7 +302,7 @@ impl Executable {
                     // SAFETY: as many elements lie there.
                     unsafe { endpoint.post(bound.peer, port, head(kind::PAYLOAD), payload, *bytes) }?;
                     let (buffer, bytes, peer) = (*buffer, *bytes, bound.peer);
-                    let frame = self.posted(world, peer);
+                    let frame = self.posted::<APART>(world, peer);
                     *self.buffers[buffer].last(self.runs) = Some(frame);
                     world.count_sent(bytes, 0);
                 }
@@ -306,12 +311,12 @@ impl Executable {
                     let counts = || (awaits(&steps[..at]), awaits(steps));
                     let awaited = Awaited::Frames(&counts);
                     let watch = || Watch::new(world, call, windows, *peer, awaited).of_run(number);
-                    let look = |endpoint: &mut Endpoint| match number {
-                        None => world.poll(endpoint, *peer),
-                        Some(_) => endpoint.poll(*peer, port),
+                    let look = |endpoint: &mut Endpoint| {
+                        if APART { endpoint.poll(*peer, port) } else { world.poll(endpoint, *peer) }
                     };
-                    let about = (world, word, number.is_some());
-                    let Some(arrival) = look_for::<WAITS, _>(endpoint, about, *peer, watch, look)? else {
+                    let about = (world, word);
+                    let Some(arrival) = look_for::<WAITS, APART, _>(endpoint, about, *peer, watch, look)?
+                    else {
                         self.stay(endpoint, at);
                         return Ok(());
                     };
@@ -351,7 +356,7 @@ impl Executable {
                 }
                 Step::Done(peer) => {
                     let peer = *peer;
-                    self.note(world, endpoint, peer, head(kind::DONE))?;
+                    self.note::<APART>(world, endpoint, peer, head(kind::DONE))?;
                 }
             }
         }
@@ -370,16 +375,17 @@ impl Executable {
 
     /// Post a frame without a payload.
     #[inline(always)]
-    fn note(
+    fn note<const APART: bool>(
         &mut self,
         world: &WorldCore,
         endpoint: &mut Endpoint,
         peer: usize,
         head: Header,
     ) -> Result<(), Lost> {
+        let port = if APART { self.port } else { Port::FENCE };
         // SAFETY: there is no payload.
-        unsafe { endpoint.post(peer, self.port, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
-        self.posted(world, peer);
+        unsafe { endpoint.post(peer, port, head, std::ptr::NonNull::<u8>::dangling().as_ptr(), 0) }?;
+        self.posted::<APART>(world, peer);
         Ok(())
     }
 
@@ -428,23 +434,27 @@ impl Executable {
 
 /// Look once for something of `peer`, and where this rank `WAITS` until it is there.
 #[inline(always)]
-fn look_for<'w, const WAITS: bool, R>(
+fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     endpoint: &mut Endpoint,
-    about: (&WorldCore, u64, bool),
+    about: (&WorldCore, u64),
     peer: usize,
     watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
 ) -> Result<Option<R>, Stop> {
-    if WAITS { wait_for(endpoint, about, peer, watch, look).map(Some) } else { Ok(look(endpoint)?) }
+    if WAITS {
+        wait_for::<APART, _>(endpoint, about, peer, watch, look).map(Some)
+    } else {
+        Ok(look(endpoint)?)
+    }
 }
 
 /// Wait for something of `peer`, in the superstep of this word, and notice when it is elsewhere and will not send it, unless
-/// the superstep is apart from those that ranks announce. What this rank has begun goes on meanwhile. In line: as a function of its own it costs a
+/// the superstep is `APART` from those that ranks announce. What this rank has begun goes on meanwhile. In line: as a function of its own it costs a
 /// twentieth of a small halo.
 #[inline(always)]
-fn wait_for<'w, R>(
+fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
-    about: (&WorldCore, u64, bool),
+    about: (&WorldCore, u64),
     peer: usize,
     watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
@@ -452,7 +462,7 @@ fn wait_for<'w, R>(
     if let Some(found) = look(endpoint)? {
         return Ok(found);
     }
-    let (world, word, is_apart) = about;
+    let (world, word) = about;
     let (mut pause, mut watch) = (Pause::new(), watch());
     loop {
         let lasts = pause.lasts();
@@ -462,7 +472,7 @@ fn wait_for<'w, R>(
         world.advance(endpoint);
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);
-        let elsewhere = !is_apart && at != word && !earlier(at, word);
+        let elsewhere = !APART && at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
         }
