@@ -84,8 +84,11 @@ fn insert(world: &World, slots: &Slots, options: &Options) -> Result<()> {
     counts.unlock()
 }
 
-/// The keys and counts of all ranks, and the time of the slowest; `None` in processes other than rank 0's.
-fn table(options: &Options) -> Result<Option<(Vec<u64>, Vec<u64>, Duration)>> {
+/// The keys and counts of all ranks, and the time of the slowest.
+type Filled = (Vec<u64>, Vec<u64>, Duration);
+
+/// Fills the table; `None` in processes other than rank 0's.
+fn table(options: &Options) -> Result<Option<Filled>> {
     let mut parts = options.job.world().collect(|world| {
         let each = (options.keys as usize).div_ceil(world.size()).max(1);
         let slots = Slots {

@@ -20,7 +20,7 @@ struct All(Arc<Mutex<Vec<OfKind>>>);
 impl Attendant for All {
     fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A request of another kind is one that no rank sends: whoever waits for its answer is a stranger.
+        // No rank sends a request of another kind.
         if let Some((_, attendant)) = all.iter_mut().find(|(kind, _)| *kind == asked.kind) {
             attendant.attend(from, asked, payload, answers);
         }

@@ -37,7 +37,7 @@ impl Matched {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// How its plans synchronise: all of one superstep do so alike.
+    /// How its plans synchronise: all of one superstep in the same way.
     pub(crate) fn sync(&self) -> Sync {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
