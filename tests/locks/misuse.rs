@@ -178,6 +178,67 @@ fn windows_change_over_only_with_nothing_open() {
 }
 
 #[test]
+fn a_window_changes_over_and_back_as_often_as_a_program_likes() {
+    each(3, |world| {
+        let (me, next) = (world.rank(), (world.rank() + 1) % 3);
+        let mut u = world.window::<u64>(4)?;
+        for round in 1..4 {
+            let locked = u.into_locked()?;
+            let lock = locked.lock(next, LockType::Exclusive)?;
+            lock.accumulate([round], Op::Sum, 0)?;
+            let before = lock.get(1)?;
+            lock.unlock()?;
+            assert_eq!(before.take()?, [round - 1]);
+            u = locked.into_window()?;
+            u[1] = round;
+            let exposed = u.post(&world.group([(me + 2) % 3])?)?;
+            let access = exposed.start(&world.group([next])?)?;
+            let got = access.fetch(next, 0..2)?;
+            access.complete()?;
+            assert_eq!(got.take()?, [round * (round + 1) / 2, round]);
+            u = exposed.wait()?;
+            u.put([7]).to(next, 3)?;
+            u.fence()?;
+            assert_eq!(u[..], [round * (round + 1) / 2, round, 0, 7]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_waits_for_a_fence_in_any_mode_keeps_a_window_from_changing_over() {
+    for mode in [Mode::Auto, Mode::Aggressive, Mode::Pipelined, Mode::Aggregated, Mode::Direct] {
+        each(2, |world| {
+            let mut u = world.window::<u64>(4)?;
+            u.set_mode(mode);
+            u.put([1; 2]).to(1 - world.rank(), 0)?;
+            refused(u.into_locked(), ErrorClass::RmaSync, &["rank 0", "operations", "fence"]);
+            let u = world.window::<u64>(4)?;
+            let access = u.start(&world.group([1 - world.rank()])?)?;
+            refused(u.into_locked(), ErrorClass::RmaSync, &["rank 0", "access"]);
+            drop(access);
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_get_of_more_than_there_is_memory_for_is_refused_and_the_epoch_goes_on() {
+    each(2, |world| {
+        let u = world.lock_window::<u64>(11_000)?;
+        let lock = u.lock(1 - world.rank(), LockType::Exclusive)?;
+        // 2^61 elements, all of them in the window: their bytes are more than a word counts.
+        let steps: Vec<(usize, i64)> = [(2048, 1); 5].into_iter().chain([(64, 1)]).collect();
+        refused(lock.get(Datatype::nest(0, &steps, 1)), ErrorClass::NoMem, &["memory"]);
+        lock.put([5], 3)?;
+        lock.unlock()?;
+        world.barrier()?;
+        assert_eq!(u.local(|part| part.get(3))?, 5);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_part_that_was_dropped_is_an_error_and_a_lock_that_was_leaked_goes_with_its_window() {
     for kind in kinds() {
         let stage = AtomicU64::new(0);

@@ -172,6 +172,7 @@ fn allocate(
         remembered: RefCell::new(Remembered::new(core.size)),
         history: RefCell::default(),
         notes: RefCell::default(),
+        answered: Cell::new(false),
         handler: Handler::default(),
         posted: Cell::new(false),
         accesses: Cell::new(0),

@@ -104,11 +104,13 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>> {
     let data = window.core();
     let len = LockCore::words(data, window.len());
     let words: Window<u64> = window_of(&data.world, len, call)?;
-    let core = LockCore::new(data.clone(), words.core())?;
-    if !data.world.reaches_all {
-        data.world.meet(call, &[])?; // each attendant serves the window, before others ask it
+    let (core, world) = (LockCore::new(data.clone(), words.core())?, data.world.clone());
+    // From here on its drop has the attendant forget it.
+    let made = LockWindow { core, window: Some(window), words: Some(words) };
+    if !world.reaches_all {
+        world.meet(call, &[])?; // each attendant serves the window, before others ask it
     }
-    Ok(LockWindow { core, window: Some(window), words: Some(words) })
+    Ok(made)
 }
 
 /// All ranks say whether something of theirs is in the way of `call`, and what.
@@ -134,7 +136,7 @@ impl<T: Element> Window<T> {
         let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
         let core = self.core().clone();
         core.world.calls.begin();
-        let open = if core.has_collected() {
+        let open = if core.is_pending() || core.world.is_named_elsewhere(core.key) {
             Some("has collected operations on the window for its next fence: fence it first")
         } else {
             (core.accesses.get() > 0).then_some("has an access to the window open: complete it first")

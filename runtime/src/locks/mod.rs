@@ -28,7 +28,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Channels, Hold, Liveness, Port};
+use fencepost_transport::{Hold, Liveness, Port};
 use remote::{Asking, Attends, answers, divide};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -119,6 +119,7 @@ impl LockCore {
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Result<Self> {
         let port = answers(data.key.window)?;
+        data.answered.set(true);
         let target = |rank: usize| {
             let len = data.peers[rank].len;
             let part = Part { base: data.peers[rank].base, len, element: data.element };
@@ -220,7 +221,7 @@ impl LockCore {
         site: &'static Location<'static>,
     ) -> Result<Slot> {
         let Target { part, words, epoch, .. } = &self.targets[target];
-        let (slot, bytes) = (Slot::default(), remote.size() * part.element.size as usize);
+        let (slot, bytes) = (Slot::default(), remote.size().saturating_mul(part.element.size as usize));
         if remote.is_empty() {
             return Ok(slot);
         }
@@ -257,11 +258,18 @@ impl LockCore {
             let at = At { window: &self.data, target, words, call };
             at.leave_all(hold_of(open.kind));
         }
-        if ends {
-            epoch.open = None;
+        if ends && epoch.open.take().is_some_and(|open| open.held) {
+            let held = &self.data.world.held_parts;
+            held.set(held.get() - 1);
         }
         epoch.clear();
         done
+    }
+
+    /// This rank holds one part more, until the epoch ends.
+    fn holds_more(&self) {
+        let held = &self.data.world.held_parts;
+        held.set(held.get() + 1);
     }
 
     /// Asks the attendant of `target` to carry out what was collected, and fills tickets.
@@ -274,17 +282,23 @@ impl LockCore {
         found.clear();
         let mut request = open.request(epoch.regions);
         let mut done = Ok(());
+        let mut held = open.held;
         for (i, (records, wide)) in parts.into_iter().enumerate() {
             request = Request { records, wide, holds: holds && i == 0, ends: ends && i == last, ..request };
             done = done.and_then(|()| asking.ask(&request, &mut found));
+            if request.holds && done.is_ok() {
+                held = true;
+            }
         }
-        if epoch.visits.is_empty() && ends && open.held {
-            done = asking.ask(&Request { ends, ..request }, &mut found);
+        if ends && held && (epoch.visits.is_empty() || done.is_err()) {
+            let end = Request { holds: false, ends, records: Vec::new(), wide: Vec::new(), ..request };
+            done = done.and(asking.ask(&end, &mut Vec::new()));
         }
         done = done.and_then(|()| epoch.land(&found, self, call));
         self.found.set(found);
-        if let Some(open) = &mut epoch.open {
-            open.held |= holds && done.is_ok();
+        if let Some(open) = epoch.open.as_mut().filter(|open| held && !open.held) {
+            open.held = true;
+            self.holds_more();
         }
         done
     }
@@ -300,6 +314,10 @@ impl LockCore {
         let targets = if open.of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
             let Target { words, epoch, .. } = &self.targets[each];
+            // A flush before this one may have been refused at another part.
+            if self.holds(each) {
+                continue;
+            }
             let taken = if words.are_reached() {
                 let at = At { window: &self.data, target: each, words, call };
                 at.take_all(hold_of(open.kind), open.site)
@@ -308,7 +326,10 @@ impl LockCore {
                 self.asking(each, call).ask(&request, &mut Vec::new())
             };
             match taken {
-                Ok(()) => epoch.borrow_mut().open = Some(Open { held: true, ..open }),
+                Ok(()) => {
+                    epoch.borrow_mut().open = Some(Open { held: true, ..open });
+                    self.holds_more();
+                }
                 // Another part than this one may have been dropped.
                 Err(error) if each != target && error.class() == ErrorClass::RmaSync => {}
                 Err(error) => return Err(error),
@@ -329,12 +350,15 @@ impl LockCore {
     ) -> Result<()> {
         let Target { part, words, .. } = &self.targets[target];
         let (at, hold) = (At { window: &self.data, target, words, call }, hold_of(kind));
+        let mut found = self.found.take();
+        found.clear();
+        if found.try_reserve(epoch.found).is_err() {
+            let message = format!("there is no memory for {} bytes that an epoch finds", epoch.found);
+            return Err(self.error(ErrorClass::NoMem, message, call.site));
+        }
         if !held {
             at.begin(epoch.regions, hold)?;
         }
-        let mut found = self.found.take();
-        found.clear();
-        found.reserve(epoch.found);
         let done = self.visit_all(&at, part, kind, epoch, &mut found);
         if !held {
             at.end(epoch.regions, hold);
@@ -398,7 +422,6 @@ impl LockCore {
         }
         let endpoint = &mut *world.endpoint.borrow_mut();
         (0..world.size).filter(|&rank| rank != me).for_each(|rank| endpoint.wake(rank)); // some may wait here
-        endpoint.close(self.port);
     }
 
     /// Calls `act` with the first element of this rank's part, while this rank holds all regions.

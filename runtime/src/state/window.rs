@@ -90,6 +90,8 @@ pub struct WindowCore {
     pub(crate) history: RefCell<History>,
     /// The operations asked for since the last fence, where they are to be explained.
     pub(crate) notes: RefCell<Vec<Note>>,
+    /// Whether attendants may have answered epochs of locks on the window.
+    pub(crate) answered: Cell<bool>,
     /// The handler of errors.
     pub(crate) handler: Handler,
     /// Whether the window is posted.
@@ -263,14 +265,6 @@ impl WindowCore {
         result
     }
 
-    /// Whether operations were collected for the next fence.
-    pub(crate) fn has_collected(&self) -> bool {
-        let is_plain = self.plain.get();
-        let gets = self.pending(|pending| !pending.gets.is_empty());
-        self.plain.set(is_plain);
-        gets || (0..self.peers.len()).any(|target| self.outbox(target, |outbox| !outbox.is_empty()))
-    }
-
     /// The gets that were collected so far, all of them counted.
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
         self.plain.set(false);
@@ -330,10 +324,13 @@ impl WindowCore {
     /// Posts and accesses of the window are over: their ports are closed, and what others may still read is kept.
     fn let_go_of_frames(&mut self) {
         let exchange = std::mem::take(self.exchange.get_mut());
-        if exchange.posted.is_some() && self.far {
+        // What was lent is answered until the world is over.
+        let is_served = exchange.posted.is_some() && self.far;
+        if is_served {
             self.world.lendings.copy(self.key.window);
         }
-        let (true, Ok(ports)) = (exchange.is_used(), Ports::of(self.key.window)) else { return };
+        let used = exchange.is_used() || self.answered.get();
+        let (true, Ok(ports)) = (used, Ports::of(self.key.window)) else { return };
         let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
             // Dropped inside a call of the transport: kept for good.
             return std::mem::forget(exchange);
@@ -347,7 +344,8 @@ impl WindowCore {
                 }
             }
         }
-        [ports.posts, ports.accesses, ports.answers].into_iter().for_each(|port| endpoint.close(port));
+        let answers = (!is_served).then_some(ports.answers);
+        [ports.posts, ports.accesses].into_iter().chain(answers).for_each(|port| endpoint.close(port));
     }
 }
 

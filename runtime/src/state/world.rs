@@ -91,6 +91,8 @@ pub(crate) struct WorldCore {
     pub(crate) attendants: Attendants,
     /// Whether operations may name sections of other windows than theirs.
     sections: Cell<bool>,
+    /// The number of parts of windows that this rank holds by locks which were flushed.
+    pub(crate) held_parts: Cell<usize>,
     /// What serves this rank's parts of windows for locks, where ranks do not reach them.
     pub(crate) lock_service: OnceCell<Arc<Service>>,
     /// Operations that came before their fence.
@@ -184,6 +186,7 @@ impl World {
             lendings: Arc::default(),
             attendants: Attendants::default(),
             sections: Cell::new(false),
+            held_parts: Cell::new(0),
             lock_service: OnceCell::new(),
             staged: RefCell::new(Staged::new(size)),
             in_flight: RefCell::default(),
@@ -300,6 +303,9 @@ impl WorldCore {
                 Some(begun) => {
                     let (file, line) = (begun.site().file(), begun.site().line());
                     Leave::Failed(format!("it has not finished the superstep that it began at {file}:{line}"))
+                }
+                None if self.held_parts.get() > 0 => {
+                    Leave::Failed("it holds a part of a window by a lock that it has not unlocked".to_owned())
                 }
                 None => Leave::Finished,
             },

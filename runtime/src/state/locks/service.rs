@@ -107,7 +107,9 @@ impl Service {
             Some(Asked::New(request)) => match served.job(from, number, request) {
                 None => reply(Outcome::Refused),
                 Some(job) => {
-                    served.words.note(from, Presence::Passing);
+                    if !served.held.contains_key(&from) {
+                        served.words.note(from, Presence::Passing);
+                    }
                     served.jobs.push(job);
                     served.advance(self.rank, window, &mut effects);
                     served.report(from, window, &mut effects);
@@ -207,6 +209,7 @@ impl Served {
     fn carry_out(&mut self, job: Job, effects: &mut Effects) -> Vec<u8> {
         let Job { from, request, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
+        let mut keeps = request.holds && !request.ends;
         let others = if request.hold == Hold::Shared && !second && !request.records.is_empty() {
             Others::Atomic
         } else {
@@ -214,6 +217,7 @@ impl Served {
         };
         if reply.try_reserve_exact(found).is_err() {
             reply = answer(Outcome::Refused, None);
+            keeps = false;
         } else {
             // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together there
             // where elements are atomic, else one by one by the second locks.
@@ -224,7 +228,7 @@ impl Served {
         }
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
-        if request.holds && !request.ends {
+        if keeps {
             self.held.insert(from, request.hold);
             self.words.note_holding(from, &request.site);
         } else if !held || request.ends {
