@@ -1,8 +1,9 @@
 //! Who waits for what, and what is said of it: leaks, drops, panics, stalls, and ranks that are elsewhere.
 
 use crate::meaning::{everywhere, transports};
-use fencepost::{ErrorClass, Op, Stall, ranks};
+use fencepost::{ErrorClass, ErrorHandler, Op, Stall, ranks};
 use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -185,6 +186,81 @@ fn a_panic_in_an_access_ends_the_waits_of_others() {
         });
         assert!(ended.is_err(), "{transport:?}");
     }
+}
+
+#[test]
+fn closures_that_panic_on_all_ranks_wait_for_nobody_and_the_windows_are_as_they_were() {
+    everywhere(2, |world| {
+        let mut u = world.window::<u64>(2)?;
+        let all = world.group([0, 1])?;
+        for round in 0..3 {
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                u.epoch_between(&all, &all, |epoch| {
+                    epoch.put([5]).to(1 - world.rank(), 0)?;
+                    resume_unwind(Box::new("in the middle of an epoch"));
+                    #[expect(unreachable_code, reason = "says what the closure would return")]
+                    Ok(())
+                })
+            }));
+            assert!(unwound.is_err());
+            assert_eq!(u[..], [0, round]);
+            u.epoch_between(&all, &all, |epoch| epoch.put([round + 1]).to(1 - world.rank(), 1))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_handler_that_panics_has_waited_before() {
+    everywhere(2, |world| {
+        let mut u = world.window::<u64>(2)?;
+        let other = world.group([1 - world.rank()])?;
+        if world.rank() == 0 {
+            u.on_error(ErrorHandler::call(|_| resume_unwind(Box::new("in a handler"))));
+            world.barrier()?; // the post has come, which lends the first element only
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                u.epoch_between(&other, &other, |epoch| epoch.put([1]).to(1, 1))
+            }));
+            assert!(unwound.is_err());
+            u[0] = 7; // nobody reads it any more
+            return world.barrier();
+        }
+        let exposed = u.post_part(&other, 0..1)?;
+        world.barrier()?;
+        let access = exposed.start(&other)?;
+        let ticket = access.fetch(0, 0)?;
+        access.complete()?;
+        assert_eq!(ticket.take()?, [0]);
+        let (_, error) = exposed.wait().expect_err("element 1 was not lent").into_parts();
+        assert_eq!(error.class(), ErrorClass::Disp, "{error}");
+        world.barrier()
+    });
+}
+
+#[test]
+fn a_window_that_was_posted_often_is_dropped_while_it_is_posted() {
+    everywhere(2, |world| {
+        let mut u = world.window::<u64>(2)?;
+        let other = world.group([1 - world.rank()])?;
+        for round in 0..3 {
+            if world.rank() == 0 {
+                u[0] = round;
+                let exposed = u.post(&other)?;
+                if round == 2 {
+                    drop(exposed);
+                    break;
+                }
+                u = exposed.wait()?;
+                continue;
+            }
+            let access = u.start(&other)?;
+            let ticket = access.fetch(0, 0)?;
+            access.complete()?;
+            assert_eq!(ticket.take()?, [round]);
+        }
+        world.barrier()?;
+        world.barrier()
+    });
 }
 
 #[test]

@@ -137,14 +137,13 @@ impl<T: Element> Access<T> {
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).
     #[track_caller]
     pub fn complete(self) -> Result<()> {
-        self.end(&Call::named(0, "Access::complete"))
+        self.core.handler.report(self.end(&Call::named(0, "Access::complete")))
     }
 
-    /// Ends the access in this call.
+    /// Ends the access in this call, which reports the error.
     pub(super) fn end(&self, call: &Call) -> Result<()> {
         let opened = self.opened.borrow_mut().take();
-        let completed = opened.map_or(Ok(()), |opened| exchange::complete(&self.core, opened, call));
-        self.core.handler.report(completed)
+        opened.map_or(Ok(()), |opened| exchange::complete(&self.core, opened, call))
     }
 
     pub(super) fn fetched(

@@ -72,7 +72,7 @@ impl<T: Element> Window<T> {
         let ranks = core.handler.report(sources.of(core, call.site))?;
         let access = started(window, targets, call.site)?;
         let epoch = Between { window, access, landings: RefCell::default(), scope: PhantomData };
-        let unwound = Unwound { core, ranks, call: &call };
+        let unwound = Unwound { access: &epoch.access, core, ranks, call: &call };
         let result = operations(&epoch);
         std::mem::forget(unwound);
         let posted = core.handler.report(exchange::post(core, ranks, Lent::Whole, call.site));
@@ -84,7 +84,10 @@ impl<T: Element> Window<T> {
             }
         };
         posted?;
-        let waited = core.handler.report(exchange::wait(core, &call));
+        let waited = exchange::wait(core, &call);
+        // A handler may unwind: the window is not posted any more.
+        let completed = core.handler.report(completed);
+        let waited = core.handler.report(waited);
         let value = result?;
         completed?;
         waited?;
@@ -138,16 +141,20 @@ impl<T: Element> Deref for Between<'_, '_, T> {
 
 /// A closure that unwinds: this rank still makes its post, since the posts of a pair are counted. Its access is dropped, and its
 /// error is for the others.
-struct Unwound<'w> {
+struct Unwound<'w, T: Element> {
+    access: &'w Access<T>,
     core: &'w WindowCore,
     ranks: &'w Rc<[usize]>,
     call: &'w Call,
 }
 
-impl Drop for Unwound<'_> {
+impl<T: Element> Drop for Unwound<'_, T> {
     fn drop(&mut self) {
-        let Self { core, ranks, call } = self;
-        if exchange::post(core, ranks, Lent::Whole, call.site).is_ok() {
+        let Self { access, core, ranks, call } = self;
+        let posted = exchange::post(core, ranks, Lent::Whole, call.site);
+        // Before the wait: ranks that unwind together wait for the accesses of each other.
+        access.give_up();
+        if posted.is_ok() {
             drop(exchange::wait(core, call));
         }
     }

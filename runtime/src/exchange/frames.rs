@@ -8,7 +8,7 @@ use crate::collect::batch::{Batch, misfit_record};
 use crate::collect::description::{Description, describe, fill, parts, read_description};
 use crate::collect::lent::Lent;
 use crate::collect::operands::{Exposed, Items, Operands};
-use crate::collect::outbox::{Head, PUT, op_of};
+use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, PUT, op_of};
 use crate::fence::remote::check;
 use crate::protocol::frames::{header, kind};
 use crate::state::exchange::{Line, Post, Told};
@@ -176,7 +176,11 @@ pub(super) fn access_of(
             let (count, mut rest) = rest.split_first_chunk::<4>()?;
             let parts = parts(about)?;
             read_description(description, parts.description)?;
-            let whole = parts.lent && !parts.same && description.gets.is_empty();
+            let exposes = |wide: &DatatypeOperation| !matches!(wide.source, DatatypeSource::Bytes(_));
+            let whole = parts.lent
+                && !parts.same
+                && description.gets.is_empty()
+                && !description.wide.iter().any(exposes);
             let exact = parts.values.len() == parts.records.checked_mul(8)?
                 && description.heads.len() == parts.records;
             if !whole || !exact {

@@ -20,6 +20,7 @@ use std::collections::btree_map::Entry;
 use std::io;
 use std::ptr::NonNull;
 
+use crate::ports::ClosedPorts;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
 use crate::{Frame, Header, Port};
@@ -166,13 +167,15 @@ pub(crate) struct Receivers {
     from: Vec<Option<Box<Receiver>>>,
     /// Those of all other ports, by port and origin.
     others: BTreeMap<(Port, usize), Box<Receiver>>,
+    /// The ports that this rank has closed.
+    closed: ClosedPorts,
 }
 
 impl Receivers {
     /// Creates the reading sides of `rank`; a rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
         let from = inboxes.iter().map(|_| None).collect();
-        Self { rank, from, others: BTreeMap::new(), inboxes }
+        Self { rank, from, others: BTreeMap::new(), closed: ClosedPorts::default(), inboxes }
     }
 
     /// Returns the oldest frame from `from` on this port that was not released, if it has arrived.
@@ -193,6 +196,7 @@ impl Receivers {
     /// Closes a port: its frames are not read any more, and those that were posted so far count as released.
     pub(crate) fn close(&mut self, port: Port) {
         self.look();
+        self.closed.insert(port);
         let of_port = self.others.range((port, 0)..=(port, usize::MAX));
         let origins: Vec<usize> = of_port.map(|((_, origin), _)| *origin).collect();
         for origin in origins {
@@ -223,6 +227,8 @@ impl Receivers {
             let receiver = Box::new(Receiver::new(queue));
             if port == Port::FENCE {
                 self.from[origin] = Some(receiver);
+            } else if self.closed.contains(port) {
+                receiver.close(); // `before` was read above: its sender may free the queue
             } else {
                 self.others.insert((port, origin), receiver);
             }
