@@ -3,7 +3,7 @@
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{
-    Answers, Attendant, Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Port,
+    Answers, Attendant, Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Pause, Port,
     SimConfig, Topology,
 };
 use std::hint::spin_loop;
@@ -254,7 +254,7 @@ fn an_attendant_is_dropped_when_its_rank_leaves_and_who_asks_then_sees_that_it_l
                 return;
             }
             post(end, 0, header(0), &[]).unwrap();
-            let mut posted = 0;
+            let (mut posted, mut pause) = (0, Pause::new());
             let lost = loop {
                 match request(end, 0, header(posted), &PATTERN) {
                     Ok(()) => posted += 1,
@@ -263,6 +263,7 @@ fn an_attendant_is_dropped_when_its_rank_leaves_and_who_asks_then_sees_that_it_l
                 if let Err(lost) = end.poll(0, Port(9)) {
                     break lost;
                 }
+                end.idle(&mut pause); // its connection is opened in steps of a wait
             };
             let expected = Lost { rank: 0, how: Loss::Left(Leave::Failed("no luck".into())) };
             assert_eq!(lost, expected, "{name}");
