@@ -39,7 +39,7 @@ fn steps(task: u64) -> u64 {
     steps
 }
 
-/// What one rank has done.
+/// The work that one rank has done.
 struct Done {
     tasks: u64,
     stolen: u64,

@@ -1,4 +1,4 @@
-//! [`Share`]: what one rank needs of a schedule.
+//! [`Share`]: the part of a schedule that one rank needs.
 //!
 //! One rank plans for all where their calls are many and all different: a schedule of 1,024 such ranks takes more memory than
 //! each of them could spend on it. What concerns a rank is its own program, and of every other program the frames to and from
@@ -28,7 +28,7 @@ use crate::verify::Verified;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What one rank needs of a schedule: the whole, or what concerns this rank.
+/// The part of a schedule that one rank needs: the whole, or all that concerns this rank.
 #[derive(Clone, Debug)]
 pub struct Share {
     source: Source,
@@ -152,7 +152,7 @@ impl<'s> Shares<'s> {
         Self { schedule, digest: schedule.digest(), named, parts, around }
     }
 
-    /// What concerns `rank`, as a schedule.
+    /// Returns all that concerns `rank`, as a schedule.
     pub fn schedule(&self, rank: Rank) -> Schedule {
         let own = self.schedule.class_of[rank.index()];
         let mut classes: Interner<ClassId, Program> = Interner::default();
@@ -177,7 +177,7 @@ impl<'s> Shares<'s> {
         Schedule { classes: classes.into_table(), class_of, ..self.head() }
     }
 
-    /// What `rank` needs, to be read by [`Share::from_bytes`].
+    /// Returns the share of `rank`, to be read by [`Share::from_bytes`].
     ///
     /// # Errors
     /// FILE as [`plan::to_bytes`].

@@ -364,7 +364,7 @@ impl Model<'_> {
         }
     }
 
-    /// What became of a request that is complete.
+    /// The outcome of a request that is complete.
     fn completed(&self, state: &State, place: Position) -> Option<Completed> {
         let MessageCall::Receive { element, room, .. } = &self.programs[place.0][place.1] else {
             return Some(Completed::Sent);

@@ -1,4 +1,4 @@
-//! What programs of messages and requests are made of (24 to 27).
+//! The calls of programs of messages and requests, and their results (24 to 27).
 
 use crate::element::ElementType;
 use crate::error::ErrorClass;
@@ -29,7 +29,7 @@ pub enum MessageCall {
         from: Envelope,
         /// The type of the elements that there is room for.
         element: ElementType,
-        /// How many bytes they are.
+        /// The number of their bytes.
         room: usize,
     },
     /// Tries to cancel a receive.
@@ -41,7 +41,7 @@ pub enum MessageCall {
     Complete {
         /// The requests; those that were completed before are not active any more.
         requests: Vec<usize>,
-        /// How many of them.
+        /// The number of requests that it completes.
         count: Completion,
         /// Whether the call waits until it can; else it may return without having completed any.
         waits: bool,
@@ -59,7 +59,7 @@ pub enum MessageCall {
     },
 }
 
-/// When a send is complete.
+/// The time at which a send is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendMode {
     /// At some time between its call and its match.
@@ -81,7 +81,7 @@ pub struct Envelope {
     pub tag: Option<u32>,
 }
 
-/// How many requests a call completes.
+/// The number of requests that a call completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
     /// All.
@@ -92,7 +92,7 @@ pub enum Completion {
     Some,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Completed {
     /// The message was sent.
@@ -119,7 +119,7 @@ pub enum Completed {
     Cancelled,
 }
 
-/// When the standard sends of a program are complete: where a program ends in either case, it needs no buffers.
+/// The time at which the standard sends of a program are complete: where a program ends in either case, it needs no buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standard {
     /// At once: there is room for all messages.

@@ -241,7 +241,7 @@ fn bits(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(bits)
 }
 
-/// What is collected for `target`.
+/// Returns the operations that are collected for `target`.
 fn batch<'o>(
     opened: &'o mut Option<Opened>,
     core: &WindowCore,

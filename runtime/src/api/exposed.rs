@@ -62,7 +62,7 @@ pub struct Exposed<T: Element, L = lends::Whole> {
     lends: L,
 }
 
-/// What [`Exposed::test`] has found.
+/// The result of [`Exposed::test`].
 #[must_use = "the window is in it"]
 pub enum Tested<T: Element, L = lends::Whole> {
     /// The exposure is over.
@@ -150,7 +150,7 @@ impl<T: Element, L> Exposed<T, L> {
     /// died, or the world has ended. The window is given back as it was at its post.
     ///
     /// # Cost
-    /// What the slowest source takes, and no message.
+    /// The time of the slowest source, and no message.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_WAIT).

@@ -21,7 +21,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// What is collected for `target`, if that is one of the targets.
+    /// Returns the operations that are collected for `target`, if that is one of the targets.
     #[inline]
     pub(crate) fn batch(&mut self, target: usize) -> Option<&mut Batch> {
         let at = match &self.batches[..] {

@@ -16,7 +16,7 @@ use fencepost_transport::{
 };
 use std::sync::Arc;
 
-/// What this rank's attendant does: it answers gets of ranks that do not reach this rank's memory, whatever this rank does
+/// The attendant of this rank's exposures: it answers gets of ranks that do not reach this rank's memory, whatever this rank does
 /// meanwhile.
 struct Service(Arc<Lendings>);
 
@@ -30,7 +30,7 @@ impl Attendant for Service {
     }
 }
 
-/// What is posted may be read by the attendant from here on, for the sources that do not reach it.
+/// The window that is posted may be read by the attendant from here on, for the sources that do not reach it.
 pub(super) fn expose(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -192,7 +192,7 @@ fn land(
     Ok(())
 }
 
-/// How many elements are got; the tickets have room for all of them.
+/// The number of elements that are got; the tickets have room for all of them.
 fn total(gets: &[&Get]) -> usize {
     gets.iter().map(|get| get.remote.size()).sum()
 }

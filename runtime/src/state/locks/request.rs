@@ -1,4 +1,4 @@
-//! What an origin asks of the attendant of a part that it does not reach, and the answers, as bytes.
+//! The requests of origins to the attendant of a part that they do not reach, and the answers, as bytes.
 //!
 //! ```text
 //! request  0 flags, 1 length of the line, 4 regions (u32), 8 records (u32), 12 bytes of wide operations (u32)
@@ -25,7 +25,7 @@ const ANSWER: usize = 8;
 /// The most bytes of a request or an answer, one element excepted: an origin divides what is longer.
 pub(crate) const CHUNK: usize = 256 << 10;
 
-/// What an origin asks.
+/// The request of an origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(crate) hold: Hold,
@@ -39,7 +39,7 @@ pub(crate) struct Request {
     pub(crate) site: String,
 }
 
-/// What arrives on the port of attendants.
+/// A message that arrives on the port of attendants.
 pub(crate) enum Asked {
     New(Request),
     Again,
@@ -107,7 +107,7 @@ impl Asked {
     }
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// It was carried out.

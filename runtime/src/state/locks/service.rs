@@ -45,7 +45,7 @@ struct Job {
     position: Option<Position>,
 }
 
-/// What is to be done when a request was looked at: answers to send, and ranks of this host to wake.
+/// The things to be done when a request was looked at: answers to send, and ranks of this host to wake.
 #[derive(Default)]
 pub(crate) struct Effects {
     /// The rank, the window, the number of the request, and the answer.

@@ -86,7 +86,7 @@ pub(crate) struct Words {
     pub(crate) layout: Layout,
 }
 
-/// What a rank does in a part.
+/// The activity of a rank in a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Presence {
     /// It has no lock there, and waits for none.
