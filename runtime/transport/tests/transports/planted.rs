@@ -7,6 +7,7 @@
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
 use fencepost_transport::{Channels, Endpoint, Notify, Port, Topology};
 use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 const ROUNDS: u64 = 500;
@@ -98,14 +99,24 @@ unsafe impl Send for Shared {}
 #[ignore = "a race on purpose, for the thread sanitizer"]
 fn two_threads_post_to_one_ring() {
     let mut ends = threads(2);
+    // A ring that has room for all frames: a thread that makes one takes locks, and these order the threads.
+    post(&mut ends[0], 1, header(1), &PATTERN[..16]).unwrap();
     let end: *mut Endpoint = &mut ends[0];
+    let running = AtomicUsize::new(0); // relaxed, so that it orders nothing either
     thread::scope(|scope| {
         for _ in 0..2 {
             let shared = Shared(end);
+            let running = &running;
             scope.spawn(move || {
                 let shared = shared;
-                // SAFETY: not sound, as above; the end outlives the scope.
-                post(unsafe { &mut *shared.0 }, 1, header(1), &PATTERN[..16]).unwrap();
+                running.fetch_add(1, Ordering::Relaxed);
+                while running.load(Ordering::Relaxed) < 2 {
+                    thread::yield_now();
+                }
+                for _ in 0..4 {
+                    // SAFETY: not sound, as above; the end outlives the scope.
+                    post(unsafe { &mut *shared.0 }, 1, header(1), &PATTERN[..16]).unwrap();
+                }
             });
         }
     });
