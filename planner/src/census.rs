@@ -30,6 +30,7 @@
 //! exist travel.
 
 use crate::error::{Error, ErrorClass};
+use crate::ir::schedule::Placement;
 use crate::machine::Machine;
 use std::fmt;
 use std::str::FromStr;
@@ -68,6 +69,18 @@ pub struct Places {
 }
 
 impl Places {
+    /// The places of this number of ranks.
+    pub fn new(ranks: u32, placement: Placement) -> Self {
+        match placement {
+            Placement::Together => Self::of(ranks, true),
+            Placement::Apart => Self::of(ranks, false),
+            Placement::Hosts { ranks_each } => {
+                let most = (ranks_each as u32).clamp(1, ranks.max(1));
+                Self { ranks, hosts: ranks.div_ceil(most), most }
+            }
+        }
+    }
+
     /// Ranks that all share memory, or none of which does.
     pub fn of(ranks: u32, share: bool) -> Self {
         if share { Self { ranks, hosts: 1, most: ranks } } else { Self { ranks, hosts: ranks, most: 1 } }

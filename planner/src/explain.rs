@@ -1,13 +1,16 @@
-//! [`Cost`]: the predicted time of a schedule, and a lower bound for every schedule of its messages; [`explain`]: how
-//! each operation travels, and why.
+//! [`Cost`]: the predicted time of a schedule, and a lower bound for every schedule of its messages; [`cost_at_fence`]: the
+//! predicted time of its messages in an epoch that was not prepared; [`explain`]: how each operation travels, and why.
 
+use crate::census::{self, Census, Places};
 use crate::element::ElementType;
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
 use crate::ir::pattern::{Kind, Local, Mode, Operation, Sync};
-use crate::ir::schedule::{Frame, Instruction, Part, Program, Routing, Schedule};
+use crate::ir::schedule::{Frame, Instruction, Part, Placement, Program, Routing, Schedule};
 use crate::ir::transfers::Side;
 use crate::machine::Machine;
+use crate::table::Table;
 use crate::units::{Bytes, Nanos};
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
 /// The predicted time and the memory of a schedule.
@@ -38,10 +41,10 @@ impl fmt::Display for Cost {
 /// The predicted cost of `schedule` on `machine`.
 ///
 /// # Cost
-/// Follows the classes; with hosts of several ranks, each class is taken at the first rank that has it.
+/// Follows the classes; with hosts of several ranks, the ranks.
 pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
     let mut cost = Cost { predicted: Nanos(0.0), bound: Nanos(0.0), slowest: 0, peak: schedule.peak() };
-    for (rank, program) in firsts(schedule) {
+    for (rank, program) in unlike(schedule) {
         let terms = Terms::of(schedule, program, rank, machine);
         if terms.predicted().0 > cost.predicted.0 {
             (cost.predicted, cost.slowest) = (terms.predicted(), rank);
@@ -49,6 +52,53 @@ pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
         cost.bound = cost.bound.max(terms.bound());
     }
     cost
+}
+
+/// The predicted time on `machine` of an epoch with the messages of `schedule` that was not prepared, and the census that
+/// its fence takes.
+///
+/// The messages are packed, sent, received and unpacked as the schedule says. They leave before the census begins, so of
+/// the latency of the slowest of them and the time of the census the epoch takes the longer:
+/// moving + frames + wire + max(latency, census). Descriptions of operations are left out: an epoch that repeats the last
+/// one sends none.
+pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) {
+    let places = Places::new(schedule.class_of.len() as u32, schedule.placement);
+    let way = census::choose(&places, machine);
+    let census = census::cost(way, &places, machine);
+    let slowest = unlike(schedule)
+        .into_iter()
+        .map(|(rank, program)| {
+            let terms = Terms::of(schedule, program, rank, machine);
+            (terms.moving + terms.overhead + terms.wire).0 + terms.latency.0.max(census)
+        })
+        .fold(0.0, f64::max);
+    (Nanos(slowest), way)
+}
+
+/// The first rank of each class; with hosts of several ranks, the first for each set of peers that it shares memory with,
+/// since these cost less than the others do.
+fn unlike(schedule: &Schedule) -> Vec<(u32, &Program)> {
+    if !matches!(schedule.placement, Placement::Hosts { .. }) {
+        return firsts(schedule).collect();
+    }
+    let ranks = schedule.class_of.len() as u32;
+    let peers = |program: &Program| -> BTreeSet<Delta> {
+        let awaited = program.instructions.iter().filter_map(|instruction| match instruction {
+            Instruction::Await { peer, .. } => Some(*peer),
+            _ => None,
+        });
+        program.buffers.iter().map(|(_, buffer)| buffer.peer).chain(awaited).collect()
+    };
+    let peers: Table<ClassId, _> = schedule.classes.iter().map(|(_, program)| peers(program)).collect();
+    let mut met = BTreeSet::new();
+    let all = schedule.class_of.iter().zip(0..).filter_map(|(&class, rank)| {
+        let near = |peer: &Delta| {
+            peer.from(Rank(rank), ranks).is_some_and(|other| schedule.placement.share(rank, other.0))
+        };
+        met.insert((class, peers[class].iter().map(near).collect::<Vec<_>>()))
+            .then(|| (rank, &schedule.classes[class]))
+    });
+    all.collect()
 }
 
 /// The first rank of each class.
@@ -164,6 +214,8 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
         let _ = writeln!(text, "posts and starts between partners; {idle} ranks need not run it");
     }
     let _ = writeln!(text, "{}", cost(schedule, machine));
+    let (at_fence, census) = cost_at_fence(schedule, machine);
+    let _ = writeln!(text, "not prepared: {:.2} us, with a {census} census", at_fence.0 / 1e3);
     for (rank, program) in firsts(schedule) {
         let class = schedule.class_of[rank as usize];
         let terms = Terms::of(schedule, program, rank, machine);

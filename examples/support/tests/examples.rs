@@ -6,6 +6,9 @@
 #[path = "../../ahead.rs"]
 mod ahead;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../beyond.rs"]
+mod beyond;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../graph.rs"]
 mod graph;
 #[path = "../../heat2d.rs"]
@@ -95,4 +98,9 @@ fn ahead_runs_what_it_saved_and_refuses_the_rest() {
 #[test]
 fn modes_runs_every_workload_in_every_mode() {
     modes::check().unwrap();
+}
+
+#[test]
+fn beyond_counts_the_messages_that_it_predicts_with() {
+    beyond::check().unwrap();
 }

@@ -1,8 +1,10 @@
 //! Every schedule leaves what the reference interpreter leaves, whatever the options and in whatever order ranks run.
 
 use crate::support::{interpreter, random};
+use fencepost_planner::census::{self, Census, Places};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
+use fencepost_planner::explain::{cost, cost_at_fence};
 use fencepost_planner::grid::Block;
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
@@ -384,10 +386,42 @@ ranks c0 c1
     assert!(line("heat.rs:9").contains("moves nothing"), "{text}");
     assert!(line("heat.rs:10").contains("another mode was asked for"), "{text}");
     assert!(line("predicted").contains("at least"), "{text}");
+    assert!(line("not prepared").contains("a direct census"), "{text}");
     let mut other = schedule.get().clone();
     (other.sync, other.classes[ClassId(1)].instructions) = (Sync::Pscw, Vec::new());
     assert!(!text.contains("posts and starts"), "{text}");
     assert!(
         explain(&other, &Machine::default()).contains("posts and starts between partners; 1 ranks need not")
     );
+}
+
+#[test]
+fn at_a_fence_an_epoch_costs_its_census_besides() {
+    let text = "superstep ring
+window w0 f64
+shape 1
+class c0
+  put w0 0..1 -> +1 w0 1..2
+ranks ";
+    for (ranks, placement, expected) in [
+        (4, Placement::Apart, Census::Direct),
+        (64, Placement::Apart, Census::Sparse),
+        (1000, Placement::Apart, Census::Sparse),
+        (256, Placement::Hosts { ranks_each: 32 }, Census::Sparse),
+    ] {
+        // The last rank has no next one.
+        let text = format!("{text}{}c1\n", "c0 ".repeat(ranks - 1)).replace("ranks c0", "class c1\nranks c0");
+        let patterns: Patterns = text.parse().expect("patterns");
+        let machine = Machine::default();
+        let schedule = compile(&patterns, placement, &machine, &Options::default()).expect("good patterns");
+        let prepared = cost(&schedule, &machine).predicted;
+        let (at_fence, census) = cost_at_fence(&schedule, &machine);
+        let places = Places::new(ranks as u32, placement);
+        let more = census::cost(expected, &places, &machine) - machine.network.latency;
+        assert_eq!(census, expected, "{ranks} ranks, {placement:?}");
+        // On hosts the slowest rank is one that receives from another host, or one that sends to another.
+        let other = if places.have_speakers() { machine.shared.payload } else { 0.0 };
+        let beyond = at_fence.0 - prepared.0 - more;
+        assert!((-1e-6..=other + 1e-6).contains(&beyond), "{ranks}: {at_fence} and {prepared}, {more}");
+    }
 }

@@ -8,7 +8,7 @@ use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::conflicts::{Conflict, conflicts};
 use fencepost_planner::element::ElementType;
-use fencepost_planner::explain::{cost, explain};
+use fencepost_planner::explain::{cost, cost_at_fence, explain};
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
@@ -132,6 +132,12 @@ impl Compiled {
     /// What the schedules are predicted to take on the machine that they were compiled for, one after another.
     pub fn predicted(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.machine).predicted).sum()
+    }
+
+    /// The time that the same messages are predicted to take in epochs that are not prepared, one after another: each has a
+    /// census besides, in which ranks learn who is in the fence and who has something for whom.
+    pub fn predicted_at_fence(&self) -> Nanos {
+        self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.machine).0).sum()
     }
 
     /// What no schedule of these messages can do without, on the machine that they were compiled for.
