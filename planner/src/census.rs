@@ -9,17 +9,19 @@
 //! rank has for all others is passed on by each rank that has it, to each rank once. Ranks that have nothing for each
 //! other exchange nothing.
 //!
-//! *Hosts first*: where some ranks share memory and not all, those rounds are of hosts. The first rank of each speaks for it: the
+//! *Groups first*: where some ranks share memory and not all, those rounds are of hosts. The first rank of each speaks for it: the
 //! others give it what they have, then speakers exchange as ranks do above, then each tells the others. What ranks of one
-//! host have for each other does not leave it.
+//! host have for each other does not leave it. Where none share memory, but some a machine, the ranks of a machine are
+//! cut into groups of at most eight, which do the same: where ranks share cores as well, a rank that is woken less often costs all
+//! of them less, and p ranks in groups of r wake 2 (p - p / r) + p / r log2 (p / r) times in place of p log2 p.
 //!
-//! **Cost**, of p ranks on h hosts of r at most, for each:
+//! **Cost**, of p ranks in h groups of r at most, for each:
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
 //! | direct | 1 | p - 1 | a notification for each other rank |
 //! | sparse | log2 p, rounded up | one a round | an item for one rank once for each bit of its distance; items for all p - 1 times |
-//! | hosts first | log2 h, rounded up, and 2 in shared memory | one a round, and r - 1 of a speaker in shared memory, twice | the same of distances of hosts, and to a speaker and from one |
+//! | groups first | log2 h, rounded up, and 2 within groups | one a round, and r - 1 of a speaker in its group, twice | the same of distances of groups, and to a speaker and from one |
 //!
 //! A message for each of the p - 1 others costs far more than the items in it do, so there is no third way for the case
 //! that all ranks have something for all: what they have are messages as well.
@@ -32,6 +34,7 @@
 use crate::error::{Error, ErrorClass};
 use crate::ir::schedule::Placement;
 use crate::machine::Machine;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -57,51 +60,78 @@ impl Census {
     }
 }
 
-/// How many ranks there are, on how many hosts. Ranks of one host share memory, and no others.
+/// How many ranks there are, in how many groups: hosts, whose ranks share memory; parts of machines where none do; or each
+/// rank by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
     /// How many ranks there are.
     pub ranks: u32,
-    /// How many hosts they are on.
-    pub hosts: u32,
-    /// How many ranks at most are on one host.
+    /// How many groups they are in.
+    pub groups: u32,
+    /// How many ranks at most are in one group.
     pub most: u32,
+    /// Whether the ranks of a group share memory.
+    pub memory: bool,
 }
 
 impl Places {
-    /// The places of this number of ranks.
+    /// The places of this number of ranks, no two of which share a machine and not its memory.
     pub fn new(ranks: u32, placement: Placement) -> Self {
         match placement {
             Placement::Together => Self::of(ranks, true),
             Placement::Apart => Self::of(ranks, false),
             Placement::Hosts { ranks_each } => {
                 let most = (ranks_each as u32).clamp(1, ranks.max(1));
-                Self { ranks, hosts: ranks.div_ceil(most), most }
+                Self { ranks, groups: ranks.div_ceil(most), most, memory: true }
             }
         }
     }
 
-    /// Ranks that all share memory, or none of which does.
-    pub fn of(ranks: u32, share: bool) -> Self {
-        if share { Self { ranks, hosts: 1, most: ranks } } else { Self { ranks, hosts: ranks, most: 1 } }
+    /// Ranks that all share memory, or each by itself.
+    pub fn of(ranks: u32, memory: bool) -> Self {
+        let (groups, most) = if memory { (1, ranks) } else { (ranks, 1) };
+        Self { ranks, groups, most, memory }
     }
 
     /// Whether all ranks share memory.
     pub fn share(&self) -> bool {
-        self.hosts <= 1
+        self.memory && self.groups <= 1
     }
 
-    /// Whether one rank speaks for each host in a sparse census: where some ranks share memory, and not all.
+    /// Whether one rank speaks for each group in a sparse census: where there are several, and not each rank is one.
     pub fn have_speakers(&self) -> bool {
-        1 < self.hosts && self.hosts < self.ranks
+        1 < self.groups && self.groups < self.ranks
     }
 }
+
+/// The groups of ranks that share no memory, by the machine of each rank: successive ranks of a machine, eight at most, and of
+/// one machine alone half of its ranks at most, since a census between few speakers is over sooner than a round of many ranks
+/// to one. A group is numbered by its first rank.
+pub fn groups(machines: &[usize]) -> Vec<usize> {
+    let alone = machines.iter().all(|machine| *machine == machines[0]);
+    let most = if alone { (machines.len() / 2).clamp(1, GROUP) } else { GROUP };
+    // The group of each machine that is being filled, and how many ranks it has.
+    let mut open = BTreeMap::new();
+    let group = |(rank, machine)| {
+        let (first, size) = open.entry(machine).or_insert((rank, 0));
+        if *size == most {
+            (*first, *size) = (rank, 0);
+        }
+        *size += 1;
+        *first
+    };
+    machines.iter().enumerate().map(group).collect()
+}
+
+/// The most ranks in a group of those that share no memory: 16 to 64 ranks on two cores were fastest by four and by eight
+/// (`benches/LOG.md`).
+const GROUP: usize = 8;
 
 /// The census of ranks in these places.
 ///
 /// Where all share memory, a notification is a store into a line that its reader polls: no message, so direct, up to 128
-/// ranks. Elsewhere sparse where the model has it 1.25 times as fast; where ranks speak for hosts, only if it would be so
-/// for as many ranks by themselves, too, since fewer have not been measured.
+/// ranks. Elsewhere sparse where the model has it 1.25 times as fast for as many ranks that each stand by themselves; where
+/// ranks speak for hosts, only if it would be so with them, too, since fewer have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -109,21 +139,21 @@ pub fn choose(places: &Places, machine: &Machine) -> Census {
     let sparse = if places.share() {
         places.ranks > LINES
     } else {
-        pays(places) && pays(&Places::of(places.ranks, false))
+        (!places.memory || pays(places)) && pays(&Places::of(places.ranks, false))
     };
     if sparse { Census::Sparse } else { Census::Direct }
 }
 
-/// The predicted time in ns of a census in which no rank has anything for another.
+/// The predicted time in ns of a census in which no rank has anything for another, each with a core of its own.
 pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     let (rounds, messages) = messages(census, places);
-    let (link, within) = (machine.link(places.share()), machine.link(true));
+    let (link, within) = (machine.link(places.share()), machine.link(places.memory));
     if !places.have_speakers() {
         return f64::from(rounds) * (link.latency + 2.0 * link.overhead * f64::from(messages));
     }
     match census {
         Census::Direct => {
-            let near = f64::from(places.ranks / places.hosts) - 1.0;
+            let near = f64::from(places.ranks / places.groups) - 1.0;
             let far = f64::from(messages) - near;
             link.latency + 2.0 * link.overhead * far + 2.0 * within.overhead * near
         }
@@ -134,12 +164,12 @@ pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     }
 }
 
-/// How many rounds there are between ranks, or between hosts where they have speakers; and how many messages each rank or
+/// How many rounds there are between ranks, or between groups where they have speakers; and how many messages each rank or
 /// speaker sends and receives in each.
 pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     match census {
         Census::Direct => (u32::from(places.ranks > 1), places.ranks.saturating_sub(1)),
-        Census::Sparse if places.have_speakers() => (rounds(places.hosts), 1),
+        Census::Sparse if places.have_speakers() => (rounds(places.groups), 1),
         Census::Sparse => (rounds(places.ranks), 1),
     }
 }
@@ -269,7 +299,7 @@ mod tests {
     #[test]
     fn where_ranks_share_hosts_the_rounds_are_of_hosts() {
         let machine = Machine::default();
-        let places = |hosts, most| Places { ranks: hosts * most, hosts, most };
+        let places = |hosts, most| Places { ranks: hosts * most, groups: hosts, most, memory: true };
         for (hosts, most, rounds) in [(2, 2, 1), (2, 64, 1), (3, 4, 2), (16, 16, 4)] {
             let places = places(hosts, most);
             assert_eq!(messages(Census::Sparse, &places), (rounds, 1));
@@ -280,6 +310,37 @@ mod tests {
         let chosen = [(2, 2), (2, 3), (2, 4), (4, 4), (64, 32)]
             .map(|(hosts, most)| choose(&places(hosts, most), &machine) == Census::Sparse);
         assert_eq!(chosen, [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn ranks_of_a_machine_that_share_no_memory_are_in_groups() {
+        assert_eq!(groups(&[]), []);
+        assert_eq!(groups(&[0]), [0]);
+        assert_eq!(groups(&[0, 0, 0]), [0, 1, 2]);
+        assert_eq!(groups(&[0; 5]), [0, 0, 2, 2, 4]);
+        assert_eq!(groups(&[0; 8]), [0, 0, 0, 0, 4, 4, 4, 4]);
+        assert_eq!(groups(&[0, 1, 0, 1, 2]), [0, 1, 0, 1, 4]);
+        for (ranks, machines) in [(16, 1), (64, 1), (64, 4), (40, 4), (7, 7)] {
+            let found = groups(&(0..ranks).map(|rank| rank % machines).collect::<Vec<_>>());
+            let each: BTreeMap<_, Vec<usize>> =
+                found.iter().enumerate().fold(BTreeMap::new(), |mut each, (rank, group)| {
+                    each.entry(*group).or_insert_with(Vec::new).push(rank);
+                    each
+                });
+            for (first, members) in &each {
+                assert!(members.len() <= GROUP && members[0] == *first, "{ranks} on {machines}: {members:?}");
+                assert!(members.iter().all(|rank| rank % machines == first % machines), "{members:?}");
+            }
+            assert_eq!(each.len(), (ranks / machines).div_ceil(GROUP) * machines, "{ranks} on {machines}");
+        }
+        let machine = Machine::default();
+        let chosen = |ranks, most: u32| {
+            choose(&Places { ranks, groups: ranks.div_ceil(most), most, memory: false }, &machine)
+        };
+        assert_eq!(
+            [(4, 2), (8, 4), (64, 8)].map(|(ranks, most)| chosen(ranks, most)),
+            [Census::Direct, Census::Sparse, Census::Sparse]
+        );
     }
 
     #[test]

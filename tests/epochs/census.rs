@@ -94,6 +94,34 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
     Ok(())
 }
 
+/// Ranks at one address that share no memory: groups of at most eight, and of half of all ranks.
+#[test]
+fn where_some_share_a_machine_and_no_memory_the_rounds_are_of_groups() -> Result<()> {
+    for (size, each) in [(3, 1), (5, 2), (8, 4), (20, 8)] {
+        let counts = sparse(size, TransportKind::TcpThreads).explain(true).collect(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % size);
+            let mut u = world.window::<u64>(1)?;
+            let empty = [sent(world, || u.fence())?, sent(world, || world.barrier())?];
+            let ring = sent(world, || {
+                u.put([me as u64]).to(next, 0)?;
+                u.fence()
+            })?;
+            assert_eq!(u[0] as usize, (me + size - 1) % size);
+            let said = world.explain_last();
+            assert_eq!(said.contains("groups of a machine"), each > 1, "{said}");
+            Ok((empty, ring))
+        })?;
+        let groups = size.div_ceil(each);
+        for (rank, (empty, ring)) in counts.into_iter().enumerate() {
+            let others = (size - rank / each * each).min(each) as u64 - 1;
+            let expected = if rank.is_multiple_of(each) { rounds(groups) + others } else { 1 };
+            assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {size}");
+            assert_eq!(ring, (expected + 1, 0), "rank {rank} of {size}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn short_collectives_take_no_message_more() -> Result<()> {
     for size in [8, 64] {

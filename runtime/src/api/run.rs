@@ -185,7 +185,8 @@ impl Ranks {
 
     /// How ranks learn at fences, barriers and short collectives who has entered them, and who has something for whom, in
     /// this world and its parts; by the machine model, unless set. Results have the same bits and errors the same names
-    /// in each. Where some ranks share memory and not all, one rank speaks for its host in a sparse one. It is there to compare with. [`run()`] asks `FENCEPOST_CENSUS=direct|sparse`.
+    /// in each. Where some ranks share memory and not all, one rank speaks for its host in a sparse one; where none do, one of up to eight
+    /// ranks of a machine. It is there to compare with. [`run()`] asks `FENCEPOST_CENSUS=direct|sparse`.
     ///
     /// All ranks must choose the same: where they differ, the first call that all ranks make ends the world with `RMA_SYNC`.
     pub fn census(mut self, census: Census) -> Self {

@@ -108,7 +108,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Cost
     /// Where all ranks share memory or are few, one exchange of a notification between each two, in shared memory a cache line;
-    /// where they are many and exchange messages, log2 p rounds of one message for each rank, or for one rank of each host
+    /// where they are many and exchange messages, log2 p rounds of one message for each rank, or for one rank of each group
     /// ([`Ranks::census`](crate::Ranks::census)). Besides, where there are operations for a rank whose memory is not reached,
     /// one or two messages for each window, and an answer for gets; and where memory is read in place, a wait for those who
     /// read it.

@@ -91,7 +91,7 @@ impl World {
     ///
     /// # Cost
     /// The empty fence: one notification between each two ranks, in one round; or, from some number of ranks on where they
-    /// exchange messages, log2 p rounds of one message for each, or of one for each host ([`Ranks::census`](crate::Ranks::census)).
+    /// exchange messages, log2 p rounds of one message for each, or of one for each group of ranks that share a machine ([`Ranks::census`](crate::Ranks::census)).
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = Call::named(0xba, "World::barrier");

@@ -224,7 +224,8 @@ fn census(world: &WorldCore) -> String {
     let cost = |census| cost(census, places, &world.machine);
     let who = match census {
         Census::Sparse if places.have_speakers() => {
-            format!("one rank of each of {} hosts, which speaks for the others", places.hosts)
+            let groups = if places.memory { "hosts" } else { "groups of a machine" };
+            format!("one rank of each of {} {groups}, which speaks for the others", places.groups)
         }
         _ => "each rank".into(),
     };

@@ -9,9 +9,9 @@
 //! it. So a rank that sends one which is elsewhere, or one twice, is found by the first rank that receives it. What ranks of one host
 //! have for each other is believed of ranks of that host only.
 
-use fencepost_planner::census::{Places, leaves, partners, spreads};
+use fencepost_planner::census::{Places, groups, leaves, partners, spreads};
 use fencepost_transport::{Frame, Header, Notification, Record};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 /// The target of an item for all.
@@ -20,12 +20,13 @@ const ALL: u32 = u32::MAX;
 /// The bytes before each item's own.
 const HEAD: usize = 16;
 
-/// Where the ranks of a world stand in a census: each by itself, or by hosts, of which the first rank speaks for the others.
+/// Where the ranks of a world stand in a census: each by itself, or in [groups](fencepost_planner::census::Places), of which
+/// the first rank speaks for the others.
 pub(crate) struct Stands {
     me: usize,
     ranks: usize,
-    /// The host of each rank, numbered by first ranks, and the first rank of each; none where each stands by itself.
-    hosts: Option<(Vec<u32>, Vec<usize>)>,
+    /// The group of each rank, numbered by first ranks, and the first rank of each; none where each stands by itself.
+    groups: Option<(Vec<u32>, Vec<usize>)>,
     places: Places,
 }
 
@@ -41,44 +42,46 @@ pub(crate) enum Leg {
 }
 
 impl Stands {
-    /// Of this rank, `me`, and of ranks on these hosts.
-    pub(crate) fn new(me: usize, hosts: Vec<usize>) -> Self {
+    /// Where ranks of these hosts and machines stand, on this rank, `me`.
+    pub(crate) fn new(me: usize, hosts: Vec<usize>, machines: &[usize]) -> Self {
         let ranks = hosts.len();
+        let memory = ranks > hosts.iter().collect::<BTreeSet<_>>().len();
+        let groups = if memory { hosts } else { groups(machines) };
         let mut firsts: Vec<usize> = Vec::new();
         let mut number = BTreeMap::new();
-        let place = |(rank, host): (usize, usize)| {
-            *number.entry(host).or_insert_with(|| {
+        let place = |(rank, group): (usize, usize)| {
+            *number.entry(group).or_insert_with(|| {
                 firsts.push(rank);
                 firsts.len() as u32 - 1
             })
         };
-        let hosts: Vec<u32> = hosts.into_iter().enumerate().map(place).collect();
+        let groups: Vec<u32> = groups.into_iter().enumerate().map(place).collect();
         let mut each = vec![0; firsts.len()];
-        hosts.iter().for_each(|&host| each[host as usize] += 1);
+        groups.iter().for_each(|&group| each[group as usize] += 1);
         let most = each.into_iter().max().unwrap_or(0);
-        let places = Places { ranks: ranks as u32, hosts: firsts.len() as u32, most };
-        Self { me, ranks, hosts: places.have_speakers().then_some((hosts, firsts)), places }
+        let places = Places { ranks: ranks as u32, groups: firsts.len() as u32, most, memory };
+        Self { me, ranks, groups: places.have_speakers().then_some((groups, firsts)), places }
     }
 
-    /// How many ranks there are, and on how many hosts.
+    /// How many ranks there are, and in how many groups.
     pub(crate) fn places(&self) -> &Places {
         &self.places
     }
 
     /// How many stand by themselves or speak for others.
     pub(crate) fn speakers(&self) -> u32 {
-        self.hosts.as_ref().map_or(self.ranks, |(_, firsts)| firsts.len()) as u32
+        self.groups.as_ref().map_or(self.ranks, |(_, firsts)| firsts.len()) as u32
     }
 
     /// The rank that speaks for this one: itself, where it speaks.
     pub(crate) fn speaker(&self) -> usize {
-        self.hosts.as_ref().map_or(self.me, |(hosts, firsts)| firsts[hosts[self.me] as usize])
+        self.groups.as_ref().map_or(self.me, |(groups, firsts)| firsts[groups[self.me] as usize])
     }
 
     /// The ranks that this one speaks for, if it speaks; without itself.
     pub(crate) fn spoken_for(&self) -> impl Iterator<Item = usize> {
-        let hosts = self.hosts.as_ref().filter(|_| self.speaker() == self.me).map(|(hosts, _)| hosts);
-        let ranks = hosts.into_iter().flat_map(|hosts| hosts.iter().enumerate());
+        let groups = self.groups.as_ref().filter(|_| self.speaker() == self.me).map(|(groups, _)| groups);
+        let ranks = groups.into_iter().flat_map(|groups| groups.iter().enumerate());
         ranks
             .filter(|&(rank, _)| self.place(rank) == self.place(self.me))
             .map(|(rank, _)| rank)
@@ -89,12 +92,12 @@ impl Stands {
     pub(crate) fn partners(&self, round: u32) -> (usize, usize) {
         let (to, from) = partners(self.place(self.me), self.speakers(), round);
         let rank =
-            |place: u32| self.hosts.as_ref().map_or(place as usize, |(_, firsts)| firsts[place as usize]);
+            |place: u32| self.groups.as_ref().map_or(place as usize, |(_, firsts)| firsts[place as usize]);
         (rank(to), rank(from))
     }
 
     fn place(&self, rank: usize) -> u32 {
-        self.hosts.as_ref().map_or(rank as u32, |(hosts, _)| hosts[rank])
+        self.groups.as_ref().map_or(rank as u32, |(groups, _)| groups[rank])
     }
 
     /// How many places further `to` is than `from`, counted upward and round.
@@ -338,7 +341,7 @@ mod tests {
     use fencepost_planner::census::rounds;
 
     fn stands(hosts: &[usize], me: usize) -> Stands {
-        Stands::new(me, hosts.to_vec())
+        Stands::new(me, hosts.to_vec(), hosts)
     }
 
     /// Each by itself.
@@ -424,7 +427,7 @@ mod tests {
         let stands = stands(&[7, 3, 7, 7, 5], 0);
         assert_eq!(stands.spoken_for().collect::<Vec<_>>(), [2, 3]);
         assert_eq!((stands.partners(0), stands.partners(1)), ((1, 4), (4, 1)));
-        assert_eq!(*stands.places(), Places { ranks: 5, hosts: 3, most: 3 });
+        assert_eq!(*stands.places(), Places { ranks: 5, groups: 3, most: 3, memory: true });
     }
 
     /// Ranks 0, 1 and 2 are on one host, 3 and 4 on another, 5 on a third.

@@ -154,8 +154,10 @@ impl World {
         let reaches_all = (0..size).all(|peer| endpoint.reaches(peer));
         let shares_all = (0..size).all(|peer| endpoint.shares(peer));
         let waits = endpoint.waits().unwrap_or_else(|| registry.waits(size));
-        let placement = crate::state::placement::of_hosts((0..size).map(|peer| endpoint.host(peer)));
-        let stands = Stands::new(rank, (0..size).map(|peer| endpoint.host(peer)).collect());
+        let hosts: Vec<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
+        let machines: Vec<usize> = (0..size).map(|peer| endpoint.machine(peer)).collect();
+        let placement = crate::state::placement::of_hosts(hosts.iter().copied());
+        let stands = Stands::new(rank, hosts, &machines);
         let census = chosen_census.unwrap_or_else(|| choose(stands.places(), &machine));
         let core = WorldCore {
             id,
@@ -163,7 +165,7 @@ impl World {
             size,
             reaches_all,
             is_straight: reaches_all && census == Census::Direct,
-            reaches_some: reaches_all || stands.places().have_speakers(),
+            reaches_some: reaches_all || stands.places().memory,
             placement,
             shares_all,
             endpoint: RefCell::new(endpoint),

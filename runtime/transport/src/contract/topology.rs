@@ -28,4 +28,10 @@ pub trait Topology {
     fn host(&self, peer: usize) -> usize {
         if self.reaches(peer) { 0 } else { peer }
     }
+
+    /// Returns the machine of `peer`: ranks whose machines are equal share its cores, whether they reach each other or not.
+    /// All ranks of a world say the same of any two. By default the [`host`](Self::host).
+    fn machine(&self, peer: usize) -> usize {
+        self.host(peer)
+    }
 }

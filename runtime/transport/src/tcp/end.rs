@@ -193,6 +193,14 @@ impl Topology for TcpEnd {
     fn reaches(&self, _peer: usize) -> bool {
         false
     }
+
+    /// Ranks at one address are on one machine, and all ranks have one table of addresses.
+    fn machine(&self, peer: usize) -> usize {
+        let core = self.shared().lock();
+        let address = |rank: u32| core.peers[rank as usize].address.ip();
+        let of_peer = address(self.members[peer]);
+        self.members.iter().position(|&rank| address(rank) == of_peer).unwrap_or(peer)
+    }
 }
 
 impl Notify for TcpEnd {
