@@ -9,7 +9,8 @@
 //!   learns of is the one that all of its ranks see.
 //! - A waiting rank sleeps where the ranks of its node wake it. Meanwhile the fabric's thread serves the sockets, and
 //!   wakes the rank there as well.
-//! - Requests come from other hosts only: a rank of the same host reaches this rank's memory.
+//! - Requests come from other hosts only: a rank of the same host reaches this rank's memory. It nudges this rank's attendant
+//!   over a connection, which the fabric's thread reads, since the rank itself may compute.
 //! - Waits of ranks of the node are read, and those of other ranks asked for; a list of waits may return over a
 //!   connection between two ranks of one node, which is opened for nothing else.
 
@@ -111,7 +112,9 @@ impl HybridEnd {
         let host_rank = host_map.intra_node[rank].unwrap_or_default();
         let intra_node = ShmEnd::of_job(segment, world, host_rank, host_map.ranks.len())?;
         let waits = Table::of(segment.waits().clone(), hosts.len(), &host_map.ranks);
-        fabric.set_intra_node(&host_map.ranks, intra_node.waker(), waits);
+        let (wake, host_ranks) = (intra_node.waker(), host_map.intra_node.clone());
+        let waker = move |rank: usize| host_ranks[rank].into_iter().for_each(&wake);
+        fabric.set_intra_node(&host_map.ranks, Box::new(waker), waits);
         let inter_node = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
         Ok(Self::new(intra_node, inter_node, host_map, rank))
     }
@@ -408,6 +411,12 @@ impl Liveness for HybridEnd {
     fn wake(&mut self, peer: usize) {
         if let Some(host_rank) = self.host_map.intra_node[peer] {
             self.intra_node.wake(host_rank);
+        }
+    }
+
+    fn nudge(&mut self, peer: usize) {
+        if peer != self.rank && self.host_map.intra_node[peer].is_some() {
+            self.inter_node.nudge(peer);
         }
     }
 

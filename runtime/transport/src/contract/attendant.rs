@@ -9,7 +9,8 @@
 //! - Requests that arrive before a world has an attendant wait for it; their senders are granted no more credit, where there
 //!   is credit.
 //! - From when its rank has left, an attendant is not called any more: it is dropped.
-//! - Where memory is reached there are no requests: the rank that would ask does everything itself.
+//! - Where memory is reached there are no requests: the rank that would ask does everything itself. What it has done there
+//!   may let the attendant go on with what it has kept for others: then that rank [nudges](crate::Liveness::nudge) it.
 
 use crate::{Header, Port};
 
@@ -19,6 +20,11 @@ pub trait Attendant: Send {
     ///
     /// An attendant that panics ends the world: its rank is the cause.
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], answers: &mut dyn Answers);
+
+    /// A rank that reaches this rank's memory has [nudged](crate::Liveness::nudge) the attendant: requests that were kept may go on.
+    fn nudged(&mut self, answers: &mut dyn Answers) {
+        let _ = answers;
+    }
 }
 
 /// Where an attendant posts.
@@ -26,6 +32,10 @@ pub trait Answers {
     /// Posts a frame to `to`, a copy of these bytes: in order with what this rank posts to it on this port. An answer to a
     /// rank that is lost is dropped. Answers are not [metered](crate::Meter).
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]);
+
+    /// Wakes `rank`, which may wait for what the attendant has just stored: this rank, or one that reaches its memory. Does
+    /// nothing for another one.
+    fn wake(&mut self, rank: usize);
 }
 
 /// Why the world ends in which an attendant has panicked.

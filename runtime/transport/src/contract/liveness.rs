@@ -27,6 +27,12 @@ pub trait Liveness {
         let _ = peer;
     }
 
+    /// Has the [attendant](crate::Attendant) of `peer`, which this rank reaches, go on with what it keeps for ranks that do not
+    /// reach it, whatever `peer` itself does. Does nothing where all ranks are reached, or none.
+    fn nudge(&mut self, peer: usize) {
+        let _ = peer;
+    }
+
     /// Leaves the world for good: how, and why. Later calls return [`Lost`], or nothing. Dropping an end leaves as
     /// well, as a failure.
     fn leave(&mut self, how: Leave);

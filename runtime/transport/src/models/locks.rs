@@ -4,6 +4,7 @@
 use std::mem::ManuallyDrop;
 
 use loom::cell::UnsafeCell;
+use loom::sync::Notify;
 use loom::thread;
 
 use super::{model, rejected};
@@ -108,6 +109,50 @@ fn run(ranks: &'static [&'static [Hold]], without: Without) {
     drop((ManuallyDrop::into_inner(first), others));
 }
 
+/// The number by which an attendant stands in a slot.
+const ATTENDANT: usize = 2;
+
+/// Two ranks hold the lock once, and so does an attendant, for another one: it looks once, and then when it is nudged.
+fn attended() {
+    let (place, nudged) = (Protected::new(), Arc::new(Notify::new()));
+    let hand_on = |next: Next, end: &mut LocalEnd, nudged: &Notify| match next {
+        Next(Some(ATTENDANT)) => nudged.notify(),
+        next => wake(end, next),
+    };
+    let hold = move |end: &mut LocalEnd, rank: usize, place: &Protected, nudged: &Notify| {
+        let lock = place.lock();
+        if let Err(turn) = lock.take(Hold::Exclusive, rank) {
+            let mut pause = Pause::new();
+            while lock.enter(turn, Hold::Exclusive).is_none() {
+                end.idle(&mut pause);
+            }
+        }
+        place.add();
+        hand_on(lock.leave(Hold::Exclusive), end, nudged);
+    };
+    let mut ends: Vec<_> = local(2).into_iter().map(ManuallyDrop::new).collect();
+    let attendant = {
+        let (place, nudged) = (Arc::clone(&place), Arc::clone(&nudged));
+        let mut end = ends.remove(1);
+        thread::spawn(move || {
+            let lock = place.lock();
+            if let Err(turn) = lock.take_nudged(Hold::Exclusive, ATTENDANT) {
+                while lock.enter(turn, Hold::Exclusive).is_none() {
+                    nudged.wait();
+                }
+            }
+            place.add();
+            wake(&mut end, lock.leave(Hold::Exclusive));
+            end
+        })
+    };
+    let mut end = ends.remove(0);
+    hold(&mut end, 0, &place, &nudged);
+    let other = attendant.join().map(ManuallyDrop::into_inner);
+    assert_eq!(place.read(), 2);
+    drop((ManuallyDrop::into_inner(end), other));
+}
+
 const TWO: &[&[Hold]] = &[&[Hold::Exclusive], &[Hold::Exclusive]];
 const MIXED: &[&[Hold]] = &[&[Hold::Exclusive, Hold::Shared], &[Hold::Shared, Hold::Exclusive]];
 const CHAIN: &[&[Hold]] = &[&[Hold::Exclusive], &[Hold::Shared], &[Hold::Shared]];
@@ -138,6 +183,17 @@ fn without_waiting_for_the_turn_two_are_in_at_once() {
 #[test]
 fn without_waking_the_next_one_sleeps_for_ever() {
     let complaint = rejected(2, || run(TWO, Without::Waking));
+    assert!(complaint.contains("deadlock"), "{complaint}");
+}
+
+#[test]
+fn an_attendant_that_waits_is_nudged() {
+    model(3, attended);
+}
+
+#[test]
+fn without_the_fences_a_nudge_is_lost() {
+    let complaint = without_fences(|| rejected(3, attended));
     assert!(complaint.contains("deadlock"), "{complaint}");
 }
 

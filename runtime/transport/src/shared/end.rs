@@ -161,11 +161,11 @@ impl<G: Backend> SharedEnd<G> {
         self.wakers.sleeps_next(self.rank, pause)
     }
 
-    /// Returns the function that wakes this rank: any thread calls it after it stored what the rank may wait for.
+    /// Returns the function that wakes a rank: any thread calls it after it stored what that rank may wait for.
     #[cfg(not(loom))]
-    pub(crate) fn waker(&self) -> Box<dyn Fn() + Send> {
-        let (wakers, rank) = (self.wakers.clone(), self.rank);
-        Box::new(move || wakers.wake([rank]))
+    pub(crate) fn waker(&self) -> impl Fn(usize) + Send + use<G> {
+        let wakers = self.wakers.clone();
+        move |rank| wakers.wake([rank])
     }
 
     /// Returns an error if this rank may not send to `to`.

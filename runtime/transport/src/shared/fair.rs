@@ -16,7 +16,8 @@
 //!
 //! A waiter stores its slot, announces that it is about to sleep, and looks at the word again; a fence in between keeps that
 //! order ([`waker`](crate::shared::waker)). Who changes the word then reads the slot, with a fence in between as well. So
-//! either the waiter sees the change, or the other one sees the waiter.
+//! either the waiter sees the change, or the other one sees the waiter. An attendant that takes turns for others does not sleep:
+//! it looks again after [`take_nudged`](FairLock::take_nudged), which has the same fence, and then whenever it is nudged.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -116,6 +117,17 @@ impl<'a> FairLock<'a> {
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// [`take`](Self::take) of an attendant, which stands in the slot by a number that is no rank's. If it fails, the attendant tries
+    /// to [enter](Self::enter) once, and again whenever it is [nudged](crate::Liveness::nudge).
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); the attendant is to be nudged when the turn may enter.
+    pub fn take_nudged(&self, hold: Hold, number: usize) -> Result<(), Position> {
+        let taken = self.take(hold, number);
+        fence(Ordering::SeqCst); // pairs with the one in `next`
+        taken
     }
 
     /// Enters, if it is this turn's time; then the rank that may follow at once is to be woken.

@@ -332,4 +332,10 @@ impl Answers for SimCore {
             let _: Result<(), Lost> = Self::post(self, to, port, header, bytes);
         }
     }
+
+    fn wake(&mut self, rank: usize) {
+        if rank == self.rank {
+            self.world.wakers.wake([rank]);
+        }
+    }
 }

@@ -63,6 +63,7 @@ pub(super) const TAG_WAITS: u32 = 13;
 pub(super) const TAG_PROBE: u32 = 14;
 pub(super) const TAG_AGREE: u32 = 15;
 pub(super) const TAG_REST: u32 = 16;
+pub(super) const TAG_NUDGE: u32 = 17;
 
 /// Items that belong to no world.
 pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_REST;
@@ -132,6 +133,8 @@ pub(crate) enum Item {
     Agree(u64),
     /// The sender sends nothing more on this connection.
     Rest,
+    /// The receiver's attendant may go on with what it has kept.
+    Nudge,
 }
 
 /// Why a rank would not send some bytes.
@@ -273,6 +276,11 @@ impl<O: Out> ItemWriter<'_, O> {
     /// Writes that nothing follows on this connection.
     pub(crate) fn rest(&mut self) {
         self.bare(TAG_REST, 0, 0);
+    }
+
+    /// Writes that the receiver's attendant may go on.
+    pub(crate) fn nudge(&mut self) {
+        self.bare(TAG_NUDGE, 0, 0);
     }
 
     fn bare(&mut self, tag: u32, word: u64, more: u64) {

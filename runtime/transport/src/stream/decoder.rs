@@ -203,6 +203,7 @@ impl Decoder {
             TAG_PROBE => Item::Probe { seen: header.word, list: bytes.to_vec() },
             TAG_AGREE => Item::Agree(header.word),
             TAG_REST => Item::Rest,
+            TAG_NUDGE => Item::Nudge,
             _ => Item::Farewell,
         };
         self.body.len = 0;
@@ -234,7 +235,7 @@ impl ItemHead {
             TAG_RELEASE | TAG_ANNOUNCE => ([0, 0, 1, 1], 0),
             TAG_LEFT => ([1, 0, 0, 1], TEXT as u64),
             TAG_END => ([0, 1, 0, 0], TEXT as u64),
-            TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL | TAG_ASK | TAG_REST => ([0; 4], 0),
+            TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL | TAG_ASK | TAG_REST | TAG_NUDGE => ([0; 4], 0),
             TAG_WAITS => ([0, 1, 1, 0], TEXT as u64),
             TAG_PROBE => ([0, 0, 1, 0], PROBE as u64),
             TAG_AGREE => ([0, 0, 1, 0], 0),

@@ -170,7 +170,7 @@ impl Channel {
                 self.ended.get_or_insert(Cause { rank: rank as usize, what });
             }
             // These belong to no world.
-            Item::Beat | Item::Goodbye | Item::Farewell | Item::Rest => {}
+            Item::Beat | Item::Goodbye | Item::Farewell | Item::Rest | Item::Nudge => {}
             Item::Ask | Item::Waits { .. } | Item::Probe { .. } | Item::Agree(_) => {}
         }
         Ok(())

@@ -72,8 +72,8 @@ pub(super) struct Core {
     pub(super) awaited_before: (Option<u32>, u64),
     /// How many ranks share a core of this machine, at least 1.
     pub(super) crowd: u32,
-    /// Wakes the rank that sleeps on its futex.
-    waker: Option<Box<dyn Fn() + Send>>,
+    /// Wakes a rank of the job that is reached by shared memory, this one included, if it sleeps on its futex.
+    waker: Option<Box<dyn Fn(usize) + Send>>,
     /// Which ranks are on the same node and reached by shared memory, this rank included: nothing is sent to them here.
     /// Empty where all are reached by connections.
     pub(super) intra_node: Vec<bool>,
@@ -95,8 +95,8 @@ pub(super) struct Core {
 /// The requests that no attendant has seen yet.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// The world and the sender of each, in the order of arrival.
-    pub(super) list: VecDeque<(u64, u32)>,
+    /// The world and the sender of each, in the order of arrival; no sender for a nudge.
+    pub(super) list: VecDeque<(u64, Option<u32>)>,
     /// Whether they wait: an attendant is at work, or a payload is being written.
     pub(super) held: bool,
     /// The number of worlds that have an attendant.
@@ -198,9 +198,9 @@ impl Core {
         self.crowd = u32::try_from(here.div_ceil(cores)).unwrap_or(u32::MAX);
     }
 
-    /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes the rank of this process where
-    /// it waits for them, and `waits` are their entries.
-    pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
+    /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes each of them where it waits for
+    /// others of them, and `waits` are their entries.
+    pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
         self.probes = Probes::new(waits, self.peers.len());
         self.intra_node = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
         self.waker = Some(waker);
@@ -217,7 +217,17 @@ impl Core {
         if let (RankState::SleepsOnFutex(seen), Some(waker)) = (self.rank, &self.waker)
             && seen != self.events
         {
-            waker();
+            waker(self.me());
+        }
+    }
+
+    /// Wakes a rank that may wait for what this process has just stored: this one, or one that is reached by shared memory.
+    pub(super) fn wake_there(&mut self, rank: usize) {
+        if rank == self.me() {
+            self.events += 1;
+            self.wake_rank();
+        } else if let Some(waker) = self.waker.as_ref().filter(|_| self.is_intra_node(rank)) {
+            waker(rank);
         }
     }
 
@@ -337,6 +347,10 @@ impl Core {
             Item::Probe { seen, list } => return self.probed(seen, &list),
             Item::Agree(number) => {
                 self.agreed(from, number);
+                return Ok(());
+            }
+            Item::Nudge => {
+                self.note_nudge(number);
                 return Ok(());
             }
             Item::Rest => {

@@ -368,6 +368,11 @@ impl Liveness for TcpEnd {
         }
     }
 
+    fn nudge(&mut self, peer: usize) {
+        let (number, of) = (self.number, self.of(peer));
+        self.core().nudge(number, of);
+    }
+
     fn leave(&mut self, how: Leave) {
         let mut core = self.core();
         core.leave(self.number, &how);

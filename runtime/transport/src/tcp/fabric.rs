@@ -182,9 +182,9 @@ impl Fabric {
         self.shared.wake_sleeper(&mut core);
     }
 
-    /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes the rank of
-    /// this process where it waits for them, and `waits` has their entries. Called once the table is set.
-    pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn() + Send>, waits: Table) {
+    /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes each of them
+    /// where it waits for others of them, and `waits` has their entries. Called once the table is set.
+    pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
         self.shared.lock().set_intra_node(ranks, waker, waits);
     }
 

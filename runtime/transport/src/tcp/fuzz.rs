@@ -109,6 +109,7 @@ pub fn recorded(items: usize) -> Vec<Vec<u8>> {
             _ if of_none && n % 24 < 12 => writer.beat(),
             _ if of_none => writer.rest(),
             _ => {
+                writer.nudge();
                 writer.end(2, "enough");
                 writer.left(&Leave::Failed("why".into()), word);
             }

@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::contract::PANICKED;
+use crate::stream::ItemWriter;
 use crate::tcp::core::Core;
 use crate::{Answers, Attendant, Cause, Header, Port};
 
@@ -27,6 +28,13 @@ impl Answers for CoreAnswers<'_> {
             core.post(*number, to, port, header, bytes);
         }
     }
+
+    fn wake(&mut self, rank: usize) {
+        let channel = self.core.channels.get(&self.number);
+        if let Some(&rank) = channel.and_then(|channel| channel.members.get(rank)) {
+            self.core.wake_there(rank as usize);
+        }
+    }
 }
 
 impl Core {
@@ -45,7 +53,7 @@ impl Core {
         for from in 0..self.peers.len() {
             let Some(queue) = self.channel(number).pairs[from].queue(Port::SERVICE) else { continue };
             let come = queue.inbound.frames.len();
-            self.requests.list.extend(std::iter::repeat_n((number, from as u32), come));
+            self.requests.list.extend(std::iter::repeat_n((number, Some(from as u32)), come));
             self.grant_request(number, from);
         }
         self.answer_requests();
@@ -61,7 +69,25 @@ impl Core {
     /// Notes that a request of `from` has arrived.
     pub(super) fn note_request(&mut self, number: u64, from: usize) {
         if self.channels.get(&number).is_some_and(|channel| channel.attended) {
-            self.requests.list.push_back((number, from as u32));
+            self.requests.list.push_back((number, Some(from as u32)));
+        }
+    }
+
+    /// Notes that a rank of this node has nudged the attendant of a world.
+    pub(super) fn note_nudge(&mut self, number: u64) {
+        if self.channels.get(&number).is_some_and(|channel| channel.attended)
+            && self.requests.list.back() != Some(&(number, None))
+        {
+            self.requests.list.push_back((number, None));
+        }
+    }
+
+    /// Nudges the attendant of `to`, a rank of this node.
+    pub(super) fn nudge(&mut self, number: u64, to: usize) {
+        let peer = &self.peers[to];
+        if self.is_intra_node(to) && peer.died.is_none() && !peer.heard_goodbye {
+            ItemWriter(&mut self.peers[to].out, number).nudge();
+            self.send(to);
         }
     }
 
@@ -98,28 +124,38 @@ impl Core {
     fn answer_all_requests(&mut self) {
         self.requests.held = true;
         while let Some((number, from)) = self.requests.list.pop_front() {
-            self.answer_request(number, from as usize);
+            self.answer_request(number, from);
         }
         self.requests.held = false;
         self.flush_dirty();
     }
 
-    fn answer_request(&mut self, number: u64, from: usize) {
+    fn answer_request(&mut self, number: u64, from: Option<u32>) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         if channel.ended.is_some() || channel.left.is_some() {
             return;
         }
-        let Some(rank) = channel.index_of(from) else { return };
+        let from = from.map(|from| (from as usize, channel.index_of(from as usize)));
         let Some(mut attendant) = channel.attendant.take() else { return };
-        if let Some((header, body)) = self.take_frame(number, from, Port::SERVICE) {
-            let mut answers = CoreAnswers { core: self, number };
-            let attend = || attendant.attend(rank, header, body.bytes(), &mut answers);
-            let attended = catch_unwind(AssertUnwindSafe(attend));
-            self.recycle(from, body);
-            if attended.is_err() {
-                let own = self.channels.get(&number).and_then(|channel| channel.index_of(self.me()));
-                return self.end(number, Cause { rank: own.unwrap_or(0), what: PANICKED.into() });
+        let attended = match from {
+            None => {
+                let mut answers = CoreAnswers { core: self, number };
+                catch_unwind(AssertUnwindSafe(|| attendant.nudged(&mut answers)))
             }
+            Some((from, rank)) => match rank.zip(self.take_frame(number, from, Port::SERVICE)) {
+                None => Ok(()),
+                Some((rank, (header, body))) => {
+                    let mut answers = CoreAnswers { core: self, number };
+                    let attend = || attendant.attend(rank, header, body.bytes(), &mut answers);
+                    let attended = catch_unwind(AssertUnwindSafe(attend));
+                    self.recycle(from, body);
+                    attended
+                }
+            },
+        };
+        if attended.is_err() {
+            let own = self.channels.get(&number).and_then(|channel| channel.index_of(self.me()));
+            return self.end(number, Cause { rank: own.unwrap_or(0), what: PANICKED.into() });
         }
         if let Some(channel) = self.channels.get_mut(&number) {
             channel.attendant = Some(attendant);

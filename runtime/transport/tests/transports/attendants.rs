@@ -8,9 +8,10 @@ use fencepost_transport::{
 };
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Where answers go.
 const ANSWERS: Port = Port(5);
@@ -184,6 +185,124 @@ fn all_ranks_ask_and_answer_at_once_and_nothing_else_is_disturbed() {
                 }
             }
             exchange(end, 77).unwrap();
+        });
+    }
+}
+
+/// Stores the word of a request and wakes the rank whose number is in `extra`; or keeps it until it is nudged, and answers.
+struct Keeper {
+    word: Arc<AtomicU64>,
+    stored: Arc<Mutex<Instant>>,
+    kept: Vec<(usize, Header)>,
+}
+
+const STORE: u32 = 5;
+const KEEP: u32 = 6;
+
+impl Attendant for Keeper {
+    fn attend(&mut self, from: usize, header: Header, _: &[u8], answers: &mut dyn Answers) {
+        match header.kind {
+            STORE => {
+                *self.stored.lock().unwrap() = Instant::now();
+                self.word.store(header.word, Ordering::Release);
+                answers.wake(header.extra as usize);
+            }
+            KEEP => self.kept.push((from, header)),
+            _ => answers.post(from, ANSWERS, header, &[]),
+        }
+    }
+
+    fn nudged(&mut self, answers: &mut dyn Answers) {
+        self.kept.drain(..).for_each(|(from, header)| answers.post(from, ANSWERS, header, &[]));
+    }
+}
+
+#[test]
+fn a_rank_that_waits_for_what_an_attendant_stores_is_woken_by_it() {
+    const ROUNDS: u64 = 4;
+    for waiter in [0, 1] {
+        for (name, ends) in apart(3).filter(|(_, ends)| ends[0].reaches(waiter) || waiter == 0) {
+            if far(&ends[0]).is_empty() {
+                continue;
+            }
+            let (word, stored) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Instant::now())));
+            let asks = *far(&ends[0]).last().unwrap();
+            let done = AtomicUsize::new(0);
+            let delays = run(ends, |end| {
+                let me = end.rank();
+                if me == 0 {
+                    let (word, stored) = (word.clone(), stored.clone());
+                    end.attend(Box::new(Keeper { word, stored, kept: Vec::new() }));
+                }
+                let mut late = Duration::ZERO;
+                for round in 1..=ROUNDS {
+                    if me == waiter {
+                        post(end, asks, header(round), &[]).unwrap();
+                        end.flush();
+                        let mut pause = Pause::new();
+                        while word.load(Ordering::Acquire) < round {
+                            end.idle(&mut pause);
+                        }
+                        late += stored.lock().unwrap().elapsed();
+                    } else if me == asks {
+                        take(end, waiter).unwrap();
+                        // Meanwhile the other rank falls asleep.
+                        for n in 0..100 {
+                            request(end, 0, header(n), &[]).unwrap();
+                            answer(end, 0).unwrap();
+                        }
+                        request(end, 0, Header { word: round, kind: STORE, extra: waiter as u32 }, &[])
+                            .unwrap();
+                    }
+                }
+                match me {
+                    0 if waiter != 0 => compute_until(&done, 1),
+                    _ if me == waiter => drop(done.fetch_add(1, Ordering::Release)),
+                    _ => {}
+                }
+                late
+            });
+            // One that nobody wakes sleeps for a second.
+            let late: Duration = delays.into_iter().sum();
+            assert!(
+                late < Duration::from_millis(500 * ROUNDS),
+                "{name}: rank {waiter} was woken {late:?} late"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_attendant_goes_on_when_a_rank_of_its_host_nudges_it() {
+    for leaves in [false, true] {
+        let done = AtomicUsize::new(0);
+        run(hosts(&[0, 0, 1]), |end| match end.rank() {
+            0 => {
+                let (word, stored) = (Arc::default(), Arc::new(Mutex::new(Instant::now())));
+                end.attend(Box::new(Keeper { word, stored, kept: Vec::new() }));
+                compute_until(&done, 1);
+            }
+            1 => {
+                for _ in 0..if leaves { 1 } else { 20 } {
+                    take(end, 2).unwrap();
+                    end.nudge(0);
+                }
+                if !leaves {
+                    compute_until(&done, 1);
+                }
+            }
+            _ => {
+                for n in 0..if leaves { 1 } else { 20 } {
+                    for (word, kind) in [(n, KEEP), (n + 100, REPLY)] {
+                        request(end, 0, Header { word, kind, extra: 0 }, &[]).unwrap();
+                    }
+                    assert_eq!(answer(end, 0).unwrap().0.word, n + 100, "the first one is kept");
+                    post(end, 1, header(n), &[]).unwrap();
+                    end.flush();
+                    assert_eq!(answer(end, 0).unwrap().0.word, n);
+                }
+                done.fetch_add(1, Ordering::Release);
+            }
         });
     }
 }
