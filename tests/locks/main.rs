@@ -3,3 +3,4 @@
 mod contention;
 mod misuse;
 mod programs;
+mod waiting;

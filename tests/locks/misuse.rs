@@ -2,7 +2,7 @@
 
 use crate::contention::{kinds, reaching};
 use fencepost::prelude::*;
-use fencepost::{Ranks, World, ranks};
+use fencepost::{ErrorHandler, Ranks, World, ranks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ fn each(size: usize, test: impl Fn(&World) -> Result<()> + Sync) {
     }
 }
 
-fn refused<T>(result: Result<T>, class: ErrorClass, words: &[&str]) {
-    let Err(error) = result else { panic!("{class:?} was expected: {words:?}") };
+fn refused<T>(result: std::result::Result<T, impl Into<Error>>, class: ErrorClass, words: &[&str]) {
+    let Err(error) = result.map_err(Into::into) else { panic!("{class:?} was expected: {words:?}") };
     let text = error.to_string();
     assert_eq!(error.class(), class, "{text}");
     assert!(!error.world_ended(), "{text}");
@@ -104,7 +104,8 @@ fn a_rank_has_one_epoch_of_its_own_part_at_a_time() {
             &["enough"],
         );
         assert_eq!(u.local(|part| part.get(0))?, 1);
-        u.into_window().map(drop)
+        u.into_window()?;
+        Ok(())
     });
 }
 
@@ -148,8 +149,14 @@ fn windows_change_over_only_with_nothing_open() {
         if me == 1 {
             u.put([1]).to(0, 0)?;
         }
-        refused(u.into_locked(), ErrorClass::RmaSync, &["rank 1 has collected operations", "fence it first"]);
-        let u = world.window::<u32>(4)?;
+        let (mut u, error) = u.into_locked().map(drop).expect_err("rank 1 has called a put").into_parts();
+        refused::<()>(
+            Err(error),
+            ErrorClass::RmaSync,
+            &["rank 1 has collected operations", "fence it first"],
+        );
+        u.fence()?;
+        assert_eq!(u[0], u32::from(me == 0), "the window was given back, with what was collected");
         if me == 2 {
             let _ = u.fetch(0, 0)?;
         }
@@ -158,7 +165,19 @@ fn windows_change_over_only_with_nothing_open() {
         if me == 2 {
             std::mem::forget(u.lock(1, LockType::Shared)?);
         }
-        refused(u.into_window(), ErrorClass::RmaSync, &["rank 2 has locked the part of rank 1", "misuse.rs"]);
+        let (u, error) = u.into_window().map(drop).expect_err("rank 2 has locked a part").into_parts();
+        refused::<()>(
+            Err(error),
+            ErrorClass::RmaSync,
+            &["rank 2 has locked the part of rank 1", "misuse.rs"],
+        );
+        u.lock(0, LockType::Shared)?.accumulate([1], Op::Sum, 0)?;
+        world.barrier()?;
+        if me == 0 {
+            assert_eq!(u.local(|part| part.get(0))?, 3, "the window was given back");
+        }
+        world.barrier()?;
+        drop(u);
         // The world goes on.
         let mut u = world.window::<u32>(4)?;
         u[0] = me as u32;
@@ -321,6 +340,27 @@ fn a_rank_that_leaves_with_a_lock_is_named_to_those_that_wait_for_it() {
             assert!(text.contains("rank 1"), "{text}");
         }
     }
+}
+
+#[test]
+fn a_handler_that_panics_sees_a_lock_of_all_parts_dropped_after_all_epochs_were_closed() {
+    each(3, |world| {
+        let u = world.lock_window::<u64>(1)?;
+        if world.rank() < 2 {
+            drop(u);
+            world.barrier()?;
+            return world.barrier();
+        }
+        world.barrier()?;
+        u.on_error(ErrorHandler::call(|_| std::panic::resume_unwind(Box::new("planned"))));
+        let all = u.lock_all()?;
+        (0..3).try_for_each(|target| all.on(target)?.put([1], 0))?;
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(all))).is_err());
+        u.on_error(ErrorHandler::Return);
+        assert_eq!(u.local(|part| part.get(0))?, 1);
+        u.lock_all()?.unlock()?;
+        world.barrier()
+    });
 }
 
 fn watched(size: usize) -> Vec<Ranks> {

@@ -2,6 +2,7 @@
 
 use crate::api::allocate::window_of;
 use crate::api::locked::Locked;
+use crate::api::refused::Refused;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
 use crate::state::call::Call;
@@ -10,7 +11,7 @@ use crate::state::locks::words::site_text;
 use crate::state::window::{Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::reference::LockType;
-use fencepost_planner::{ErrorClass, Result};
+use fencepost_planner::{Error, ErrorClass, Result};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
@@ -93,24 +94,42 @@ impl World {
         self.core().calls.begin();
         let window = self.window_in(len, &call).and_then(|window| {
             window.on_error(handler.get());
-            locked(window, &call)
+            Ok(locked(window, &call)?)
         });
         handler.report(window)
     }
 }
 
 /// Makes the locks of a window, as a part of `call`.
-fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>> {
+///
+/// # Errors
+/// Some rank has no memory for the locks; or the world has ended: other ranks may have made the locks then, but nobody has
+/// accessed this rank's part.
+fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, Refused<Window<T>>> {
     let data = window.core();
     let len = LockCore::words(data, window.len());
-    let words: Window<u64> = window_of(&data.world, len, call)?;
-    let (core, world) = (LockCore::new(data.clone(), words.core())?, data.world.clone());
+    let made = window_of::<u64>(&data.world, len, call)
+        .and_then(|words| Ok((LockCore::new(data.clone(), words.core())?, words)));
+    let (core, words) = match made {
+        Ok(made) => made,
+        Err(error) => return Err(Refused::new(window, error)),
+    };
+    let world = data.world.clone();
     // From here on its drop has the attendant forget it.
-    let made = LockWindow { core, window: Some(window), words: Some(words) };
-    if !world.reaches_all {
-        world.meet(call, &[])?; // each attendant serves the window, before others ask it
+    let mut made = LockWindow { core, window: Some(window), words: Some(words) };
+    // Each attendant serves the window, before others ask it.
+    let met = if world.reaches_all { Ok(()) } else { world.meet(call, &[]).map(drop) };
+    match (met, made.window.take()) {
+        (Err(error), Some(window)) => {
+            drop(made); // nobody has accessed this rank's part, and nobody does from here on
+            Err(Refused::new(window, error))
+        }
+        (_, window) => {
+            made.window = window;
+            made.core.open_own();
+            Ok(made)
+        }
     }
-    Ok(made)
 }
 
 /// All ranks say whether something of theirs is in the way of `call`, and what.
@@ -130,9 +149,10 @@ impl<T: Element> Window<T> {
     ///
     /// # Errors
     /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, if an access to it is open on any, or if
-    /// another rank is in another call; `SIZE` where some rank has no memory for the locks. The window is dropped then.
+    /// another rank is in another call; `SIZE` where some rank has no memory for the locks; `PROC_FAILED` if the world has ended.
+    /// The window is given back.
     #[track_caller]
-    pub fn into_locked(self) -> Result<LockWindow<T>> {
+    pub fn into_locked(self) -> Result<LockWindow<T>, Refused<Self>> {
         let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
         let core = self.core().clone();
         core.world.calls.begin();
@@ -141,9 +161,11 @@ impl<T: Element> Window<T> {
         } else {
             (core.accesses.get() > 0).then_some("has an access to the window open: complete it first")
         };
-        let open = open.map(str::to_owned);
-        let window = agree(&core.world, &call, open).and_then(|()| locked(self, &call));
-        core.handler.report(window)
+        let locked = match agree(&core.world, &call, open.map(str::to_owned)) {
+            Ok(()) => locked(self, &call),
+            Err(error) => Err(Refused::new(self, error)),
+        };
+        locked.map_err(|refused| refused.reported(&core.handler))
     }
 }
 
@@ -152,17 +174,18 @@ impl<T: Element> LockWindow<T> {
     ///
     /// # Errors
     /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (which was leaked), or if another rank is in another
-    /// call. The window is dropped then.
+    /// call; `PROC_FAILED` if the world has ended. The window is given back; after `PROC_FAILED` it can be dropped only.
     #[track_caller]
-    pub fn into_window(mut self) -> Result<Window<T>> {
+    pub fn into_window(mut self) -> Result<Window<T>, Refused<Self>> {
         let data = self.core.data.clone();
         let call = Call::named(0x10e ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
         data.world.calls.begin();
         let open = self.core.first_open().map(|(target, site)| {
             format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
         });
-        let agreed = agree(&data.world, &call, open);
-        data.handler.report(agreed)?;
+        if let Err(error) = data.handler.report(agree(&data.world, &call, open)) {
+            return Err(Refused::new(self, error));
+        }
         // All ranks have given up their locks, and those that have returned from this call may use their parts.
         Ok(self.window.take().expect("it is taken here only"))
     }
@@ -357,15 +380,13 @@ fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
     held.chain((0..core.data.world.size).filter(|&target| !core.holds(target)))
 }
 
-/// Ends epochs whose lock is dropped.
+/// Ends epochs whose lock is dropped, all of them before the handler sees what went wrong: it may panic.
 fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Call) {
-    for target in targets {
-        if std::thread::panicking() {
-            core.discard(target, call);
-        } else {
-            let _ = core.data.handler.report(core.carry_out(target, true, call)); // the handler has seen it
-        }
+    if std::thread::panicking() {
+        return targets.for_each(|target| core.discard(target, call));
     }
+    let errors: Vec<Error> = targets.filter_map(|target| core.carry_out(target, true, call).err()).collect();
+    errors.into_iter().for_each(|error| drop(core.data.handler.reported(error)));
 }
 
 /// Returns the first error of all these, each of which is carried out.

@@ -1,5 +1,6 @@
 //! [`Refused`]: the error of a call that took a value, and the value.
 
+use crate::state::handler::Handler;
 use fencepost_planner::Error;
 use std::fmt;
 
@@ -16,13 +17,19 @@ use std::fmt;
 /// # Ok(()) }).unwrap();
 /// ```
 pub struct Refused<W> {
-    value: W,
+    /// A window is large, and most calls are not refused.
+    value: Box<W>,
     error: Error,
 }
 
 impl<W> Refused<W> {
     pub(crate) fn new(value: W, error: Error) -> Self {
-        Self { value, error }
+        Self { value: Box::new(value), error }
+    }
+
+    /// Has the handler see the error.
+    pub(crate) fn reported(self, handler: &Handler) -> Self {
+        Self { value: self.value, error: handler.reported(self.error) }
     }
 
     /// Returns the error.
@@ -32,7 +39,7 @@ impl<W> Refused<W> {
 
     /// Returns the value that the call had taken, and the error.
     pub fn into_parts(self) -> (W, Error) {
-        (self.value, self.error)
+        (*self.value, self.error)
     }
 }
 

@@ -93,7 +93,7 @@ impl Open {
 
 /// Lets an attendant of this rank serve requests.
 fn attend(world: &WorldCore) -> Arc<Service> {
-    let service = Arc::new(Service::new(world.rank));
+    let service = Arc::new(Service::new());
     let attends = || Attends(service.clone());
     world.attendants.attach(&mut world.endpoint.borrow_mut(), kind::LOCK, attends);
     service
@@ -410,18 +410,31 @@ impl LockCore {
         let _ = self.carry_out(target, true, call); // there is nothing that could fail
     }
 
-    /// Ends all epochs that are open, and carries out nothing: this rank drops the window.
+    /// Opens this rank's part to ranks that reach it.
+    pub(crate) fn open_own(&self) {
+        self.targets[self.me()].words.open();
+        self.wake_others();
+    }
+
+    /// Ends all epochs that are open, and carries out nothing: this rank drops the window, or uses it without locks. Nobody
+    /// else accesses the part afterwards if it was not opened.
     pub(crate) fn close(&self, call: &Call) {
         for target in 0..self.targets.len() {
             self.discard(target, call);
         }
-        let (world, me) = (&self.data.world, self.me());
-        self.targets[me].words.close();
+        self.targets[self.me()].words.close();
+        let world = &self.data.world;
         if let Some(service) = world.lock_service.get() {
             world.send_answers(service.forget(self.data.key.window));
         }
+        self.wake_others();
+    }
+
+    /// Wakes those that may wait at this rank's part.
+    fn wake_others(&self) {
+        let (world, me) = (&self.data.world, self.me());
         let endpoint = &mut *world.endpoint.borrow_mut();
-        (0..world.size).filter(|&rank| rank != me).for_each(|rank| endpoint.wake(rank)); // some may wait here
+        (0..world.size).filter(|&rank| rank != me).for_each(|rank| endpoint.wake(rank));
     }
 
     /// Calls `act` with the first element of this rank's part, while this rank holds all regions.

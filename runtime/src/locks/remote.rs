@@ -2,12 +2,13 @@
 //!
 //! A short epoch is one request, with locks, operations and the end in it, and one answer. A longer one is divided: its first
 //! request takes all regions, which are held until the last one. An origin has one request at a time on a part, and the
-//! attendant keeps at most that one, so its memory is bounded.
+//! attendant keeps at most that one, so its memory is bounded. The attendant queues it where it has to wait, and answers when it
+//! was carried out; so an origin sends nothing meanwhile, unless its wait lasts: then it asks who is in its way.
 
 use crate::collect::visits::{Action, Code, Visits};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
-use crate::protocol::stall::{Awaited, Watch};
+use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
 use crate::state::locks::request::{CHUNK, Outcome, Request, read_answer};
 use crate::state::locks::service::{Effects, Service};
@@ -17,10 +18,11 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{
-    Answers, Attendant, Channels, Endpoint, Header, Leave, Liveness, Loss, Lost, Port, Record, Topology,
+    Answers, Attendant, Channels, Endpoint, Header, Leave, Liveness, Loss, Lost, Port, Record,
 };
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The port on which attendants answer for a window.
 ///
@@ -46,6 +48,69 @@ pub(super) struct Asking<'a> {
     pub(super) asked: &'a Cell<u64>,
 }
 
+/// The time after which a rank that waits asks again who is in its way, at the earliest.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The queue of a lock that an attendant stands in for this rank.
+#[derive(Default)]
+struct Queue {
+    /// The rank that was in the way, and in which wait it was read to be before that was asked; 0 for none.
+    holder: Cell<Option<usize>>,
+    found_since: Cell<u64>,
+    /// The wait that the holder was read to be in, since this rank wants to know whether it holds the lock.
+    wanted: Cell<Option<u64>>,
+    /// The wait for which that was asked, and not answered; and when something was asked last.
+    asks: Cell<Option<u64>>,
+    asked_at: Cell<Option<Instant>>,
+    /// Questions, and answers that were released.
+    asked: Cell<u64>,
+}
+
+impl LockQueue for Queue {
+    fn holder(&self) -> Option<usize> {
+        self.holder.get()
+    }
+
+    fn since(&self, rank: usize) -> Option<String> {
+        (self.holder.get() == Some(rank)).then(|| "a line that is known on its host".to_owned())
+    }
+
+    fn lasts(&self, number: u64) {
+        let is_known = number != 0 && self.found_since.get() == number;
+        let is_due = self.asked_at.get().is_none_or(|at| at.elapsed() >= AGAIN);
+        if !is_known && is_due && self.asks.get().is_none() {
+            self.wanted.set(Some(number));
+        }
+    }
+
+    fn is_found_since(&self, number: u64) -> bool {
+        self.found_since.get() == number
+    }
+
+    fn asked(&self) -> u64 {
+        self.asked.get()
+    }
+}
+
+impl Queue {
+    /// Whether to ask now who is in the way.
+    fn asks_now(&self) -> bool {
+        let Some(number) = self.wanted.take() else { return false };
+        self.asks.set(Some(number));
+        self.asked_at.set(Some(Instant::now()));
+        self.asked.set(self.asked.get() + 1);
+        true
+    }
+
+    /// This rank was in the way when the attendant read the question.
+    fn answered(&self, holder: Option<usize>) {
+        let number = self.asks.take().unwrap_or_default();
+        self.asked.set(self.asked.get() + 1);
+        let is_same = self.holder.replace(holder) == holder;
+        self.found_since.set(if is_same { number } else { 0 });
+    }
+}
+
 /// Looks for an answer before a waiting rank also looks for ranks that were lost.
 const LOOKS: u32 = 64;
 
@@ -61,7 +126,7 @@ impl Asking<'_> {
         self.asked.set(number);
         let mut bytes = Vec::new();
         request.write(&mut bytes);
-        let outcome = self.exchange(number, &mut bytes, found);
+        let outcome = self.exchange(number, bytes, found);
         match outcome.map_err(|lost| world.lost(&lost, self.call).leaving(State::Mixed))? {
             Outcome::Done => Ok(()),
             Outcome::Dropped => {
@@ -86,21 +151,13 @@ impl Asking<'_> {
         unsafe { endpoint.post_copy(self.target, Port::SERVICE, header, bytes.as_ptr(), bytes.len()) }
     }
 
-    fn exchange(&self, number: u64, bytes: &mut Vec<u8>, found: &mut Vec<u8>) -> Result<Outcome, Lost> {
+    fn exchange(&self, number: u64, mut bytes: Vec<u8>, found: &mut Vec<u8>) -> Result<Outcome, Lost> {
         let world = &*self.window.world;
         let port = self.port;
         let endpoint = &mut *world.endpoint.borrow_mut();
-        self.post(endpoint, number, bytes)?;
-        // Ranks of the target's host may leave a lock there unseen by its attendant.
-        let has_neighbours = (0..world.size)
-            .any(|rank| rank != self.target && endpoint.host(rank) == endpoint.host(self.target));
-        let in_the_way = Cell::new(None);
-        let since = |rank: usize| {
-            (in_the_way.get() == Some(rank)).then(|| "a line that is known on its host".to_owned())
-        };
-        let windows = [self.window];
-        let awaited = Awaited::Lock { holder: &|| None, since: &since };
-        let watch = || Watch::new(world, self.call, &windows, self.target, awaited);
+        self.post(endpoint, number, &bytes)?;
+        let (windows, queue) = ([self.window], Queue::default());
+        let watch = || Watch::new(world, self.call, &windows, self.target, Awaited::Lock(&queue));
         let mut looks = 0;
         wait(endpoint, watch, |endpoint| {
             while let Some(frame) = endpoint.poll(self.target, port)? {
@@ -108,8 +165,10 @@ impl Asking<'_> {
                 let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
                 let is_new = frame.header == header(number, kind::LOCKED, self.window.key.window);
                 let answer = read_answer(payload).filter(|_| is_new);
-                let outcome = answer.map(|(outcome, rank, bytes)| {
-                    in_the_way.set(rank);
+                let outcome = answer.map(|(outcome, in_the_way, bytes)| {
+                    if outcome == Outcome::Waits {
+                        queue.answered(in_the_way);
+                    }
                     if outcome == Outcome::Done {
                         found.extend_from_slice(bytes);
                     }
@@ -121,13 +180,13 @@ impl Asking<'_> {
                         let what = "it sent an invalid answer to an epoch of a lock";
                         return Err(world.refuse(endpoint, self.target, what));
                     }
-                    Some(Outcome::Waits) if has_neighbours => {
-                        Request::write_again(bytes);
-                        self.post(endpoint, number, bytes)?;
-                    }
                     Some(Outcome::Waits) => {}
                     Some(outcome) => return Ok(Some(outcome)),
                 }
+            }
+            if queue.asks_now() {
+                Request::write_holder(&mut bytes);
+                self.post(endpoint, number, &bytes)?;
             }
             looks += 1;
             match any_lost(world, endpoint).filter(|_| looks > LOOKS) {
@@ -216,12 +275,22 @@ pub(super) struct Attends(pub(super) Arc<Service>);
 impl Attendant for Attends {
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], out: &mut dyn Answers) {
         let effects = self.0.ask(from, header.extra, header.word, payload);
-        for (to, window, number, bytes) in effects.answers {
-            if let Ok(port) = answers(window) {
-                out.post(to, port, answer_header(number, window), &bytes);
-            }
+        send(effects, out);
+    }
+
+    fn nudged(&mut self, out: &mut dyn Answers) {
+        send(self.0.advance(), out);
+    }
+}
+
+/// Sends answers of an attendant, and wakes ranks.
+fn send(effects: Effects, out: &mut dyn Answers) {
+    for (to, window, number, bytes) in effects.answers {
+        if let Ok(port) = answers(window) {
+            out.post(to, port, answer_header(number, window), &bytes);
         }
     }
+    effects.wakes.into_iter().for_each(|rank| out.wake(rank));
 }
 
 impl WorldCore {

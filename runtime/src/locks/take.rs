@@ -2,7 +2,7 @@
 
 use crate::locks::remote::dropped;
 use crate::protocol::exchange::wait;
-use crate::protocol::stall::{Awaited, Watch};
+use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
 use crate::state::locks::words::{Presence, Words, site_text};
 use crate::state::window::WindowCore;
@@ -21,6 +21,23 @@ pub(super) struct At<'a> {
 
 /// Looks at a lock before a waiting rank also looks for ranks that were lost: some microseconds.
 const LOOKS: u32 = 64;
+
+/// The queue of a lock that this rank reaches, and stands in.
+struct Queue<'a> {
+    words: &'a Words,
+    me: usize,
+    second: bool,
+}
+
+impl LockQueue for Queue<'_> {
+    fn holder(&self) -> Option<usize> {
+        self.words.holder(self.me).filter(|_| !self.second) // second locks are held for a moment only
+    }
+
+    fn since(&self, rank: usize) -> Option<String> {
+        self.words.held_since(rank)
+    }
+}
 
 /// Returns the numbers of the bits that are set, ascending.
 fn each(mut bits: u32) -> impl Iterator<Item = usize> {
@@ -58,11 +75,36 @@ impl At<'_> {
         self.window.world.alive()?;
         self.words.note(me, Presence::Passing);
         self.take(regions, hold, false).inspect_err(|_| self.words.note(me, Presence::Absent))?;
-        if self.words.is_closed() {
-            self.end(regions, hold);
-            return Err(self.closed());
+        if self.words.is_open() {
+            return Ok(());
         }
-        Ok(())
+        self.await_opening().inspect_err(|_| self.end(regions, hold))
+    }
+
+    /// Waits until the owner has opened the part: it is about to do so, or to give up.
+    ///
+    /// # Errors
+    /// The owner was lost, the world has ended, or the owner has dropped the part.
+    #[cold]
+    fn await_opening(&self) -> Result<()> {
+        let world = &*self.window.world;
+        let windows = [self.window];
+        let watch =
+            || Watch::new(world, self.call, &windows, self.target, Awaited::One("parts that are opened"));
+        let opened = wait(&mut world.endpoint.borrow_mut(), watch, |endpoint| {
+            match (self.words.is_open(), self.words.is_closed()) {
+                (false, false) => {
+                    let lost = self.any_lost(endpoint).or_else(|| endpoint.lost(self.target));
+                    lost.map_or(Ok(None), Err)
+                }
+                (is_open, _) => Ok(Some(is_open)),
+            }
+        });
+        match opened {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.closed()),
+            Err(lost) => Err(self.lost(&lost)),
+        }
     }
 
     /// Leaves the regions that [`begin`](Self::begin) has taken.
@@ -90,7 +132,7 @@ impl At<'_> {
         for region in each(regions) {
             let lock = self.words.lock(region, second);
             if let Err(turn) = lock.take(hold, me) {
-                let error = match self.wait(lock, turn, hold) {
+                let error = match self.wait(lock, turn, hold, second) {
                     Ok(Some(Next(next))) => {
                         next.into_iter().for_each(|next| self.wake(next));
                         continue;
@@ -117,33 +159,30 @@ impl At<'_> {
     }
 
     #[cold]
-    fn wake(&self, rank: usize) {
+    fn wake(&self, next: usize) {
         let world = &*self.window.world;
-        if rank != world.rank {
-            return world.endpoint.borrow_mut().wake(rank);
-        }
-        // Its attendant waits here.
-        if let Some(service) = world.lock_service.get() {
-            world.send_answers(service.advance(self.window.key.window));
+        if next != self.words.attendant() {
+            world.endpoint.borrow_mut().wake(next);
+        } else if self.target != world.rank {
+            world.endpoint.borrow_mut().nudge(self.target);
+        } else if let Some(service) = world.lock_service.get() {
+            world.send_answers(service.advance());
         }
     }
 
     /// Waits until this rank has entered, and returns the rank to wake; or until the part is dropped.
     #[cold]
-    fn wait(&self, lock: FairLock<'_>, turn: Position, hold: Hold) -> Result<Option<Next>, Lost> {
+    fn wait(
+        &self,
+        lock: FairLock<'_>,
+        turn: Position,
+        hold: Hold,
+        second: bool,
+    ) -> Result<Option<Next>, Lost> {
         let world = &*self.window.world;
-        let holder = || self.words.holder(world.rank);
-        let since = |rank: usize| self.words.held_since(rank);
         let windows = [self.window];
-        let watch = || {
-            Watch::new(
-                world,
-                self.call,
-                &windows,
-                self.target,
-                Awaited::Lock { holder: &holder, since: &since },
-            )
-        };
+        let queue = Queue { words: self.words, me: world.rank, second };
+        let watch = || Watch::new(world, self.call, &windows, self.target, Awaited::Lock(&queue));
         let mut looks = 0;
         wait(&mut world.endpoint.borrow_mut(), watch, |endpoint| {
             if let Some(next) = lock.enter(turn, hold) {

@@ -25,6 +25,11 @@ impl Attendant for All {
             attendant.attend(from, asked, payload, answers);
         }
     }
+
+    fn nudged(&mut self, answers: &mut dyn Answers) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter_mut().for_each(|(_, attendant)| attendant.nudged(answers));
+    }
 }
 
 impl Attendants {

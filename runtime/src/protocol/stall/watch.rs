@@ -37,12 +37,33 @@ pub(crate) enum Awaited<'a> {
     /// The end of all accesses to this rank's windows, when the world has ended.
     Leaving,
     /// A turn at a lock.
-    Lock {
-        /// Returns the rank that holds it and does not leave by itself, if there is one: this rank waits for that one.
-        holder: &'a dyn Fn() -> Option<usize>,
-        /// Returns since which line a rank holds it.
-        since: &'a dyn Fn(usize) -> Option<String>,
-    },
+    Lock(&'a dyn LockQueue),
+}
+
+/// The queue of a lock that this rank waits in.
+pub(crate) trait LockQueue {
+    /// Returns the rank that holds the lock and does not leave by itself, if there is one: this rank waits for that one.
+    fn holder(&self) -> Option<usize>;
+
+    /// Returns since which line a rank holds it.
+    fn since(&self, rank: usize) -> Option<String>;
+
+    /// The wait lasts, and the holder was read to be in its wait of this number, or in none that is known: 0.
+    fn lasts(&self, number: u64) {
+        let _ = number;
+    }
+
+    /// Returns whether [`holder`](Self::holder) was found after its wait of this number was read. It then holds the lock until
+    /// that wait is over.
+    fn is_found_since(&self, number: u64) -> bool {
+        let _ = number;
+        true // it is read from memory each time
+    }
+
+    /// Returns how much of what this rank has sent in this wait asked and released who holds the lock: nobody waits for that.
+    fn asked(&self) -> u64 {
+        0
+    }
 }
 
 /// A wait for a rank.
@@ -86,7 +107,7 @@ impl<'a> Watch<'a> {
         awaited: Awaited<'a>,
     ) -> Self {
         let is_mutual = match awaited {
-            Awaited::Leaving | Awaited::Answers | Awaited::Lock { .. } => false,
+            Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
             // An access of a rank to its own window, which nobody else ends.
             Awaited::One(_) => true,
             _ => peer != world.rank,
@@ -110,8 +131,8 @@ impl<'a> Watch<'a> {
     /// Begins a new wait if another rank is in the way than before. Returns whether it is the same one. Who holds a lock leaves
     /// it without that this rank is sent anything, so a wait for it is over as soon as it has left.
     fn follow(&mut self) -> bool {
-        let Awaited::Lock { holder, .. } = self.awaited else { return true };
-        let holder = holder();
+        let Awaited::Lock(queue) = self.awaited else { return true };
+        let holder = queue.holder();
         if self.is_mutual == holder.is_some() && holder.is_none_or(|holder| holder == self.peer) {
             return true;
         }
@@ -158,13 +179,16 @@ impl<'a> Watch<'a> {
         if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
             let text = format!("{}, number {}", self.call.describe(self.windows), number);
             waits.begin(rank, peer, &text);
-            lasting.shown = Some(sent(endpoint));
+            lasting.shown = Some(sent(endpoint, self.awaited));
         }
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
         // First the other's entry, then whether all from before it is here.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
         if lasting.read != 0 && peer != rank && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
+        }
+        if let Awaited::Lock(queue) = self.awaited {
+            queue.lasts(lasting.read);
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
@@ -186,13 +210,17 @@ impl<'a> Watch<'a> {
             return censuses_differ(self.world, endpoint, rank, peer);
         }
         let Stalls { settings, waits } = &lasting.stalls;
-        if sent(endpoint) != shown {
+        if sent(endpoint, self.awaited) != shown {
             // What this rank has sent while it looked may be what another rank waits for: a new wait begins.
             lasting.shown = None;
             waits.end(rank);
             return;
         }
-        if lasting.read != 0 {
+        let is_found = match self.awaited {
+            Awaited::Lock(queue) => queue.is_found_since(lasting.read),
+            _ => true,
+        };
+        if lasting.read != 0 && is_found {
             waits.see(rank, lasting.read);
         }
         if lasting.cycle.is_none() {
@@ -241,7 +269,7 @@ impl<'a> Watch<'a> {
                 ("frames", came, expected)
             }
             Awaited::Leaving => (LEAVING, 0, 1),
-            Awaited::Lock { .. } => (TURNS, 0, 1),
+            Awaited::Lock(_) => (TURNS, 0, 1),
         };
         missing.truncate(16);
         let waits = &lasting.stalls.waits;
@@ -274,11 +302,11 @@ impl<'a> Watch<'a> {
     /// Where the awaited rank is, as far as is known.
     fn place(&self, endpoint: &Endpoint, waiting: Option<Waiting>) -> String {
         let peer = self.peer;
-        if let Awaited::Lock { since, .. } = self.awaited {
+        if let Awaited::Lock(queue) = self.awaited {
             let waiting = waiting.map_or(String::new(), |Waiting { awaited, text, .. }| {
                 format!(", and waits for rank {awaited} of all, in {text}")
             });
-            return match since(peer) {
+            return match queue.since(peer) {
                 Some(site) => format!("rank {peer} holds the lock since {site}{waiting}"),
                 None => format!("a lock of the part of rank {peer}; no rank is known to hold it for long"),
             };
@@ -329,10 +357,11 @@ fn censuses_differ(world: &WorldCore, endpoint: &mut Endpoint, sparse: usize, di
     endpoint.end(Cause { rank: sparse + direct - world.rank, what });
 }
 
-/// Everything that this end has sent so far, as a number.
-fn sent(endpoint: &Endpoint) -> u64 {
+/// Everything that this end has sent so far and that a rank may wait for, as a number.
+fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
-    meter.total().frames + meter.exchanges + meter.settles + meter.releases
+    let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };
+    meter.total().frames + meter.exchanges + meter.settles + meter.releases - asked
 }
 
 /// A cycle as text.

@@ -16,8 +16,8 @@ const EXCLUSIVE: u8 = 1;
 const HOLDS: u8 = 2;
 /// The epoch ends.
 const ENDS: u8 = 4;
-/// The origin asks again for what it has asked.
-const AGAIN: u8 = 8;
+/// The origin waits, and asks who is in its way.
+const HOLDER: u8 = 8;
 
 const REQUEST: usize = 16;
 const ANSWER: usize = 8;
@@ -42,7 +42,7 @@ pub(crate) struct Request {
 /// A message that arrives on the port of attendants.
 pub(crate) enum Asked {
     New(Request),
-    Again,
+    Holder,
 }
 
 impl Request {
@@ -68,11 +68,11 @@ impl Request {
         out.extend_from_slice(site);
     }
 
-    /// Writes a request that asks again.
-    pub(crate) fn write_again(out: &mut Vec<u8>) {
+    /// Writes the question who is in the way of a request that waits.
+    pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&[0; REQUEST]);
-        out[0] = AGAIN;
+        out[0] = HOLDER;
     }
 }
 
@@ -82,8 +82,8 @@ impl Asked {
         let (head, rest) = bytes.split_first_chunk::<REQUEST>()?;
         let number =
             |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
-        if head[0] == AGAIN {
-            return (head[1..].iter().all(|&byte| byte == 0) && rest.is_empty()).then_some(Self::Again);
+        if head[0] == HOLDER {
+            return (head[1..].iter().all(|&byte| byte == 0) && rest.is_empty()).then_some(Self::Holder);
         }
         if head[0] & !(EXCLUSIVE | HOLDS | ENDS) != 0 || head[2..4] != [0, 0] {
             return None;
@@ -161,8 +161,8 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(Asked::read(&bytes[..len]).is_none(), "{len} bytes");
         }
-        Request::write_again(&mut bytes);
-        assert!(matches!(Asked::read(&bytes), Some(Asked::Again)));
+        Request::write_holder(&mut bytes);
+        assert!(matches!(Asked::read(&bytes), Some(Asked::Holder)));
         let bytes = answer(Outcome::Waits, Some(3));
         assert_eq!(read_answer(&bytes), Some((Outcome::Waits, Some(3), &[][..])));
         assert_eq!(read_answer(&bytes[1..]), None);

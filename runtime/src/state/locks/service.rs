@@ -1,9 +1,9 @@
 //! [`Service`]: the parts of a rank that others lock without reaching them, as its attendant serves them.
 //!
 //! The attendant takes the same locks as ranks that reach the part, for the origin that asks. It never waits: a request that
-//! has to wait is kept, at most one for each origin and window, and goes on when somebody leaves a lock here. That is this
-//! rank, the attendant itself, or a rank of this host; the last one cannot carry it on, so an origin whose target shares its
-//! host with others asks again as long as it waits.
+//! has to wait is kept, at most one for each origin and window, and goes on when somebody leaves a lock here. That is the
+//! attendant itself, this rank, which then has it go on, or a rank of this host, which nudges it. An origin that waits for long
+//! asks who is in its way; nothing goes on because of that.
 
 use crate::state::locks::request::{Asked, Outcome, Request, answer};
 use crate::state::locks::visit::{Others, Part};
@@ -14,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The parts of one rank.
 pub(crate) struct Service {
-    rank: usize,
     parts: Mutex<BTreeMap<u32, Served>>,
 }
 
@@ -45,7 +44,7 @@ struct Job {
     position: Option<Position>,
 }
 
-/// The things to be done when a request was looked at: answers to send, and ranks of this host to wake.
+/// The things to be done when a request was looked at: answers to send, and ranks that reach the part to wake.
 #[derive(Default)]
 pub(crate) struct Effects {
     /// The rank, the window, the number of the request, and the answer.
@@ -62,8 +61,8 @@ impl Served {
 }
 
 impl Service {
-    pub(crate) fn new(rank: usize) -> Self {
-        Self { rank, parts: Mutex::default() }
+    pub(crate) fn new() -> Self {
+        Self { parts: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Served>> {
@@ -92,18 +91,15 @@ impl Service {
         let mut reply = |outcome| effects.answers.push((from, window, number, answer(outcome, None)));
         let mut parts = self.lock();
         let Some(served) = parts.get_mut(&window) else {
-            // What asks again was answered already.
-            if !matches!(Asked::read(bytes), Some(Asked::Again)) {
+            // Who waits was answered already.
+            if !matches!(Asked::read(bytes), Some(Asked::Holder)) {
                 reply(Outcome::Dropped);
             }
             return effects;
         };
         match Asked::read(bytes) {
             None => reply(Outcome::Refused),
-            Some(Asked::Again) => {
-                served.advance(self.rank, window, &mut effects);
-                served.report(from, window, &mut effects);
-            }
+            Some(Asked::Holder) => served.report(from, window, &mut effects),
             Some(Asked::New(request)) => match served.job(from, number, request) {
                 None => reply(Outcome::Refused),
                 Some(job) => {
@@ -111,20 +107,17 @@ impl Service {
                         served.words.note(from, Presence::Passing);
                     }
                     served.jobs.push(job);
-                    served.advance(self.rank, window, &mut effects);
-                    served.report(from, window, &mut effects);
+                    served.advance(window, &mut effects);
                 }
             },
         }
         effects
     }
 
-    /// Carries on requests that wait for this window, after this rank has left a lock.
-    pub(crate) fn advance(&self, window: u32) -> Effects {
+    /// Carries on requests that wait, after a rank that reaches the parts has left a lock.
+    pub(crate) fn advance(&self) -> Effects {
         let mut effects = Effects::default();
-        if let Some(served) = self.lock().get_mut(&window) {
-            served.advance(self.rank, window, &mut effects);
-        }
+        self.lock().iter_mut().for_each(|(window, served)| served.advance(*window, &mut effects));
         effects
     }
 }
@@ -147,36 +140,45 @@ impl Served {
         Some(Job { from, number, request, found, second: false, left, position: None })
     }
 
-    /// Says to `from` that its request waits, if it does.
+    /// Says to `from` that its request waits, if it does, and who is in its way.
     fn report(&self, from: usize, window: u32, effects: &mut Effects) {
         if let Some(job) = self.jobs.iter().find(|job| job.from == from) {
-            let holder = self.words.holder(from);
+            // Second locks are held for a moment only.
+            let holder = self.words.holder(from).filter(|_| !job.second);
             effects.answers.push((from, window, job.number, answer(Outcome::Waits, holder)));
         }
     }
 
     /// Carries on all jobs as far as they go without waiting.
-    fn advance(&mut self, me: usize, window: u32, effects: &mut Effects) {
+    fn advance(&mut self, window: u32, effects: &mut Effects) {
         let mut jobs = std::mem::take(&mut self.jobs);
-        // What one leaves another one may enter.
-        while let Some(at) = jobs.iter_mut().position(|job| self.takes(job, me, effects)) {
-            let job = jobs.remove(at);
-            let (from, number) = (job.from, job.number);
-            let reply = self.carry_out(job, effects);
-            effects.answers.push((from, window, number, reply));
+        let attendant = self.words.attendant();
+        loop {
+            while let Some(at) = jobs.iter_mut().position(|job| self.takes(job, effects)) {
+                let job = jobs.remove(at);
+                let (from, number) = (job.from, job.number);
+                let reply = self.carry_out(job, effects);
+                effects.answers.push((from, window, number, reply));
+            }
+            // What one has entered together with others, or left, another one may enter, which perhaps was looked at before.
+            let wakes = effects.wakes.len();
+            effects.wakes.retain(|&next| next != attendant);
+            if effects.wakes.len() == wakes {
+                break;
+            }
         }
         self.jobs = jobs;
     }
 
     /// Takes locks for a job; returns whether it has all that it needs.
-    fn takes(&self, job: &mut Job, me: usize, effects: &mut Effects) -> bool {
+    fn takes(&self, job: &mut Job, effects: &mut Effects) -> bool {
         let is_shared = job.request.hold == Hold::Shared;
         loop {
             let hold = if job.second { Hold::Exclusive } else { job.request.hold };
             while job.left != 0 {
                 let lock: FairLock<'_> = self.words.lock(job.left.trailing_zeros() as usize, job.second);
                 match job.position {
-                    None => job.position = lock.take(hold, me).err(),
+                    None => job.position = lock.take_nudged(hold, self.words.attendant()).err(),
                     Some(position) => match lock.enter(position, hold) {
                         Some(Next(next)) => {
                             effects.wakes.extend(next);
@@ -271,7 +273,7 @@ mod tests {
         let mut all = vec![0_u64; layout.words()];
         // SAFETY: as many words as the layout says, which the value keeps.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
-        let service = Service::new(1);
+        let service = Service::new();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };
         // SAFETY: the value keeps the memory longer than the service.
         service.serve(5, unsafe { Served::new(part, words) });
@@ -301,6 +303,16 @@ mod tests {
         each.collect()
     }
 
+    /// Who waits, and who is in the way.
+    fn answers_of(effects: &Effects) -> Vec<(usize, Option<usize>)> {
+        let each = effects.answers.iter().map(|(to, .., bytes)| {
+            let (outcome, in_the_way, _) = read_answer(bytes).expect("an answer");
+            assert_eq!(outcome, Outcome::Waits);
+            (*to, in_the_way)
+        });
+        each.collect()
+    }
+
     #[test]
     fn requests_wait_for_exclusive_holders_and_go_on_when_they_leave() {
         let fixture = fixture();
@@ -309,20 +321,22 @@ mod tests {
         assert_eq!(ask(0, &shared), [(0, Outcome::Done, Some(0))]);
         // Rank 1 itself holds the first region.
         assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()));
-        assert_eq!(ask(2, &shared), [(2, Outcome::Waits, None)]);
-        let mut again = Vec::new();
-        Request::write_again(&mut again);
-        assert_eq!(ask(2, &again), [(2, Outcome::Waits, None)]);
+        assert_eq!(ask(2, &shared), []);
+        let mut holder = Vec::new();
+        Request::write_holder(&mut holder);
+        assert_eq!(ask(2, &holder), [(2, Outcome::Waits, None)]);
         assert_eq!(ask(2, &shared)[0], (2, Outcome::Refused, None), "one at a time");
         let holding = request(Hold::Exclusive, true, false, add(7, 1));
-        assert_eq!(ask(3, &holding), [(3, Outcome::Waits, None)]);
-        assert_eq!(fixture.words.lock(0, false).leave(Hold::Exclusive), Next(Some(1)));
-        let effects = answered(&fixture.service.advance(5));
+        assert_eq!(ask(3, &holding), []);
+        // Four is the number of the attendant.
+        assert_eq!(fixture.words.lock(0, false).leave(Hold::Exclusive), Next(Some(4)));
+        let effects = answered(&fixture.service.advance());
         assert_eq!(effects, [(2, Outcome::Done, Some(5)), (3, Outcome::Done, Some(10))]);
-        assert_eq!(ask(2, &again), [], "it was answered");
+        assert_eq!(ask(2, &holder), [], "it was answered");
         // Rank 3 holds all regions until it ends.
         assert_eq!(fixture.words.held_since(3).as_deref(), Some("a.rs:1"));
-        assert_eq!(ask(0, &shared), [(0, Outcome::Waits, None)]);
+        assert_eq!(ask(0, &shared), []);
+        assert_eq!(answers_of(&fixture.service.ask(0, 5, 1, &holder)), [(0, Some(3))]);
         assert_eq!(ask(3, &holding), [(3, Outcome::Refused, None)], "it holds them");
         assert_eq!(ask(3, &request(Hold::Shared, false, true, add(7, 1)))[0].1, Outcome::Refused);
         assert_eq!(
@@ -334,10 +348,39 @@ mod tests {
         assert_eq!(fixture.words.held_since(3), None);
         assert_eq!(fixture.memory[7], 17);
         assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()), "nobody is left there");
-        assert_eq!(ask(2, &shared), [(2, Outcome::Waits, None)]);
+        assert_eq!(ask(2, &shared), []);
         assert_eq!(answered(&fixture.service.forget(5)), [(2, Outcome::Dropped, None)]);
         assert_eq!(ask(0, &shared), [(0, Outcome::Dropped, None)]);
-        assert_eq!(ask(0, &again), []);
+        assert_eq!(ask(0, &holder), []);
+    }
+
+    #[test]
+    fn a_lock_that_one_request_enters_together_with_an_earlier_one_is_entered_by_both() {
+        let fixture = fixture();
+        let all = fixture.words.layout.all();
+        assert!(all.count_ones() >= 3, "the test needs three regions");
+        let of = |regions: u32| {
+            let site = String::new();
+            let (records, wide) = (Vec::new(), Vec::new());
+            let request =
+                Request { hold: Hold::Shared, holds: false, ends: true, regions, records, wide, site };
+            let mut bytes = Vec::new();
+            request.write(&mut bytes);
+            bytes
+        };
+        for region in 0..3 {
+            assert_eq!(fixture.words.lock(region, false).take(Hold::Exclusive, 1), Ok(()));
+        }
+        // Rank 2 waits at region 0, and then comes after rank 3 at region 1.
+        assert_eq!(answered(&fixture.service.ask(2, 5, 1, &of(0b011))), []);
+        assert_eq!(answered(&fixture.service.ask(3, 5, 1, &of(0b110))), []);
+        for region in 0..2 {
+            assert_eq!(fixture.words.lock(region, false).leave(Hold::Exclusive), Next(Some(4)));
+        }
+        // Rank 3 lets it in at region 1, and waits at region 2.
+        assert_eq!(answered(&fixture.service.advance()), [(2, Outcome::Done, None)]);
+        assert_eq!(fixture.words.lock(2, false).leave(Hold::Exclusive), Next(Some(4)));
+        assert_eq!(answered(&fixture.service.advance()), [(3, Outcome::Done, None)]);
     }
 
     #[test]

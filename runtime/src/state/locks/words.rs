@@ -9,7 +9,7 @@
 //! nothing. They say who is in the way of a wait that lasts, and that a rank which died held a lock.
 //!
 //! ```text
-//! line 0             whether the owner has dropped the window
+//! line 0             whether the owner has opened the part to others, and whether it has dropped it
 //! lines 1..1+ranks   the notes
 //! then, for each lock: a line with its word, and the slots of those that wait
 //! ```
@@ -28,6 +28,10 @@ pub(crate) const REGIONS_MAX: usize = 16;
 const REGION_MIN: usize = 4096;
 /// Bytes of a note that name a line.
 const SITE: usize = (LINE - 1) * 8;
+/// The owner has changed its window over to locks, so that others may access the part; before it is 0.
+const OPEN: u64 = 1;
+/// The owner has dropped the part.
+const CLOSED: u64 = 2;
 
 /// Where the words of one part are, and which region an element is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +114,11 @@ impl Words {
         !self.first.is_null()
     }
 
+    /// Returns the number by which the attendant of the part stands in the queue of a lock: that of no rank.
+    pub(crate) fn attendant(&self) -> usize {
+        self.layout.ranks
+    }
+
     fn at(&self, word: usize) -> &AtomicU64 {
         debug_assert!(self.are_reached() && word < self.layout.words());
         // SAFETY: one of the words, which are accessed atomically only.
@@ -128,14 +137,25 @@ impl Words {
         FairLock::new(self.at(word), slots)
     }
 
-    /// Returns whether the owner has dropped the window.
+    /// Returns whether the owner has opened the part to others, and has not dropped it.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.at(0).load(Ordering::Acquire) == OPEN
+    }
+
+    /// Returns whether the owner has dropped the part.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.at(0).load(Ordering::Acquire) != 0
+        self.at(0).load(Ordering::Acquire) == CLOSED
+    }
+
+    /// Opens the part: from here on the owner accesses it under its locks only.
+    pub(crate) fn open(&self) {
+        self.at(0).store(OPEN, Ordering::Release);
     }
 
     pub(crate) fn close(&self) {
-        self.at(0).store(1, Ordering::Release);
+        self.at(0).store(CLOSED, Ordering::Release);
     }
 
     /// Writes down what `rank` does here.
@@ -229,6 +249,9 @@ mod tests {
                 assert!(words.lock(region, second).take(fencepost_transport::Hold::Shared, 3).is_err());
             }
         }
+        assert!(!words.is_open() && !words.is_closed());
+        words.open();
+        assert!(words.is_open() && !words.is_closed());
         words.close();
         for rank in 0..5 {
             let site = words.held_since(rank).expect("it holds the part");
@@ -236,6 +259,6 @@ mod tests {
             words.note(rank, Presence::Absent);
             assert_eq!(words.held_since(rank), None);
         }
-        assert!(words.is_closed());
+        assert!(words.is_closed() && !words.is_open());
     }
 }
