@@ -1,0 +1,473 @@
+//! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and start), of MPI 2.2 (what becomes
+//! visible when) and of the design notes of MPICH2. MPI leaves open what some of them do, or calls it an error; here each has one
+//! result, or does not compile. Paragraphs are those of `planner/README.md`.
+
+use fencepost::prelude::*;
+use fencepost::transport::SimConfig;
+use fencepost::{TransportKind, World, ranks};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Every transport, with the ranks on two hosts in turn and in halves.
+fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
+    let hosts = |host: fn(usize, usize) -> usize| {
+        TransportKind::MixedThreads((0..size).map(|rank| host(rank, size) as u32).collect())
+    };
+    let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
+    let all = [
+        TransportKind::Local,
+        TransportKind::ShmThreads,
+        sim(1),
+        sim(2),
+        TransportKind::TcpThreads,
+        hosts(|rank, _| rank % 2),
+        hosts(|rank, size| 2 * rank / size),
+    ];
+    for transport in all {
+        let run = ranks(size).transport(transport.clone()).run(&program);
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error:?}"));
+    }
+}
+
+mod post_and_start {
+    use super::*;
+
+    /// MPI leaves open which of start, put and complete waits for the post. Here none does, since a put copies its elements when it
+    /// is called (13, 16), so all three return before the target posts.
+    #[test]
+    fn example_6_4_start_put_and_complete_return_before_the_post() {
+        everywhere(2, |world| {
+            let u = world.window::<u32>(2)?;
+            if world.rank() == 0 {
+                let access = u.start(&world.group([1])?)?;
+                access.put([7]).to(1, 1)?;
+                access.complete()?;
+                return world.barrier();
+            }
+            world.barrier()?;
+            let u = u.post(&world.group([0])?)?.wait()?;
+            assert_eq!(u[..], [0, 7]);
+            Ok(())
+        });
+    }
+
+    /// Rank 0 puts to 1 and 2, rank 3 to 2: each names only those that it meets. Where both put into one element, 3 is later in the
+    /// order of origins (15).
+    #[test]
+    fn figure_6_4_each_rank_names_those_that_it_meets() {
+        everywhere(4, |world| {
+            let u = world.window::<u32>(3)?;
+            let me = world.rank();
+            match me {
+                0 | 3 => {
+                    let targets: &[usize] = if me == 0 { &[1, 2] } else { &[2] };
+                    let access = u.start(&world.group(targets.iter().copied())?)?;
+                    for &to in targets {
+                        access.put([10 + me as u32]).to(to, me.min(1))?;
+                        access.put([me as u32 + 1]).to(to, 2)?;
+                    }
+                    access.complete()?;
+                }
+                1 => assert_eq!(u.post(&world.group([0])?)?.wait()?[..], [10, 0, 1]),
+                _ => assert_eq!(u.post(&world.group([0, 3])?)?.wait()?[..], [10, 13, 4]),
+            }
+            Ok(())
+        });
+    }
+
+    /// Along the edges of any directed graph, each rank posts to those with an edge to it and starts on those that it has an edge
+    /// to. Groups differ at each call, and a rank without edges calls nothing (13).
+    #[test]
+    fn any_directed_graph_is_a_group_in_and_a_group_out_for_each_rank() {
+        const SIZE: usize = 5;
+        everywhere(SIZE, |world| {
+            let mut u = world.window::<u64>(SIZE)?;
+            let me = world.rank();
+            for round in 1..6 {
+                let has_edge = |from: usize, to: usize| (from * 7 + to * 3 + round * round).is_multiple_of(3);
+                let ins: Vec<usize> = (0..SIZE).filter(|&from| has_edge(from, me)).collect();
+                let outs: Vec<usize> = (0..SIZE).filter(|&to| has_edge(me, to)).collect();
+                u.fill(0);
+                let value = |from: usize, to: usize| (round * 100 + from * 10 + to) as u64;
+                if ins.is_empty() && outs.is_empty() {
+                    continue;
+                }
+                let exposed = u.post(&world.group(ins.iter().copied())?)?;
+                if !outs.is_empty() {
+                    let access = exposed.start(&world.group(outs.iter().copied())?)?;
+                    for &to in &outs {
+                        access.put([value(me, to)]).to(to, me)?;
+                    }
+                    access.complete()?;
+                }
+                u = exposed.wait()?;
+                for from in 0..SIZE {
+                    assert_eq!(u[from], if has_edge(from, me) { value(from, me) } else { 0 });
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// Two windows in turn: while the neighbours get from one, the rank computes the other. That a wait has returned shows that the
+    /// neighbours have posted the other window; MPI takes an assertion for it, and here nothing is asserted.
+    #[test]
+    fn a_double_buffer_is_gotten_from_while_the_other_half_is_computed() {
+        const STEPS: u64 = 6;
+        everywhere(4, |world| {
+            let (me, size) = (world.rank(), world.size());
+            let neighbours = world.group([(me + 1) % size, (me + size - 1) % size])?;
+            let (mut now, mut next) = (world.window::<u64>(1)?, world.window::<u64>(1)?);
+            now[0] = me as u64;
+            let mut expected: Vec<u64> = (0..size as u64).collect();
+            for _ in 0..STEPS {
+                let exposed = now.post_read(&neighbours)?;
+                let access = exposed.start(&neighbours)?;
+                let tickets = [access.fetch((me + 1) % size, 0)?, access.fetch((me + size - 1) % size, 0)?];
+                access.complete()?;
+                next[0] = exposed[0] + tickets[0].take()?[0] + 2 * tickets[1].take()?[0];
+                now = exposed.wait()?;
+                std::mem::swap(&mut now, &mut next);
+                let at = |rank: usize| expected[rank % size];
+                expected = (0..size).map(|r| at(r) + at(r + 1) + 2 * at(r + size - 1)).collect();
+                assert_eq!(now[0], expected[me]);
+            }
+            Ok(())
+        });
+    }
+
+    /// An origin may be ahead: its accesses are queued in order, each for the post that it belongs to, and one at most waits at a
+    /// target (16). So the second complete returns when the first post has come.
+    #[test]
+    fn accesses_are_queued_for_their_posts() {
+        everywhere(2, |world| {
+            let mut u = world.window::<u32>(1)?;
+            let other = world.group([1 - world.rank()])?;
+            if world.rank() == 0 {
+                for value in [5, 6] {
+                    let access = u.start(&other)?;
+                    access.put([value]).to(1, 0)?;
+                    access.complete()?;
+                }
+                return world.barrier();
+            }
+            for value in [5, 6] {
+                u = u.post(&other)?.wait()?;
+                assert_eq!(u[0], value);
+            }
+            world.barrier()
+        });
+    }
+}
+
+mod visible_when {
+    use super::*;
+
+    /// Rule 5: what the owner stored under its own exclusive lock is there for a get under a later lock, since the owner's epoch is
+    /// over before the barrier (19).
+    #[test]
+    fn example_11_11_a_store_under_a_lock_is_gotten_after_a_barrier() {
+        everywhere(2, |world| {
+            let u = world.lock_window::<u32>(1)?;
+            if world.rank() == 1 {
+                u.local_mut(|part| {
+                    part[0] = 7;
+                    Ok(())
+                })?;
+                world.barrier()?;
+                return world.barrier();
+            }
+            world.barrier()?;
+            let lock = u.lock(1, LockType::Exclusive)?;
+            let x = lock.get(0)?;
+            lock.unlock()?;
+            assert_eq!(x.take()?, [7]);
+            world.barrier() // the owner keeps its part until here
+        });
+    }
+
+    /// Rule 6: a put that was unlocked before the barrier is loaded by the owner. MPI asks for a lock and an unlock around the load;
+    /// here there is no load without one of them, and the same holds after a change back to a window for fences (18).
+    #[test]
+    fn example_11_12_a_put_that_was_unlocked_is_loaded_after_a_barrier() {
+        everywhere(2, |world| {
+            let u = world.lock_window::<u32>(2)?;
+            if world.rank() == 0 {
+                let lock = u.lock(1, LockType::Exclusive)?;
+                lock.put([7, 8], 0)?;
+                lock.unlock()?;
+            }
+            world.barrier()?;
+            if world.rank() == 1 {
+                assert_eq!(u.local(|part| part.get(0))?, 7);
+                u.local_mut(|part| {
+                    assert_eq!(part[..], [7, 8]);
+                    Ok(())
+                })?;
+            }
+            let u = u.into_window()?;
+            assert_eq!(u[..], if world.rank() == 1 { [7, 8] } else { [0, 0] });
+            Ok(())
+        });
+    }
+
+    /// MPI lets the get miss the store, which the owner has made before it took a shared lock. Here the store is an epoch that is over
+    /// before the barrier, so each get finds it, also while the owner holds its own lock.
+    #[test]
+    fn example_11_13_a_store_before_a_shared_lock_is_found() {
+        everywhere(2, |world| {
+            let mut u = world.window::<u32>(2)?;
+            u[0] = 6;
+            let u = u.into_locked()?;
+            if world.rank() == 1 {
+                u.local_mut(|part| {
+                    part[1] = 7;
+                    Ok(())
+                })?;
+                let lock = u.lock(1, LockType::Shared)?;
+                let own = lock.get(0..2)?;
+                lock.flush()?;
+                world.barrier()?;
+                world.barrier()?;
+                assert_eq!(own.take()?, [6, 7]);
+                return lock.unlock();
+            }
+            world.barrier()?;
+            let lock = u.lock(1, LockType::Shared)?;
+            let x = lock.get(0..2)?;
+            lock.unlock()?;
+            assert_eq!(x.take()?, [6, 7]);
+            world.barrier()
+        });
+    }
+
+    /// Rank 0 posts to itself and to 1. MPI lets a get under a later lock miss what 0 stored while it was posted. Here a window that
+    /// is posted whole has no store, a put of the owner to itself applies in its wait (15), and what was not lent may be stored; all
+    /// three elements are found later, since the window changes over to locks on all ranks together (18).
+    #[test]
+    fn example_11_14_what_changed_while_posted_is_found_under_a_later_lock() {
+        everywhere(2, |world| {
+            let mut u = world.window::<u32>(3)?;
+            let zero = world.group([0])?;
+            if world.rank() == 0 {
+                u[1] = 8;
+                let mut exposed = u.post_part(&world.group([0, 1])?, 0..2)?;
+                let access = exposed.start(&zero)?;
+                access.put([7]).to(0, 0)?;
+                access.complete()?;
+                exposed.kept_mut(2..3)?[0] = 9;
+                u = exposed.wait()?;
+            } else {
+                let access = u.start(&zero)?;
+                let early = access.fetch(0, 0..2)?;
+                access.complete()?;
+                assert_eq!(early.take()?, [0, 8], "what 0 held at its post");
+            }
+            let u = u.into_locked()?;
+            if world.rank() == 1 {
+                let lock = u.lock(0, LockType::Exclusive)?;
+                let all = lock.get(0..3)?;
+                lock.unlock()?;
+                assert_eq!(all.take()?, [7, 8, 9]);
+            }
+            u.into_window()?;
+            Ok(())
+        });
+    }
+
+    /// After a put under a lock and a barrier, the owner posts to itself and loads. MPI lets the load miss the put; here the window
+    /// was changed back before the post, and that has what was put (18).
+    #[test]
+    fn example_11_15_a_put_under_a_lock_is_loaded_while_posted() {
+        everywhere(2, |world| {
+            let u = world.lock_window::<u32>(1)?;
+            if world.rank() == 0 {
+                let lock = u.lock(1, LockType::Exclusive)?;
+                lock.put([7], 0)?;
+                lock.unlock()?;
+            }
+            world.barrier()?;
+            let u = u.into_window()?;
+            if world.rank() == 1 {
+                let own = world.group([1])?;
+                let exposed = u.post_read(&own)?;
+                let access = exposed.start(&own)?;
+                assert_eq!(exposed[0], 7);
+                access.complete()?;
+                exposed.wait()?;
+            }
+            Ok(())
+        });
+    }
+}
+
+mod design_notes {
+    use super::*;
+
+    /// A get of some elements and sums into others under one exclusive lock: the epoch is collected, and happens at one moment when
+    /// it ends (20), so the elements that are gotten belong together.
+    #[test]
+    fn gets_and_sums_under_an_exclusive_lock_happen_at_one_moment() {
+        everywhere(3, |world| {
+            let u = world.lock_window::<u64>(4)?;
+            let mut seen = Vec::new();
+            for _ in 0..20 {
+                let lock = u.lock(1, LockType::Exclusive)?;
+                let both = lock.get(0..2)?;
+                lock.accumulate([1, 10], Op::Sum, 2..4)?;
+                lock.accumulate([1, 1], Op::Sum, 0..2)?;
+                lock.unlock()?;
+                seen.extend(both.take()?);
+            }
+            assert!(seen.chunks(2).all(|both| both[0] == both[1]), "{seen:?}");
+            let u = u.into_window()?;
+            assert_eq!(u[..], if world.rank() == 1 { [60, 60, 60, 600] } else { [0; 4] });
+            Ok(())
+        });
+    }
+
+    /// Under shared locks any number of ranks add to one element, any number of times: each visit is atomic (20), and sums of integers
+    /// have one result.
+    #[test]
+    fn sums_under_shared_locks_into_one_element_are_all_there() {
+        everywhere(3, |world| {
+            let u = world.lock_window::<u64>(2)?;
+            for _ in 0..10 {
+                let lock = u.lock(0, LockType::Shared)?;
+                (0..20).try_for_each(|_| lock.accumulate([1], Op::Sum, 0))?;
+                lock.accumulate([1; 5], Op::Sum, Datatype::elements([1; 5]))?;
+                lock.unlock()?;
+            }
+            let u = u.into_window()?;
+            assert_eq!(u[..], if world.rank() == 0 { [600, 150] } else { [0, 0] });
+            Ok(())
+        });
+    }
+
+    /// A target that posts to one origin only gives it what an exclusive lock does: nobody else comes between its get and its put. The
+    /// difference is who waits: the target, and not the origin.
+    #[test]
+    fn a_post_to_one_origin_is_like_an_exclusive_lock() {
+        everywhere(3, |world| {
+            let mut u = world.window::<u64>(1)?;
+            if world.rank() == 2 {
+                for source in [0, 1, 0, 1] {
+                    u = u.post(&world.group([source])?)?.wait()?;
+                }
+                assert_eq!(u[0], 20);
+                return Ok(());
+            }
+            for round in 0..2 {
+                let access = u.start(&world.group([2])?)?;
+                let before = access.fetch(2, 0)?;
+                access.accumulate([5], Op::Sum).to(2, 0)?;
+                access.complete()?;
+                assert_eq!(before.take()?, [10 * round + 5 * world.rank() as u64]);
+            }
+            Ok(())
+        });
+    }
+
+    /// A rank whose window is locked takes no part: its node's ranks go by memory, those of other nodes through its attendant, and
+    /// both queue at the same locks.
+    #[test]
+    fn ranks_of_two_nodes_lock_one_window_while_its_owner_computes() {
+        let runs = AtomicU64::new(0);
+        let done = AtomicU64::new(0);
+        everywhere(4, |world| {
+            let u = world.lock_window::<u64>(1)?;
+            if world.rank() == 0 {
+                let until = 3 * (runs.fetch_add(1, Ordering::AcqRel) + 1);
+                while done.load(Ordering::Acquire) < until {
+                    std::hint::spin_loop();
+                }
+                assert_eq!(u.local(|part| part.get(0))?, 30);
+                return world.barrier();
+            }
+            for _ in 0..10 {
+                u.lock(0, LockType::Exclusive)?.accumulate([1], Op::Sum, 0)?;
+            }
+            done.fetch_add(1, Ordering::AcqRel);
+            world.barrier()
+        });
+    }
+
+    /// The first puzzle. A fence opens nothing at other ranks (17): so 2 and 3 may exchange by start and post between two fences,
+    /// while 0 and 1 put for the second one. What 3 was put is in its window from its wait on, and the fence applies what was collected
+    /// for it over that, in both readings of the table.
+    #[test]
+    fn the_first_puzzle_has_one_result() {
+        for other_reading in [false, true] {
+            everywhere(4, |world| {
+                let mut u = world.window::<u32>(2)?;
+                u.fence()?;
+                match world.rank() {
+                    me @ (0 | 1) => {
+                        u.put([me as u32 + 1]).to(1 - me, 0)?;
+                        if other_reading {
+                            u.put([me as u32 + 5]).to(3 - me, 0)?;
+                        }
+                    }
+                    2 => {
+                        let access = u.start(&world.group([3])?)?;
+                        access.put([7, 8]).to(3, 0)?;
+                        access.complete()?;
+                    }
+                    _ => {
+                        u = u.post(&world.group([2])?)?.wait()?;
+                        assert_eq!(u[..], [7, 8]);
+                    }
+                }
+                u.fence()?;
+                let expected = match (world.rank(), other_reading) {
+                    (0, _) => [2, 0],
+                    (1, _) => [1, 0],
+                    (2, false) => [0, 0],
+                    (2, true) => [6, 0],
+                    (_, false) => [7, 8],
+                    (_, true) => [5, 8],
+                };
+                assert_eq!(u[..], expected);
+                Ok(())
+            });
+        }
+    }
+
+    /// The second puzzle goes on: 2 and 3 meet, and put to each other for the fence. Nothing is open any more, so these are two more
+    /// operations of the fence, applied after those of 0 and 1; that 2 and 3 have met orders nothing. Before its wait, 3 has no window
+    /// to put from: that does not compile.
+    #[test]
+    fn the_second_puzzle_has_one_result() {
+        for other_reading in [false, true] {
+            everywhere(4, |world| {
+                let pair = world.split(Some(world.rank() as u32 / 2), 0)?.expect("each rank is in one");
+                let mut u = world.window::<u32>(2)?;
+                u.fence()?;
+                match world.rank() {
+                    me @ (0 | 1) => {
+                        u.put([me as u32 + 1]).to(1 - me, 0)?;
+                        if other_reading {
+                            u.put([me as u32 + 5]).to(3 - me, 0)?;
+                        }
+                    }
+                    2 => {
+                        let access = u.start(&world.group([3])?)?;
+                        access.put([7, 8]).to(3, 0)?;
+                        access.complete()?;
+                        pair.barrier()?;
+                        u.put([9]).to(3, 0)?;
+                    }
+                    _ => {
+                        u = u.post(&world.group([2])?)?.wait()?;
+                        pair.barrier()?;
+                        u.put([4]).to(2, 0)?;
+                        assert_eq!(u[..], [7, 8], "the fence applies what was collected for it");
+                    }
+                }
+                u.fence()?;
+                let expected = [[2, 0], [1, 0], [4, 0], [9, 8]][world.rank()];
+                assert_eq!(u[..], expected);
+                Ok(())
+            });
+        }
+    }
+}
