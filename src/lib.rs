@@ -123,6 +123,10 @@
 //! - **An [`Error`]** has MPI's [`ErrorClass`], says what was given and what was allowed, where, and what [`State`] is left. A world or
 //!   a window may have an [`ErrorHandler`], which sees it first.
 //!
+//! # Calls and states
+//!
+#![doc = include_str!("states.md")]
+//!
 //! # What is stable
 //!
 //! `src/surface.txt` lists each item that a program can reach, as it is declared; a change of the list is a change of the

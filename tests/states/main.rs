@@ -1,0 +1,227 @@
+//! What each call does in each state of a window: it does not compile, is an error of a class, or is allowed. The table is part of
+//! the docs. `FENCEPOST_BLESS=1 cargo test --test states` writes it again, and a person reads it; where another call compiles than
+//! before, it says so, and a second run fills the table.
+//!
+//! A cell is a state and a call, as text. The compiler is asked which of all cells it refuses. The others are functions in a file that is
+//! written too, and are run here, each in a world of its own.
+
+use fencepost::prelude::*;
+use fencepost::{World, ranks};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+/// The states: how the docs say it, and the code, in which `BODY` is the call.
+const STATES: [(&str, &str); 12] = [
+    ("nothing is open", "let mut u = world.window::<u32>(4)?; let a = (); BODY"),
+    (
+        "a put was collected for its fence",
+        "let mut u = world.window::<u32>(4)?; u.put([1]).to(0, 0)?; let a = (); BODY",
+    ),
+    ("posted", "let mut u = world.window::<u32>(4)?.post(&world.group([])?)?; let a = (); BODY"),
+    (
+        "posted in part",
+        "let mut u = world.window::<u32>(4)?.post_part(&world.group([])?, 0..2)?; let a = (); BODY",
+    ),
+    (
+        "posted to gets only",
+        "let mut u = world.window::<u32>(4)?.post_read(&world.group([])?)?; let a = (); BODY",
+    ),
+    (
+        "an access to it is open",
+        "let mut u = world.window::<u32>(4)?; let a = u.start(&world.group([0])?)?; BODY",
+    ),
+    (
+        "posted, and an access to it is open",
+        "let mut u = world.window::<u32>(4)?.post(&world.group([0])?)?; let a = u.start(&world.group([0])?)?; BODY",
+    ),
+    ("in a scoped epoch", "let mut u = world.window::<u32>(4)?; u.epoch(|a| { BODY })"),
+    (
+        "in a superstep that was begun",
+        "let mut u = world.window::<u32>(4)?; let mut begun = shift::prepare(world)?; let a = begun.begin(u)?; BODY",
+    ),
+    ("for locks", "let mut u = world.lock_window::<u32>(4)?; let a = (); BODY"),
+    (
+        "its part is locked",
+        "let mut u = world.lock_window::<u32>(4)?; let a = u.lock(0, LockType::Exclusive)?; BODY",
+    ),
+    ("inside `local_mut`", "let mut u = world.lock_window::<u32>(4)?; u.local_mut(|a| { BODY })"),
+];
+
+/// The calls: on the window `u`, or what the state has made of it, and on what the state has opened, `a`.
+const CALLS: [(&str, &str); 30] = [
+    ("`u[0]`", "let _: u32 = u[0];"),
+    ("`u[0] = 1`", "u[0] = 1;"),
+    ("`u.put(..)`", "u.put([1]).to(0, 0)?;"),
+    ("`u.fetch(..)`", "u.fetch(0, 0)?;"),
+    ("`u.fence()`", "u.fence()?;"),
+    ("`u.epoch(..)`", "u.epoch(|_| Ok(()))?;"),
+    ("`u.epoch_between(..)`", "u.epoch_between(&world.group([])?, &world.group([])?, |_| Ok(()))?;"),
+    ("`u.post(..)`", "u.post(&world.group([])?)?;"),
+    ("`u.post_part(..)`", "u.post_part(&world.group([])?, 0..2)?;"),
+    ("`u.post_read(..)`", "u.post_read(&world.group([])?)?;"),
+    ("`u.start(..)`", "u.start(&world.group([0])?)?.complete()?;"),
+    ("`u.wait()`", "u.wait()?;"),
+    ("`u.test()`", "let _ = u.test()?;"),
+    ("`u.kept(..)`", "u.kept(2..4)?;"),
+    ("`u.kept_mut(..)`", "u.kept_mut(2..4)?;"),
+    ("`superstep(&mut u)`", "shift(&mut u)?;"),
+    ("`prepared.begin(u)`", "let mut other = shift::prepare(world)?; other.begin(u)?.finish()?;"),
+    ("`u.into_locked()`", "u.into_locked()?;"),
+    ("`u.into_window()`", "u.into_window()?;"),
+    ("`u.lock(..)`", "u.lock(0, LockType::Shared)?.unlock()?;"),
+    ("`u.lock_all()`", "u.lock_all()?.unlock()?;"),
+    ("`u.local(..)`", "u.local(|part| part.get(0))?;"),
+    ("`u.local_mut(..)`", "u.local_mut(|part| { part[0] = 1; Ok(()) })?;"),
+    ("`drop(u)`", "drop(u);"),
+    ("`a.put(..).to(..)`", "a.put([1]).to(0, 0)?;"),
+    ("`a.put(.., 0)`", "a.put([1], 0)?;"),
+    ("`a.complete()`", "a.complete()?;"),
+    ("`a.flush()`", "a.flush()?;"),
+    ("`a.unlock()`", "a.unlock()?;"),
+    ("`a.finish()`", "a.finish()?;"),
+];
+
+/// The superstep of the cells.
+#[superstep]
+fn shift(u: &mut Window<u32>) -> Result<()> {
+    u.put([1]).to(0, 0)
+}
+
+const SHIFT: &str =
+    "#[superstep]\nfn shift(u: &mut Window<u32>) -> Result<()> {\n    u.put([1]).to(0, 0)\n}\n";
+
+type Cell = (usize, usize);
+
+#[expect(unused, clippy::all, reason = "a cell is a state and a call, and nothing else")]
+mod cells {
+    use super::{Cell, LockType, Result, World, shift};
+    include!("cells.in");
+}
+
+fn all_cells() -> impl Iterator<Item = Cell> {
+    (0..CALLS.len()).flat_map(|call| (0..STATES.len()).map(move |state| (state, call)))
+}
+
+/// Returns a cell as a function of one line.
+fn function((state, call): Cell) -> String {
+    let body = format!("{} Ok(())", CALLS[call].1);
+    let code = STATES[state].1.replace("BODY", &body);
+    format!("fn s{state}_c{call}(world: &World) -> Result<()> {{ {code} }}\n")
+}
+
+/// Returns the cells that the compiler refuses. It looks at types before it looks at what was moved or borrowed, so it is asked again
+/// without those that it has refused.
+fn refused() -> BTreeSet<Cell> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (project, target) = (folder.join("states"), folder.parent().expect("it is in the target folder"));
+    let root = env!("CARGO_MANIFEST_DIR");
+    let manifest = format!(
+        "[package]\nname = \"states\"\nedition = \"2024\"\n[workspace]\n[dependencies]\nfencepost = {{ path = {root:?} }}\n[lib]\npath = \"cells.rs\"\n"
+    );
+    fs::create_dir_all(&project).unwrap();
+    fs::write(project.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(Path::new(root).join("Cargo.lock"), project.join("Cargo.lock")).unwrap();
+    let mut refused = BTreeSet::new();
+    loop {
+        let head = format!("#![allow(warnings)]\nuse fencepost::World;\nuse fencepost::prelude::*;\n{SHIFT}");
+        let cells: Vec<Cell> = all_cells().filter(|cell| !refused.contains(cell)).collect();
+        let functions: String = cells.iter().copied().map(function).collect();
+        fs::write(project.join("cells.rs"), format!("{head}{functions}")).unwrap();
+        let output = Command::new(env!("CARGO"))
+            .args(["check", "--offline", "--quiet", "--message-format=short"])
+            .current_dir(&project)
+            .env("CARGO_TARGET_DIR", target) // what macros are made of is built there already
+            .output()
+            .unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() {
+            return refused;
+        }
+        let first = head.lines().count() + 1;
+        let lines =
+            errors.lines().filter_map(|line| line.strip_prefix("cells.rs:")?.split(':').next()?.parse().ok());
+        let before = refused.len();
+        refused.extend(lines.map(|line: usize| cells[line.checked_sub(first).expect("the error of a cell")]));
+        assert!(refused.len() > before, "no cell is to blame for:\n{errors}");
+    }
+}
+
+/// Returns what a cell does when it is run: it is allowed, or an error of a class.
+fn outcome(run: fn(&World) -> Result<()>) -> String {
+    // A wait of this rank for itself is found to be one.
+    let world = ranks(1).stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
+    match world.run(run) {
+        Ok(()) => "yes".to_owned(),
+        Err(error) => format!("`{}`", class_name(error.class())),
+    }
+}
+
+/// The name of a class as the docs have it.
+fn class_name(class: ErrorClass) -> String {
+    let name = format!("{class:?}");
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('_');
+        }
+        words.push(letter.to_ascii_uppercase());
+    }
+    words
+}
+
+fn is_blessed() -> bool {
+    env::var_os("FENCEPOST_BLESS").is_some()
+}
+
+/// Compares a file with what it should be, or writes it.
+fn golden(path: &str, is: &str) {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if is_blessed() {
+        fs::write(&path, is).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(expected, is, "{}: FENCEPOST_BLESS=1 writes it again", path.display());
+}
+
+#[test]
+fn the_compiler_refuses_the_same_cells_as_before() {
+    let refused = refused();
+    let compile: Vec<Cell> = all_cells().filter(|cell| !refused.contains(cell)).collect();
+    let mut file = String::from("// The cells that compile. Written by the test, which compares it.\n");
+    compile.iter().copied().for_each(|cell| file.push_str(&function(cell)));
+    file.push_str("pub const CELLS: &[(Cell, fn(&World) -> Result<()>)] = &[\n");
+    for (state, call) in compile {
+        let _ = writeln!(file, "    (({state}, {call}), s{state}_c{call}),");
+    }
+    file.push_str("];\n");
+    golden("tests/states/cells.in", &file);
+}
+
+#[test]
+fn the_table_of_the_docs_says_what_each_call_does_in_each_state() {
+    let mut outcomes = vec![vec!["–".to_owned(); STATES.len()]; CALLS.len()];
+    for ((state, call), run) in cells::CELLS {
+        outcomes[*call][*state] = outcome(*run);
+    }
+    let mut table = String::from(
+        "What a call does depends on the state of the window. `u` is the window, or what the call that brought about the state has\nreturned for it, and `a` is what that call has opened. In the table, \"yes\" is a call that is allowed, an error has its class, and a dash is\na call that does not compile. The states are:\n\n",
+    );
+    for (at, (state, _)) in STATES.iter().enumerate() {
+        let _ = writeln!(table, "{}. {state}", at + 1);
+    }
+    table.push_str("\n| call |");
+    (1..=STATES.len()).for_each(|at| table.push_str(&format!(" {at} |")));
+    table.push_str("\n|---|");
+    table.push_str(&"---|".repeat(STATES.len()));
+    for ((call, _), outcomes) in CALLS.iter().zip(&outcomes) {
+        let _ = write!(table, "\n| {call} | {} |", outcomes.join(" | "));
+    }
+    table.push('\n');
+    io::stdout().write_all(table.as_bytes()).unwrap();
+    golden("src/states.md", &table);
+}
