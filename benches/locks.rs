@@ -1,8 +1,10 @@
 //! What does a lock cost that nobody else wants, what do many operations in one epoch cost, and what do several ranks cost at one
 //! element?
 
-use fencepost::{LockType, LockWindow, Op, World};
+use fencepost::{LockType, LockWindow, Op, TransportKind, World};
+use fencepost_benches::draws::draw;
 use fencepost_benches::limits::team;
+use fencepost_benches::limits::wire::Wire;
 use fencepost_benches::{Contest, ours};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -114,8 +116,32 @@ fn contended(iterations: u64) -> Duration {
     )
 }
 
+/// Rank 0 puts an element to rank 1 over TCP, in an epoch of its own. Rank 1 waits in a call, or computes and calls nothing.
+fn far_puts(computes: bool, iterations: u64) -> Duration {
+    let puts = [AtomicU64::new(0), AtomicU64::new(0)];
+    ours::team_over(
+        TransportKind::TcpThreads,
+        2,
+        iterations,
+        |world| world.lock_window::<u64>(64),
+        |world, u: &mut LockWindow<u64>, k| {
+            let mine = puts[world.rank()].fetch_add(1, Ordering::Relaxed);
+            if world.rank() == 0 {
+                let lock = u.lock(1, LockType::Exclusive)?;
+                lock.put([k as u64], 7)?;
+                return lock.unlock();
+            }
+            while computes && puts[0].load(Ordering::Relaxed) <= mine {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        },
+    )
+}
+
 fn main() {
     use LockType::{Exclusive, Shared};
+    let wire = Wire::new(draw(2, 1, 1));
     fencepost_benches::main(vec![
         Contest::new("lock, put, unlock", 1)
             .side("two compare-and-swaps and a store", by_hand)
@@ -131,5 +157,9 @@ fn main() {
             .side("bare atomics", bare_atomics)
             .held("shared epochs of 16,384", 2.0, contended)
             .held("the same, shm", 2.0, ours::shm(contended)),
+        Contest::new("tcp: lock, put, unlock", 1)
+            .side("64 bytes there and back", move |n| wire.round_trip(64, n))
+            .held("the target waits", 1.5, |n| far_puts(false, n))
+            .held("the target computes", 4.0, |n| far_puts(true, n)),
     ]);
 }

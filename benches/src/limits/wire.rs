@@ -59,7 +59,23 @@ impl Wire {
         })
     }
 
-    /// The same, where nobody waits for the other before sending more: the bandwidth.
+    /// A number of bytes there, and then as many back, each time.
+    pub fn round_trip(&self, bytes: usize, iterations: u64) -> Duration {
+        team(2, iterations, |beat, iterations| {
+            let (out, mut into, stream) = (vec![1; bytes], vec![0; bytes], &self.streams[beat.me]);
+            for _ in 0..iterations {
+                if beat.me == 0 {
+                    exchange(stream, &out, &mut []);
+                }
+                exchange(stream, &[], &mut into);
+                if beat.me == 1 {
+                    exchange(stream, &out, &mut []);
+                }
+            }
+        })
+    }
+
+    /// A number of bytes both ways, where nobody waits for the other before sending more: the bandwidth.
     pub fn stream(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);
@@ -135,6 +151,7 @@ mod tests {
         wire.log(1);
         wire.request(1);
         wire.both(64, 1);
+        wire.round_trip(64, 3);
         wire.stream(100_000, 3);
         for me in 0..2 {
             let mut expected = vec![0; TABLE];

@@ -3,11 +3,10 @@
 use crate::collect::operation::{Source, SourceData, TargetRegion};
 use crate::collect::ticket::{Slot, Ticket};
 use crate::collect::visits::Action;
-use crate::kernel::element::Element;
+use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
 use crate::locks::LockCore;
 use crate::state::bounds::in_slice;
-use crate::state::call::Call;
 use fencepost_planner::element::Op;
 use fencepost_planner::{ErrorClass, Result};
 use std::marker::PhantomData;
@@ -41,9 +40,9 @@ impl<'w, T: Element> Locked<'w, T> {
     /// there is no memory to keep the elements. The operation is then no part of the epoch. The same holds for the other
     /// operations.
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     pub fn put<S: Source<T>>(&self, source: S, region: impl Into<TargetRegion>) -> Result<()> {
-        self.send(Action::Put, source, region.into(), Location::caller()).map(drop)
+        self.send(Action::Put, source, region.into(), Location::caller())
     }
 
     /// Combines elements into the part.
@@ -51,9 +50,9 @@ impl<'w, T: Element> Locked<'w, T> {
     /// # Errors
     /// As [`put`](Self::put); `OP` for an operator that the element type does not have.
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     pub fn accumulate<S: Source<T>>(&self, source: S, op: Op, region: impl Into<TargetRegion>) -> Result<()> {
-        self.send(Action::Accumulate(op), source, region.into(), Location::caller()).map(drop)
+        self.send(Action::Accumulate(op), source, region.into(), Location::caller())
     }
 
     /// Gets elements of the part: those of a range or a datatype, or the one at a displacement. They are as the operations
@@ -82,8 +81,7 @@ impl<'w, T: Element> Locked<'w, T> {
         op: Op,
         region: impl Into<TargetRegion>,
     ) -> Result<Ticket<T>> {
-        let sent = self.send(Action::Fetch(op), source, region.into(), Location::caller());
-        sent.map(|(slot, len)| Ticket::new(slot, len))
+        self.fetch(op, source, region.into(), Location::caller())
     }
 
     /// Combines a value into one element, and gets what it was before.
@@ -93,8 +91,7 @@ impl<'w, T: Element> Locked<'w, T> {
     #[track_caller]
     #[inline]
     pub fn fetch_and(&self, op: Op, value: T, at: usize) -> Result<Ticket<T>> {
-        let sent = self.send(Action::Fetch(op), [value], at.into(), Location::caller());
-        sent.map(|(slot, len)| Ticket::new(slot, len))
+        self.fetch(op, [value], at.into(), Location::caller())
     }
 
     /// Replaces one element by `value` if it has the bits of `expected`, and gets what it was before.
@@ -105,9 +102,11 @@ impl<'w, T: Element> Locked<'w, T> {
     pub fn compare_and_swap(&self, expected: T, value: T, at: usize) -> Result<Ticket<T>> {
         let (data, site) = (&self.core.data, Location::caller());
         if size_of::<T>() <= 8 && at < self.core.len(self.target) {
-            let (expected, value) = (bits_of(&[expected]), bits_of(&[value]));
-            let slot = self.core.visit_one(self.target, Action::CompareAndSwap, at, expected, value);
-            return Ok(Ticket::new(slot.unwrap_or_default(), 1));
+            let operands = [expected, value].map(|value| bits_of(&[value]));
+            return Ok(Ticket::new(
+                self.core.fetch_one(self.target, Action::CompareAndSwap, at, &operands),
+                1,
+            ));
         }
         let operands = [bytemuck::bytes_of(&expected), bytemuck::bytes_of(&value)];
         let swapped = data
@@ -125,9 +124,12 @@ impl<'w, T: Element> Locked<'w, T> {
     /// # Errors
     /// As [`Lock::unlock`](crate::Lock::unlock); what was collected is discarded then, and after `RMA_SYNC` the epoch goes on.
     #[track_caller]
+    #[inline]
     pub fn flush(&self) -> Result<()> {
-        let call = Call::named(0, "Locked::flush");
-        self.core.data.handler.report(self.core.carry_out(self.target, false, &call))
+        if self.core.pass(self.target, false) {
+            return Ok(());
+        }
+        self.core.finish(self.target, false, "Locked::flush")
     }
 
     /// Waits until the tickets of this epoch hold their elements. It orders nothing, though here it does what
@@ -137,41 +139,71 @@ impl<'w, T: Element> Locked<'w, T> {
     /// As [`flush`](Self::flush).
     #[track_caller]
     pub fn flush_local(&self) -> Result<()> {
-        let call = Call::named(0, "Locked::flush_local");
-        self.core.data.handler.report(self.core.carry_out(self.target, false, &call))
+        self.core.finish(self.target, false, "Locked::flush_local")
     }
 
-    /// Collects an operation that has a source. Returns where what it finds lands, and how many elements it is on.
-    #[inline]
+    /// Collects an operation that has a source, and finds nothing.
+    #[inline(always)]
     fn send<S: Source<T>>(
         &self,
         action: Action,
         source: S,
         region: TargetRegion,
         site: &'static Location<'static>,
-    ) -> Result<(Slot, usize)> {
-        if let (Some(value), TargetRegion::At(at)) = (source.one(), &region)
-            && *at < self.core.len(self.target)
-            && self.takes(action)
-        {
-            let slot = self.core.visit_one(self.target, action, *at, 0, bits_of(&[value]));
-            return Ok((slot.unwrap_or_default(), 1));
+    ) -> Result<()> {
+        if let Some((value, at)) = self.one(action, &source, &region) {
+            self.core.visit_one(self.target, action, at, value);
+            return Ok(());
         }
         let sent = self.send_wide(action, source.data(), region, site);
-        self.core.data.handler.report(sent)
+        sent.map(drop)
     }
 
+    /// Collects an operation that has a source, and finds what was there.
     #[inline]
-    fn takes(&self, action: Action) -> bool {
-        match action {
-            Action::Accumulate(op) | Action::Fetch(op) => op.takes(self.core.data.element),
+    fn fetch<S: Source<T>>(
+        &self,
+        op: Op,
+        source: S,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<Ticket<T>> {
+        let action = Action::Fetch(op);
+        if let Some((value, at)) = self.one(action, &source, &region) {
+            return Ok(Ticket::new(self.core.fetch_one(self.target, action, at, &[value]), 1));
+        }
+        let sent = self.send_wide(action, source.data(), region, site);
+        sent.map(|(slot, len)| Ticket::new(slot, len))
+    }
+
+    /// Returns the bits and the displacement of an operation on one small element, if it is one and nothing is wrong with it.
+    #[inline(always)]
+    fn one<S: Source<T>>(&self, action: Action, source: &S, region: &TargetRegion) -> Option<(u64, usize)> {
+        let takes = match action {
+            Action::Accumulate(op) | Action::Fetch(op) => op.takes(element_type::<T>()),
             _ => true,
+        };
+        match (source.one(), region) {
+            (Some(value), &TargetRegion::At(at)) if takes && at < self.core.len(self.target) => {
+                Some((bits_of(&[value]), at))
+            }
+            _ => None,
         }
     }
 
     #[cold]
     #[inline(never)]
     fn send_wide(
+        &self,
+        action: Action,
+        source: SourceData<'_, T>,
+        region: TargetRegion,
+        site: &'static Location<'static>,
+    ) -> Result<(Slot, usize)> {
+        self.core.data.handler.report(self.sent(action, source, region, site))
+    }
+
+    fn sent(
         &self,
         action: Action,
         source: SourceData<'_, T>,

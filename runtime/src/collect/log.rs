@@ -134,6 +134,20 @@ impl<R: Copy> LogWriter<R> {
         if next.is_null() { log.len == 0 } else { next == log.start.as_ptr() }
     }
 
+    /// The record in `log`, which it fills, if there is one only.
+    #[inline]
+    pub(crate) fn only<'l>(&self, log: &'l Log<R>) -> Option<&'l R> {
+        // SAFETY: it fills the log, and has counted one record from its start on.
+        (self.next.get() == log.start.as_ptr().wrapping_add(1)).then(|| unsafe { log.start.as_ref() })
+    }
+
+    /// Forget all records of `log`, which it fills.
+    #[inline]
+    pub(crate) fn rewind(&self, log: &Log<R>) {
+        debug_assert!(!self.next.get().is_null(), "it fills no log");
+        self.next.set(log.start.as_ptr());
+    }
+
     /// Fill `log` from here on, until it is lifted.
     ///
     /// # Safety
@@ -215,6 +229,15 @@ mod tests {
             assert!(!writer.write(0) && log.iter().copied().eq(0..FIRST as u64 / 8));
             writer.lift(&mut log);
             assert_eq!(log.len(), FIRST / 8, "lifting it again counts nothing");
+            assert_eq!(writer.only(&log), None, "it fills nothing");
+            writer.lower(&log);
+            assert_eq!(writer.only(&log), None, "there are more");
+            writer.rewind(&log);
+            assert!(writer.has_none(&log) && writer.only(&log).is_none());
+            assert!(writer.write(7));
+            assert_eq!(writer.only(&log), Some(&7));
+            writer.lift(&mut log);
+            assert_eq!(&log[..], &[7]);
         }
     }
 }

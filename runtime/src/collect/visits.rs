@@ -11,6 +11,7 @@
 //!                   its operand is the value of a second record
 //! ```
 
+use crate::collect::log::Log;
 use crate::collect::ticket::Slot;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -31,9 +32,10 @@ pub(crate) enum Action {
 pub(crate) struct Code(pub(crate) u8);
 
 const WIDE: u8 = 1 << 7;
-pub(crate) const CODE_BITS: u32 = 8;
+const CODE_BITS: u32 = 8;
 
 impl Code {
+    #[inline]
     fn of(action: Action) -> Self {
         Self(match action {
             Action::Put => 0,
@@ -52,6 +54,17 @@ impl Code {
     #[inline]
     pub(crate) fn is_wide(self) -> bool {
         self.0 & WIDE != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_put(self) -> bool {
+        self == Self::of(Action::Put)
+    }
+
+    /// Whether it is a put or an accumulate of one element of at most eight bytes.
+    #[inline]
+    pub(crate) fn is_silent(self) -> bool {
+        self.is_put() || self.0 >> 4 == 2
     }
 
     /// Returns the action; `None` for a code that nobody makes.
@@ -86,7 +99,7 @@ impl Action {
 /// What was collected.
 #[derive(Default)]
 pub(crate) struct Visits {
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Log<Record>,
     /// The bytes of wide operations.
     pub(crate) wide: Vec<u8>,
     /// Where results land, with the length in bytes of each, in the order of the operations.
@@ -105,17 +118,6 @@ impl Visits {
         self.landings.clear();
     }
 
-    /// Adds an operation on the element at `at`, of at most eight bytes. `expected` is what a compare-and-swap compares with.
-    #[inline]
-    pub(crate) fn push(&mut self, action: Action, at: usize, expected: u64, operand: u64) {
-        let head = (at as u64) << CODE_BITS | u64::from(Code::of(action).0);
-        if action == Action::CompareAndSwap {
-            self.records.extend([Record { head, value: expected }, Record { head, value: operand }]);
-        } else {
-            self.records.push(Record { head, value: operand });
-        }
-    }
-
     /// Adds an operation on these elements, with what it compares with and its operands; there is memory for them, or nothing
     /// is added.
     #[must_use]
@@ -130,6 +132,19 @@ impl Visits {
         self.records.push(Record { head: u64::from(Code::of(action).0 | WIDE), value });
         true
     }
+}
+
+/// The record of an operation on the element at `at`, of at most eight bytes. A compare-and-swap has two: the first one's value is what
+/// it compares with.
+#[inline]
+pub(crate) fn record(action: Action, at: usize, value: u64) -> Record {
+    Record { head: (at as u64) << CODE_BITS | u64::from(Code::of(action).0), value }
+}
+
+/// The element that the record of an operation on one element is about.
+#[inline]
+pub(crate) fn place(record: &Record) -> usize {
+    (record.head >> CODE_BITS) as usize
 }
 
 #[cfg(test)]

@@ -71,6 +71,23 @@ pub unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
     });
 }
 
+/// Replaces an element of `size` bytes.
+///
+/// # Safety
+/// As [`load`], for an element of this size.
+#[inline(always)]
+pub unsafe fn store_bytes(size: usize, at: *mut u8, bits: u64) {
+    // SAFETY: the caller's: what stores it asks for nothing but the size of the type.
+    unsafe {
+        match size {
+            1 => store::<u8>(at, bits),
+            2 => store::<u16>(at, bits),
+            4 => store::<u32>(at, bits),
+            _ => store::<u64>(at, bits),
+        }
+    }
+}
+
 /// Replaces an element that has the bits `expected`, and returns the bits that it had.
 ///
 /// # Safety
@@ -110,6 +127,31 @@ pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits
                 found = now;
             }
         }
+    }
+}
+
+/// Combines values into one element each.
+///
+/// # Safety
+/// As [`combine`], for each.
+#[inline(always)]
+pub unsafe fn combine_each<V: Values>(
+    op: Op,
+    element: ElementType,
+    values: impl Iterator<Item = (*mut u8, u64)>,
+) {
+    /// The same loop for an operator that is known to the compiler.
+    macro_rules! each {
+        ($op:expr) => {
+            values.for_each(|(at, bits)| {
+                // SAFETY: the caller's.
+                unsafe { combine::<V>($op, element, at, bits) };
+            })
+        };
+    }
+    match op {
+        Op::Sum => each!(Op::Sum),
+        op => each!(op),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Locks: what a rank does to the window of another one that calls nothing.
 //!
-//! An epoch is collected ([`Visits`]) and carried out when it ends: the rank takes the locks of the regions that it touches, in
+//! An epoch is collected ([`Epoch`]) and carried out when it ends: the rank takes the locks of the regions that it touches, in
 //! ascending order, visits the elements, and leaves. An epoch that is flushed takes all regions of its target at the first
 //! flush and holds them until it ends, so that what it did stays on one side of every exclusive epoch; since it then has all,
 //! it takes no further lock later, and ranks wait for each other in a circle only where a program has them hold two parts.
@@ -14,14 +14,15 @@
 
 mod remote;
 mod take;
+mod target;
 
 use crate::collect::ticket::Slot;
-use crate::collect::visits::{Action, Visits};
+use crate::collect::visits::Action;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
 use crate::state::locks::request::Request;
 use crate::state::locks::service::{Served, Service};
-use crate::state::locks::visit::{List, Others, Part};
+use crate::state::locks::visit::{Others, Part};
 use crate::state::locks::words::{Layout, Words, site_text};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
@@ -30,11 +31,12 @@ use fencepost_planner::reference::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Hold, Liveness, Port};
 use remote::{Asking, Attends, answers, divide};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use take::At;
+use target::{Epoch, Open, Opening, Target, hold_of};
 
 /// The locks of a window, as one rank knows them.
 pub(crate) struct LockCore {
@@ -46,64 +48,12 @@ pub(crate) struct LockCore {
     found: Cell<Vec<u8>>,
 }
 
-/// One rank's part of the window.
-struct Target {
-    part: Part,
-    words: Words,
-    epoch: RefCell<Epoch>,
-    /// The number of requests to its attendant so far.
-    asked: Cell<u64>,
-}
-
-/// The epoch of this rank at one target.
-#[derive(Default)]
-struct Epoch {
-    open: Option<Open>,
-    visits: Visits,
-    /// The regions that the visits are in.
-    regions: u32,
-    /// The bytes that the visits find.
-    found: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Open {
-    kind: LockType,
-    site: &'static Location<'static>,
-    /// Whether this rank holds all regions.
-    held: bool,
-    /// Whether the lock is of all parts.
-    of_all: bool,
-}
-
-impl Open {
-    /// A request for this epoch, without operations.
-    fn request(&self, regions: u32) -> Request {
-        Request {
-            hold: hold_of(self.kind),
-            holds: false,
-            ends: false,
-            regions,
-            records: Vec::new(),
-            wide: Vec::new(),
-            site: site_text(self.site),
-        }
-    }
-}
-
 /// Lets an attendant of this rank serve requests.
 fn attend(world: &WorldCore) -> Arc<Service> {
     let service = Arc::new(Service::new());
     let attends = || Attends(service.clone());
     world.attendants.attach(&mut world.endpoint.borrow_mut(), kind::LOCK, attends);
     service
-}
-
-fn hold_of(kind: LockType) -> Hold {
-    match kind {
-        LockType::Shared => Hold::Shared,
-        LockType::Exclusive => Hold::Exclusive,
-    }
 }
 
 impl LockCore {
@@ -128,7 +78,7 @@ impl LockCore {
             // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
             // theirs.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
-            Target { part, words, epoch: RefCell::default(), asked: Cell::new(0) }
+            Target::new(part, words)
         };
         let targets: Vec<Target> = (0..data.world.size).map(target).collect();
         if !data.world.reaches_all {
@@ -154,6 +104,7 @@ impl LockCore {
     }
 
     /// Opens an epoch at `target`; one of `of_all` at each.
+    #[inline]
     pub(crate) fn open(
         &self,
         target: usize,
@@ -161,31 +112,39 @@ impl LockCore {
         of_all: bool,
         site: &'static Location<'static>,
     ) -> Result<()> {
+        match self.targets.get(target) {
+            Some(Target { open, .. }) if open.is_none() && self.data.world.goes_on() => {
+                open.set(kind, of_all, site);
+                Ok(())
+            }
+            _ => self.not_opened(target, site),
+        }
+    }
+
+    /// The error of an epoch where the world has ended, or at a rank that there is not, or where one is open.
+    #[cold]
+    #[inline(never)]
+    fn not_opened(&self, target: usize, site: &'static Location<'static>) -> Result<()> {
         self.data.world.alive()?;
         let Some(at) = self.targets.get(target) else {
             return self.data.check(target, &Datatype::empty(), site);
         };
-        let epoch = &mut *at.epoch.borrow_mut();
-        if let Some(Open { site: since, .. }) = epoch.open {
-            let message = format!(
-                "this rank has locked the part of rank {target} since {}: a rank has one lock of a part at a time; unlock that one first",
-                site_text(since)
-            );
-            return Err(self.error(ErrorClass::RmaSync, message, site));
-        }
-        epoch.open = Some(Open { kind, site, held: false, of_all });
-        Ok(())
+        let since = at.open.get().map_or_else(String::new, |open| site_text(open.site));
+        let message = format!(
+            "this rank has locked the part of rank {target} since {since}: a rank has one lock of a part at a time; unlock that one first"
+        );
+        Err(self.error(ErrorClass::RmaSync, message, site))
     }
 
     /// Returns the first target at which an epoch is open, and since which line.
     pub(crate) fn first_open(&self) -> Option<(usize, &'static Location<'static>)> {
-        let open = |(rank, target): (usize, &Target)| Some((rank, target.epoch.borrow().open?.site));
+        let open = |(rank, target): (usize, &Target)| Some((rank, target.open.get()?.site));
         self.targets.iter().enumerate().find_map(open)
     }
 
     /// Whether this rank holds the part of `target` until it unlocks it.
     pub(crate) fn holds(&self, target: usize) -> bool {
-        self.targets[target].epoch.borrow().open.is_some_and(|open| open.held)
+        self.targets[target].open.is_held()
     }
 
     /// Returns the number of elements at `target`.
@@ -194,21 +153,17 @@ impl LockCore {
         self.targets[target].part.len
     }
 
-    /// Collects an operation on one element of at most eight bytes, which is one of the target's.
+    /// Collects an operation on one element of at most eight bytes, which is one of the target's, and which finds nothing.
     #[inline]
-    pub(crate) fn visit_one(
-        &self,
-        target: usize,
-        action: Action,
-        at: usize,
-        expected: u64,
-        operand: u64,
-    ) -> Option<Slot> {
-        let Target { part, words, epoch, .. } = &self.targets[target];
-        let epoch = &mut *epoch.borrow_mut();
-        epoch.visits.push(action, at, expected, operand);
-        epoch.regions |= words.layout.regions(at, at + 1);
-        action.returns().then(|| epoch.lands(part.element.size as usize, Slot::default()))
+    pub(crate) fn visit_one(&self, target: usize, action: Action, at: usize, operand: u64) {
+        self.targets[target].push(action, at, operand);
+    }
+
+    /// The same, of one that finds what was there: a compare-and-swap has two operands.
+    pub(crate) fn fetch_one(&self, target: usize, action: Action, at: usize, operands: &[u64]) -> Slot {
+        let target = &self.targets[target];
+        operands.iter().for_each(|&operand| target.push(action, at, operand));
+        target.lands()
     }
 
     /// Collects an operation on these elements, which are the target's, with what it compares with and its operands.
@@ -220,27 +175,52 @@ impl LockCore {
         operands: [&[u8]; 2],
         site: &'static Location<'static>,
     ) -> Result<Slot> {
-        let Target { part, words, epoch, .. } = &self.targets[target];
-        let (slot, bytes) = (Slot::default(), remote.size().saturating_mul(part.element.size as usize));
+        let at = &self.targets[target];
+        let (slot, bytes) = (Slot::default(), remote.size().saturating_mul(at.part.element.size as usize));
         if remote.is_empty() {
             return Ok(slot);
         }
-        let epoch = &mut *epoch.borrow_mut();
-        if action.returns() && !slot.reserve(bytes) || !epoch.visits.push_wide(action, remote, operands) {
-            let message = format!("there is no memory for {bytes} bytes of an operation on rank {target}");
-            return Err(self.error(ErrorClass::NoMem, message, site));
-        }
-        epoch.regions |= words.layout.regions(remote.low() as usize, remote.high() as usize);
-        Ok(if action.returns() { epoch.lands(bytes, slot) } else { slot })
+        at.collected(|epoch| {
+            if action.returns() && !slot.reserve(bytes) || !epoch.visits.push_wide(action, remote, operands) {
+                let message =
+                    format!("there is no memory for {bytes} bytes of an operation on rank {target}");
+                return Err(self.error(ErrorClass::NoMem, message, site));
+            }
+            epoch.regions |= at.words.layout.regions(remote.low() as usize, remote.high() as usize);
+            Ok(if action.returns() { epoch.lands(bytes, slot) } else { slot })
+        })
+    }
+
+    /// See [`Target::pass`].
+    pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
+        self.targets[target].pass(&self.data, target, ends)
+    }
+
+    /// [Carries out](Self::carry_out) what was collected, as the call of this name, and reports the error.
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn finish(&self, target: usize, ends: bool, name: &'static str) -> Result<()> {
+        self.data.handler.report(self.carry_out(target, ends, &Call::named(0, name)))
     }
 
     /// Carries out what was collected for `target`; with `ends`, the epoch is over, also after an error.
     #[inline]
     pub(crate) fn carry_out(&self, target: usize, ends: bool, call: &Call) -> Result<()> {
-        let Target { words, epoch, .. } = &self.targets[target];
-        let Some(open) = epoch.borrow().open else { return Ok(()) };
-        let is_empty = epoch.borrow().visits.is_empty();
-        let is_near = words.are_reached();
+        let at = &self.targets[target];
+        let Some(open) = at.open.get() else { return Ok(()) };
+        at.collected(|epoch| self.carry_out_of(target, epoch, open, ends, call))
+    }
+
+    fn carry_out_of(
+        &self,
+        target: usize,
+        epoch: &mut Epoch,
+        open: Open,
+        ends: bool,
+        call: &Call,
+    ) -> Result<()> {
+        let Target { words, open: now, .. } = &self.targets[target];
+        let (is_empty, is_near) = (epoch.visits.is_empty(), words.are_reached());
         let held = match (ends, is_empty) {
             // Without operations there is nothing to hold.
             (false, true) => return Ok(()),
@@ -248,19 +228,23 @@ impl LockCore {
             (false, false) if !open.held && (is_near || open.of_all) => self.hold(target, open, call),
             _ => Ok(open.held),
         };
-        let epoch = &mut *epoch.borrow_mut();
+        epoch.regions |= epoch.list().narrow_regions(&words.layout);
         let done = held.and_then(|held| match (is_empty, is_near) {
             (true, true) => Ok(()),
             (false, true) => self.visit_held(target, epoch, open.kind, held, call),
             (_, false) => self.ask(target, epoch, Open { held, ..open }, ends, call),
         });
-        if ends && is_near && epoch.open.is_some_and(|open| open.held) {
+        let held = now.is_held();
+        if ends && is_near && held {
             let at = At { window: &self.data, target, words, call };
             at.leave_all(hold_of(open.kind));
         }
-        if ends && epoch.open.take().is_some_and(|open| open.held) {
+        if ends && held {
             let held = &self.data.world.held_parts;
             held.set(held.get() - 1);
+        }
+        if ends {
+            now.end();
         }
         epoch.clear();
         done
@@ -294,10 +278,10 @@ impl LockCore {
             let end = Request { holds: false, ends, records: Vec::new(), wide: Vec::new(), ..request };
             done = done.and(asking.ask(&end, &mut Vec::new()));
         }
-        done = done.and_then(|()| epoch.land(&found, self, call));
+        done = done.and_then(|()| epoch.land(&found, &self.data, call));
         self.found.set(found);
-        if let Some(open) = epoch.open.as_mut().filter(|open| held && !open.held) {
-            open.held = true;
+        if held && !open.held {
+            self.targets[target].open.hold();
             self.holds_more();
         }
         done
@@ -313,7 +297,7 @@ impl LockCore {
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
         let targets = if open.of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
-            let Target { words, epoch, .. } = &self.targets[each];
+            let Target { words, open: now, .. } = &self.targets[each];
             // A flush before this one may have been refused at another part.
             if self.holds(each) {
                 continue;
@@ -327,7 +311,7 @@ impl LockCore {
             };
             match taken {
                 Ok(()) => {
-                    epoch.borrow_mut().open = Some(Open { held: true, ..open });
+                    now.hold();
                     self.holds_more();
                 }
                 // Another part than this one may have been dropped.
@@ -350,7 +334,7 @@ impl LockCore {
     ) -> Result<()> {
         let Target { part, words, .. } = &self.targets[target];
         let (at, hold) = (At { window: &self.data, target, words, call }, hold_of(kind));
-        let mut found = self.found.take();
+        let mut found = if epoch.found == 0 { Vec::new() } else { self.found.take() };
         found.clear();
         if found.try_reserve(epoch.found).is_err() {
             let message = format!("there is no memory for {} bytes that an epoch finds", epoch.found);
@@ -363,7 +347,10 @@ impl LockCore {
         if !held {
             at.end(epoch.regions, hold);
         }
-        let done = done.and_then(|()| epoch.land(&found, self, call));
+        if epoch.found == 0 {
+            return done;
+        }
+        let done = done.and_then(|()| epoch.land(&found, &self.data, call));
         self.found.set(found);
         done
     }
@@ -377,7 +364,7 @@ impl LockCore {
         epoch: &Epoch,
         found: &mut Vec<u8>,
     ) -> Result<()> {
-        let list = List { records: &epoch.visits.records, wide: &epoch.visits.wide };
+        let list = epoch.list();
         debug_assert_eq!(
             list.fits(part, epoch.regions, &at.words.layout),
             Some(epoch.found),
@@ -403,10 +390,7 @@ impl LockCore {
 
     /// Discards what was collected for `target`, and ends the epoch.
     pub(crate) fn discard(&self, target: usize, call: &Call) {
-        {
-            let epoch = &mut *self.targets[target].epoch.borrow_mut();
-            epoch.clear();
-        }
+        self.targets[target].collected(Epoch::clear);
         let _ = self.carry_out(target, true, call); // there is nothing that could fail
     }
 
@@ -445,19 +429,19 @@ impl LockCore {
         act: impl FnOnce(*mut u8) -> Result<R>,
     ) -> Result<R> {
         /// Leaves the part, however the function ends.
-        struct Leave<'a>(&'a RefCell<Epoch>, At<'a>, Hold);
+        struct Leave<'a>(&'a Opening, At<'a>, Hold);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
                 self.1.leave_all(self.2);
-                self.0.borrow_mut().open = None;
+                self.0.end();
             }
         }
         let me = self.me();
         self.open(me, kind, false, call.site)?;
-        let Target { part, words, epoch, .. } = &self.targets[me];
+        let Target { part, words, open, .. } = &self.targets[me];
         let (at, hold) = (At { window: &self.data, target: me, words, call }, hold_of(kind));
-        at.take_all(hold, call.site).inspect_err(|_| epoch.borrow_mut().open = None)?;
-        let _leave = Leave(epoch, at, hold);
+        at.take_all(hold, call.site).inspect_err(|_| open.end())?;
+        let _leave = Leave(open, at, hold);
         act(part.base)
     }
 
@@ -482,32 +466,5 @@ impl LockCore {
         into.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
         at.leave(regions, Hold::Exclusive, true);
         Ok(())
-    }
-}
-
-impl Epoch {
-    fn lands(&mut self, bytes: usize, slot: Slot) -> Slot {
-        self.found += bytes;
-        self.visits.landings.push((slot.clone(), bytes));
-        slot
-    }
-
-    /// Fills tickets with what was found.
-    fn land(&mut self, found: &[u8], core: &LockCore, call: &Call) -> Result<()> {
-        if found.len() != self.found {
-            let message = format!("{} bytes were found where {} were asked for", found.len(), self.found);
-            return Err(call.error(&core.data.world, ErrorClass::Intern, message));
-        }
-        let mut from = 0;
-        for (slot, len) in self.visits.landings.drain(..) {
-            slot.fill(&found[from..from + len]);
-            from += len;
-        }
-        Ok(())
-    }
-
-    fn clear(&mut self) {
-        self.visits.clear();
-        (self.regions, self.found) = (0, 0);
     }
 }

@@ -48,6 +48,20 @@ fn each(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Wakes the rank that stands by this number in the queue of a lock at this part; or the attendant of the part, which has a
+/// number of its own.
+#[cold]
+pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: usize) {
+    let world = &*window.world;
+    if number != words.attendant() {
+        world.endpoint.borrow_mut().wake(number);
+    } else if target != world.rank {
+        world.endpoint.borrow_mut().nudge(target);
+    } else if let Some(service) = world.lock_service.get() {
+        world.send_answers(service.advance());
+    }
+}
+
 impl At<'_> {
     /// Takes all regions, to hold them until [`leave_all`](Self::leave_all), for the epoch that was opened at this line.
     ///
@@ -134,7 +148,7 @@ impl At<'_> {
             if let Err(turn) = lock.take(hold, me) {
                 let error = match self.wait(lock, turn, hold, second) {
                     Ok(Some(Next(next))) => {
-                        next.into_iter().for_each(|next| self.wake(next));
+                        next.into_iter().for_each(|next| wake(self.window, self.target, self.words, next));
                         continue;
                     }
                     Ok(None) => self.closed(),
@@ -153,20 +167,8 @@ impl At<'_> {
         for region in each(regions) {
             let Next(next) = self.words.lock(region, second).leave(hold);
             if let Some(next) = next {
-                self.wake(next);
+                wake(self.window, self.target, self.words, next);
             }
-        }
-    }
-
-    #[cold]
-    fn wake(&self, next: usize) {
-        let world = &*self.window.world;
-        if next != self.words.attendant() {
-            world.endpoint.borrow_mut().wake(next);
-        } else if self.target != world.rank {
-            world.endpoint.borrow_mut().nudge(self.target);
-        } else if let Some(service) = world.lock_service.get() {
-            world.send_answers(service.advance());
         }
     }
 

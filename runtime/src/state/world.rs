@@ -349,10 +349,20 @@ impl WorldCore {
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
             None => Ok(()),
-            Some(why) => {
-                Err(Error::new(ErrorClass::ProcFailed, why.clone()).on_rank(self.rank).ending_world())
-            }
+            Some(why) => Err(self.has_ended(why)),
         }
+    }
+
+    /// The same, without the error.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> bool {
+        self.dead.borrow().is_none()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_ended(&self, why: &str) -> Error {
+        Error::new(ErrorClass::ProcFailed, why.to_owned()).on_rank(self.rank).ending_world()
     }
 
     /// The name of a rank's host, where they have several.

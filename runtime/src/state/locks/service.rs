@@ -250,7 +250,7 @@ impl Served {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::visits::{Action, Visits};
+    use crate::collect::visits::{Action, Visits, record};
     use crate::state::locks::request::read_answer;
     use crate::state::locks::words::Layout;
     use fencepost_planner::datatype::Datatype;
@@ -284,13 +284,14 @@ mod tests {
         let (mut visits, mut bytes) = (Visits::default(), Vec::new());
         fill(&mut visits);
         let Visits { records, wide, .. } = visits;
+        let records = records.to_vec();
         let regions = Layout::new(4, LEN, I64).all();
         Request { hold, holds, ends, regions, records, wide, site: "a.rs:1".into() }.write(&mut bytes);
         bytes
     }
 
     fn add(at: usize, value: i64) -> impl Fn(&mut Visits) {
-        move |visits| visits.push(Action::Fetch(Op::Sum), at, 0, value as u64)
+        move |visits| visits.records.push(record(Action::Fetch(Op::Sum), at, value as u64))
     }
 
     /// Who was answered what, and what was found there first.
@@ -393,7 +394,9 @@ mod tests {
         let bad = [
             request(Hold::Shared, false, true, add(LEN, 1)),
             request(Hold::Shared, false, true, add(usize::MAX >> 8, 1)),
-            request(Hold::Shared, false, true, |v| v.push(Action::Accumulate(Op::MinLoc), 0, 0, 1)),
+            request(Hold::Shared, false, true, |v| {
+                v.records.push(record(Action::Accumulate(Op::MinLoc), 0, 1));
+            }),
             request(Hold::Exclusive, false, true, wide(Datatype::run(LEN - 1..LEN + 1), vec![1; 16])),
             request(Hold::Exclusive, false, true, wide(Datatype::elements([-1]), vec![1; 8])),
             request(Hold::Exclusive, false, true, wide(Datatype::run(0..2), vec![1; 15])),
@@ -423,9 +426,11 @@ mod tests {
                 dice.once_in(2),
                 dice.once_in(2),
                 |v| {
-                    v.push(Action::CompareAndSwap, dice.below(LEN), 0, 1);
+                    let at = dice.below(LEN);
+                    v.records.push(record(Action::CompareAndSwap, at, 0));
+                    v.records.push(record(Action::CompareAndSwap, at, 1));
                     assert!(v.push_wide(Action::Put, &Datatype::nest(3, &[(4, 7)], 2), [&[], &[9; 64]]));
-                    v.push(Action::Put, dice.below(LEN), 0, 1);
+                    v.records.push(record(Action::Put, dice.below(LEN), 1));
                 },
             );
             for _ in 0..1 + dice.below(3) {

@@ -1,6 +1,6 @@
 //! Carries out what was collected under a lock, on memory that is reached: at its origin, or by the attendant of its target.
 
-use crate::collect::visits::{Action, CODE_BITS, Code};
+use crate::collect::visits::{Action, Code, place};
 use crate::kernel::{self, Task, Values, atomic, with_values};
 use crate::state::locks::words::Layout;
 use fencepost_planner::datatype::Datatype;
@@ -39,6 +39,31 @@ pub(crate) struct Wide<'a> {
     pub(crate) operands: &'a [u8],
 }
 
+/// Carries out an operation on one atomic element that returns nothing.
+///
+/// # Safety
+/// As [`List::carry_out`].
+#[inline(always)]
+pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
+    #[cold]
+    #[inline(never)]
+    unsafe fn combine(part: &Part, record: &Record, others: Others) {
+        let list = List { records: std::slice::from_ref(record), wide: &[] };
+        // SAFETY: the caller's.
+        unsafe { list.carry_out(part, others, &mut Vec::new()) };
+    }
+    let (at, size) = (place(record), part.element.size as usize);
+    debug_assert!(at < part.len && atomic::is_atomic(part.element), "its call was checked");
+    // SAFETY: the caller's, for an element of the part; it does no harm to store atomically where nobody else is.
+    unsafe {
+        if Code::of_head(record.head).is_put() {
+            atomic::store_bytes(size, part.base.add(at * size), record.value);
+        } else {
+            combine(part, record, others);
+        }
+    }
+}
+
 impl<'a> List<'a> {
     /// Returns the wide operation whose bytes begin at `value`; `None` where it is not one.
     pub(crate) fn wide(&self, value: u64, action: Action, size: usize) -> Option<Wide<'a>> {
@@ -49,6 +74,15 @@ impl<'a> List<'a> {
             bytes.split_at_checked(if action == Action::CompareAndSwap { len } else { 0 })?;
         let operands = bytes.get(..if action.takes() { len } else { 0 })?;
         Some(Wide { remote, expected, operands })
+    }
+
+    /// Returns the regions that operations on one element are in, one bit each.
+    pub(crate) fn narrow_regions(&self, layout: &Layout) -> u32 {
+        let region = |record: &Record| match Code::of_head(record.head).is_wide() {
+            true => 0,
+            false => 1 << layout.region(place(record)),
+        };
+        self.records.iter().fold(0, |regions, record| regions | region(record))
     }
 
     /// Returns how many bytes the operations find on this part; `None` if one of them does not fit it, or is not in these regions
@@ -72,13 +106,13 @@ impl<'a> List<'a> {
                 }
                 (layout.regions(low as usize, high as usize), wide.remote.size())
             } else {
-                if size > 8 || record.head >> CODE_BITS >= part.len as u64 {
+                if size > 8 || place(record) >= part.len {
                     return None;
                 }
                 if action == Action::CompareAndSwap && records.next()?.head != record.head {
                     return None;
                 }
-                let at = (record.head >> CODE_BITS) as usize;
+                let at = place(record);
                 (layout.regions(at, at + 1), 1)
             };
             if touched & !regions != 0 {
@@ -150,7 +184,7 @@ impl<'a> List<'a> {
 #[inline(always)]
 unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Record], found: &mut Vec<u8>) {
     let at = |record: &Record| {
-        let at = (record.head >> CODE_BITS) as usize;
+        let at = place(record);
         debug_assert!(at < part.len);
         part.base.wrapping_add(at * size_of::<V>())
     };
@@ -332,10 +366,8 @@ impl How for Together {
         element: ElementType,
         values: impl Iterator<Item = (*mut u8, u64)>,
     ) {
-        values.for_each(|(at, bits)| {
-            // SAFETY: as above.
-            unsafe { atomic::combine::<V>(op, element, at, bits) };
-        });
+        // SAFETY: as above.
+        unsafe { atomic::combine_each::<V>(op, element, values) };
     }
 
     unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>) {

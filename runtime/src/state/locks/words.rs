@@ -41,6 +41,8 @@ pub(crate) struct Layout {
     /// Elements of a region, as a power of two.
     shift: u32,
     regions: usize,
+    /// Words of a lock.
+    lock_words: usize,
     /// Whether elements are atomic, so that there are no second locks.
     pub(crate) is_atomic: bool,
 }
@@ -51,17 +53,15 @@ impl Layout {
         let shift = least.next_power_of_two().trailing_zeros();
         let regions = ((len.max(1) - 1) >> shift) + 1;
         let is_atomic = crate::kernel::atomic::is_atomic(element);
-        Self { ranks, slots: ranks.next_power_of_two(), shift, regions, is_atomic }
+        let slots = ranks.next_power_of_two();
+        let lock_words = LINE + slots.div_ceil(2).next_multiple_of(LINE);
+        Self { ranks, slots, shift, regions, lock_words, is_atomic }
     }
 
     /// Returns how many words there are.
     pub(crate) fn words(&self) -> usize {
         let locks = if self.is_atomic { self.regions } else { 2 * self.regions };
-        (1 + self.ranks) * LINE + locks * self.lock_words()
-    }
-
-    fn lock_words(&self) -> usize {
-        LINE + self.slots.div_ceil(2).next_multiple_of(LINE)
+        (1 + self.ranks) * LINE + locks * self.lock_words
     }
 
     /// Returns the regions of elements `low..high`, one bit each.
@@ -69,6 +69,12 @@ impl Layout {
     pub(crate) fn regions(&self, low: usize, high: usize) -> u32 {
         let (first, last) = (low >> self.shift, (high - 1) >> self.shift);
         (2 << last) - (1 << first)
+    }
+
+    /// Returns the region of an element.
+    #[inline]
+    pub(crate) fn region(&self, at: usize) -> usize {
+        at >> self.shift
     }
 
     /// Whether there is a rank of this number.
@@ -129,8 +135,8 @@ impl Words {
     #[inline]
     pub(crate) fn lock(&self, region: usize, second: bool) -> FairLock<'_> {
         let index = if second { self.layout.regions + region } else { region };
-        let word = (1 + self.layout.ranks) * LINE + index * self.layout.lock_words();
-        debug_assert!(word + self.layout.lock_words() <= self.layout.words());
+        let word = (1 + self.layout.ranks) * LINE + index * self.layout.lock_words;
+        debug_assert!(word + self.layout.lock_words <= self.layout.words());
         // SAFETY: the words after that of the lock are its slots, two in a word, accessed atomically only.
         let slots =
             unsafe { from_raw_parts(self.first.add(word + LINE).cast::<AtomicU32>(), self.layout.slots) };

@@ -55,10 +55,27 @@ enum Without {
     Waking,
 }
 
+/// How a rank takes the lock.
+#[derive(Clone, Copy, PartialEq)]
+enum Taking {
+    /// It takes a turn at once.
+    ATurn,
+    /// It takes a turn only where the lock was not free.
+    IfFree,
+}
+
 /// Holds the lock once: an exclusive holder adds to the value, and a shared one reads it twice.
-fn hold(end: &mut LocalEnd, rank: usize, place: &Protected, hold: Hold, without: Without) {
+fn hold(
+    end: &mut LocalEnd,
+    rank: usize,
+    place: &Protected,
+    hold: Hold,
+    (taking, without): (Taking, Without),
+) {
     let lock = place.lock();
-    if let Err(turn) = lock.take(hold, rank)
+    let is_taken = taking == Taking::IfFree && lock.take_free(hold);
+    if !is_taken
+        && let Err(turn) = lock.take(hold, rank)
         && without != Without::Waiting
     {
         let mut pause = Pause::new();
@@ -84,13 +101,18 @@ fn hold(end: &mut LocalEnd, rank: usize, place: &Protected, hold: Hold, without:
 
 /// Each rank is a thread that holds the lock once in each of these ways.
 fn run(ranks: &'static [&'static [Hold]], without: Without) {
+    run_by(Taking::ATurn, ranks, without);
+}
+
+/// The same, where ranks take the lock so.
+fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
     let place = Protected::new();
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
     let mut ends: Vec<_> = local(ranks.len()).into_iter().map(ManuallyDrop::new).collect();
     let first = ends.remove(0);
     let program = move |rank: usize, mut end: ManuallyDrop<LocalEnd>, place: Arc<Protected>| {
         for &how in ranks[rank] {
-            hold(&mut end, rank, &place, how, without);
+            hold(&mut end, rank, &place, how, (taking, without));
         }
         end
     };
@@ -173,10 +195,18 @@ fn a_shared_holder_lets_the_next_one_in() {
 }
 
 #[test]
+fn a_lock_that_is_free_is_taken_by_one_holder_and_who_waits_is_woken() {
+    model(3, || run_by(Taking::IfFree, TWO, Without::Nothing));
+    model(2, || run_by(Taking::IfFree, MIXED, Without::Nothing));
+}
+
+#[test]
 fn without_waiting_for_the_turn_two_are_in_at_once() {
     for ranks in [TWO, MIXED] {
-        let complaint = rejected(2, move || run(ranks, Without::Waiting));
-        assert!(complaint.contains("Causality violation"), "{complaint}");
+        for taking in [Taking::ATurn, Taking::IfFree] {
+            let complaint = rejected(2, move || run_by(taking, ranks, Without::Waiting));
+            assert!(complaint.contains("Causality violation"), "{complaint}");
+        }
     }
 }
 

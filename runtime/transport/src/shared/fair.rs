@@ -130,6 +130,24 @@ impl<'a> FairLock<'a> {
         taken
     }
 
+    /// Takes a turn and enters, if nobody holds the lock and nobody waits for it; returns whether it did. Otherwise nothing has
+    /// happened.
+    #[inline]
+    pub fn take_free(&self, hold: Hold) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        let counts = Counts::of(word);
+        if counts.turns != counts.over {
+            return false;
+        }
+        let turns = after(counts.turns);
+        let new = match hold {
+            Hold::Shared => Counts { turns, entered: turns, ..counts }.word(),
+            Hold::Exclusive => Counts { turns, ..counts }.word(),
+        };
+        // Acquire: the exchange in `leave`.
+        self.word.compare_exchange(word, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// Enters, if it is this turn's time; then the rank that may follow at once is to be woken.
     #[inline]
     pub fn enter(&self, turn: Position, hold: Hold) -> Option<Next> {
@@ -151,7 +169,7 @@ impl<'a> FairLock<'a> {
     }
 
     /// Leaves the lock, which the caller holds so.
-    #[inline]
+    #[inline(always)]
     pub fn leave(&self, hold: Hold) -> Next {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -223,6 +241,23 @@ mod tests {
                 assert_eq!(lock.leave(Exclusive), Next(None));
                 assert_eq!(lock.take(Exclusive, 0), Ok(()));
             });
+        }
+    }
+
+    #[test]
+    fn only_a_free_lock_is_taken_without_a_wait() {
+        for begin in [0, MASK as u32] {
+            for hold in [Exclusive, Shared] {
+                with_lock(begin, |lock| {
+                    assert!(lock.take_free(hold) && !lock.take_free(hold), "it is held");
+                    assert_eq!(lock.take(Exclusive, 1), Err(Position(after(begin))));
+                    assert_eq!(lock.leave(hold), Next(Some(1)));
+                    assert!(!lock.take_free(hold), "another rank waits");
+                    assert_eq!(lock.enter(Position(after(begin)), Exclusive), Some(Next(None)));
+                    assert_eq!(lock.leave(Exclusive), Next(None));
+                    assert!(lock.take_free(hold));
+                });
+            }
         }
     }
 }

@@ -1,0 +1,246 @@
+//! [`Target`]: one rank's part of a window that is locked, and this rank's epoch there.
+//!
+//! The common epoch is one put or accumulate of a small element on memory that is reached, and nobody is in the way:
+//! [`Target::pass`] carries it out without a list, regions and notes of its line. Everything else is done by the way of all epochs.
+
+use crate::collect::log::LogWriter;
+use crate::collect::ticket::Slot;
+use crate::collect::visits::{Action, Code, Visits, place, record};
+use crate::locks::take::wake;
+use crate::state::call::Call;
+use crate::state::locks::request::Request;
+use crate::state::locks::visit::{List, Others, Part, visit_one};
+use crate::state::locks::words::{Presence, Words, site_text};
+use crate::state::window::WindowCore;
+use fencepost_planner::reference::LockType;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{Hold, Next, Record};
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+
+/// One rank's part of the window.
+pub(super) struct Target {
+    pub(super) part: Part,
+    pub(super) words: Words,
+    /// The epoch of this rank there.
+    pub(super) open: Opening,
+    /// It fills the records of the epoch, unless these are [borrowed](Self::collected).
+    writer: LogWriter<Record>,
+    epoch: RefCell<Epoch>,
+    /// The number of requests to its attendant so far.
+    pub(super) asked: Cell<u64>,
+}
+
+/// What this rank has collected for one target.
+#[derive(Default)]
+pub(super) struct Epoch {
+    pub(super) visits: Visits,
+    /// The regions that the wide visits are in; when they are carried out those of all.
+    pub(super) regions: u32,
+    /// The bytes that the visits find.
+    pub(super) found: usize,
+}
+
+/// An epoch that is open.
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    pub(super) kind: LockType,
+    pub(super) site: &'static Location<'static>,
+    /// Whether this rank holds all regions.
+    pub(super) held: bool,
+    /// Whether the lock is of all parts.
+    pub(super) of_all: bool,
+}
+
+/// The epoch that is open, if one is: a cell for each field, since a processor waits where it reads as a whole what it has just
+/// written in parts.
+pub(super) struct Opening {
+    site: Cell<Option<&'static Location<'static>>>,
+    kind: Cell<LockType>,
+    held: Cell<bool>,
+    of_all: Cell<bool>,
+}
+
+impl Opening {
+    fn new() -> Self {
+        let no = || Cell::new(false);
+        Self { site: Cell::new(None), kind: Cell::new(LockType::Shared), held: no(), of_all: no() }
+    }
+
+    /// Whether no epoch is open.
+    #[inline]
+    pub(super) fn is_none(&self) -> bool {
+        self.site.get().is_none()
+    }
+
+    /// Whether this rank holds all regions.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get()
+    }
+
+    pub(super) fn get(&self) -> Option<Open> {
+        let (kind, held, of_all) = (self.kind.get(), self.held.get(), self.of_all.get());
+        self.site.get().map(|site| Open { kind, site, held, of_all })
+    }
+
+    /// An epoch is open from here on, which holds nothing.
+    #[inline]
+    pub(super) fn set(&self, kind: LockType, of_all: bool, site: &'static Location<'static>) {
+        self.site.set(Some(site));
+        self.kind.set(kind);
+        self.of_all.set(of_all);
+    }
+
+    /// The open epoch holds all regions.
+    pub(super) fn hold(&self) {
+        self.held.set(true);
+    }
+
+    /// No epoch is open.
+    #[inline]
+    pub(super) fn end(&self) {
+        self.site.set(None);
+        self.held.set(false);
+    }
+}
+
+impl Open {
+    /// A request for this epoch, without operations.
+    pub(super) fn request(&self, regions: u32) -> Request {
+        Request {
+            hold: hold_of(self.kind),
+            holds: false,
+            ends: false,
+            regions,
+            records: Vec::new(),
+            wide: Vec::new(),
+            site: site_text(self.site),
+        }
+    }
+}
+
+#[inline]
+pub(super) fn hold_of(kind: LockType) -> Hold {
+    match kind {
+        LockType::Shared => Hold::Shared,
+        LockType::Exclusive => Hold::Exclusive,
+    }
+}
+
+impl Target {
+    pub(super) fn new(part: Part, words: Words) -> Self {
+        let (writer, epoch) = Default::default();
+        Self { part, words, open: Opening::new(), writer, epoch, asked: Cell::new(0) }
+    }
+
+    /// Collects an operation on one element of at most eight bytes, which is one of the part.
+    #[inline]
+    pub(super) fn push(&self, action: Action, at: usize, operand: u64) {
+        let record = record(action, at, operand);
+        if !self.writer.write(record) {
+            self.push_slow(record);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_slow(&self, record: Record) {
+        self.collected(|epoch| epoch.visits.records.push(record));
+    }
+
+    /// Says that the last operation finds an element, and returns where that lands.
+    pub(super) fn lands(&self) -> Slot {
+        self.epoch.borrow_mut().lands(self.part.element.size as usize, Slot::default())
+    }
+
+    /// Calls `act` with what was collected.
+    #[inline]
+    pub(super) fn collected<R>(&self, act: impl FnOnce(&mut Epoch) -> R) -> R {
+        let epoch = &mut *self.epoch.borrow_mut();
+        // SAFETY: the writer is lowered on these records only, below.
+        unsafe { self.writer.lift(&mut epoch.visits.records) };
+        let done = act(epoch);
+        // SAFETY: the memory of the records stays where it is until they are changed, for which they are borrowed here.
+        unsafe { self.writer.lower(&epoch.visits.records) };
+        done
+    }
+
+    /// Carries out what was collected, and ends the epoch if it `ends`, where that is one put or accumulate of a small element on
+    /// memory that is reached, and nobody is in the way; returns whether it did. Otherwise nothing has happened. `target` is the rank whose part this is.
+    pub(super) fn pass(&self, window: &WindowCore, target: usize, ends: bool) -> bool {
+        let Self { part, words, open, writer, epoch, .. } = self;
+        // SAFETY: only `collected` changes it, which nothing calls that is called here.
+        let Ok(epoch) = (unsafe { epoch.try_borrow_unguarded() }) else { return false };
+        let (records, kind) = (&epoch.visits.records, open.kind.get());
+        let Some(record) = writer.only(records) else { return false };
+        if !words.are_reached()
+            || !words.layout.is_atomic
+            || open.is_none()
+            || open.is_held() == ends
+            || !Code::of_head(record.head).is_silent()
+        {
+            return false;
+        }
+        let others = if kind == LockType::Shared { Others::Atomic } else { Others::Nobody };
+        if open.is_held() {
+            // SAFETY: it was checked against the length of the part at its call, and this rank holds all regions.
+            unsafe { visit_one(part, record, others) };
+            writer.rewind(records);
+            return true;
+        }
+        if !window.world.goes_on() {
+            return false;
+        }
+        let (me, hold) = (window.world.rank, hold_of(kind));
+        let lock = words.lock(words.layout.region(place(record)), false);
+        words.note(me, Presence::Passing);
+        if !lock.take_free(hold) {
+            words.note(me, Presence::Absent);
+            return false;
+        }
+        let passes = !words.is_closed();
+        if passes {
+            // SAFETY: as above, and this rank has the lock of the region.
+            unsafe { visit_one(part, record, others) };
+            writer.rewind(records);
+            open.end();
+        }
+        if let Next(Some(next)) = lock.leave(hold) {
+            wake(window, target, words, next);
+        }
+        words.note(me, Presence::Absent);
+        passes
+    }
+}
+
+impl Epoch {
+    pub(super) fn list(&self) -> List<'_> {
+        List { records: &self.visits.records, wide: &self.visits.wide }
+    }
+
+    pub(super) fn lands(&mut self, bytes: usize, slot: Slot) -> Slot {
+        self.found += bytes;
+        self.visits.landings.push((slot.clone(), bytes));
+        slot
+    }
+
+    /// Fills tickets with what was found.
+    pub(super) fn land(&mut self, found: &[u8], window: &WindowCore, call: &Call) -> Result<()> {
+        if found.len() != self.found {
+            let message = format!("{} bytes were found where {} were asked for", found.len(), self.found);
+            return Err(call.error(&window.world, ErrorClass::Intern, message));
+        }
+        let mut from = 0;
+        for (slot, len) in self.visits.landings.drain(..) {
+            slot.fill(&found[from..from + len]);
+            from += len;
+        }
+        Ok(())
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.visits.clear();
+        (self.regions, self.found) = (0, 0);
+    }
+}
