@@ -5,7 +5,7 @@ use crate::root;
 use std::collections::BTreeSet;
 
 /// The folders of the runtime, the lowest first: a file uses its own floor and those below.
-const FLOORS: [&str; 11] = [
+const FLOORS: [&str; 12] = [
     "kernel",
     "collect",
     "state",
@@ -13,6 +13,7 @@ const FLOORS: [&str; 11] = [
     "fence",
     "exchange",
     "locks",
+    "messages",
     "supersteps",
     "api",
     "testing",

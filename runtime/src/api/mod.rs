@@ -10,6 +10,7 @@ pub(crate) mod group;
 pub(crate) mod launch;
 pub(crate) mod locked;
 pub(crate) mod locks;
+pub(crate) mod messages;
 pub(crate) mod refused;
 pub(crate) mod run;
 pub mod scoped;

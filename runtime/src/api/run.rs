@@ -3,6 +3,7 @@
 use crate::api::launch::{launch, process};
 use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
+use crate::state::messages::limits::Limits;
 use crate::state::registry::{Registry, new_world};
 use crate::state::stalls::Settings;
 use crate::state::stalls::Stall;
@@ -31,6 +32,7 @@ pub struct Ranks {
     plan: bool,
     explain: bool,
     stalls: Arc<Settings>,
+    limits: Limits,
     /// How many supersteps and windows each world of it has had before the first.
     before: (u32, u32),
 }
@@ -50,6 +52,7 @@ pub fn ranks(size: usize) -> Ranks {
         plan: true,
         explain: false,
         stalls: Arc::default(),
+        limits: Limits::default(),
         before: (0, 0),
     }
 }
@@ -77,7 +80,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
-/// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]).
+/// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]), `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`, each a number of
+/// bytes ([`Ranks::eager`], [`Ranks::unexpected`]).
 ///
 /// A program may run several worlds one after another, and one in another by the same thread. In a job of processes the
 /// worlds of the processes are paired by the order in which each process enters them. So one thread of a process may be in
@@ -132,7 +136,8 @@ fn from_environment() -> Result<Ranks> {
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
     let default = ranks(size);
-    let ranks = Ranks { stalls, census, machine: machine.unwrap_or(default.machine), ..default };
+    let limits = Limits::from_environment()?;
+    let ranks = Ranks { stalls, limits, census, machine: machine.unwrap_or(default.machine), ..default };
     Ok(ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain))
 }
 
@@ -250,6 +255,24 @@ impl Ranks {
     /// once. It is recognised within some seconds, and never by mistake. [`run()`] asks `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         Arc::make_mut(&mut self.stalls).ends = ends;
+        self
+    }
+
+    /// The bytes of the longest message that is sent with its elements: 16,384 unless set, and 0 allows empty ones only. Of
+    /// longer messages the envelope alone is sent, and the elements when a receive has taken it; so a
+    /// [send](crate::World::send) of a longer one waits for its receive. [`run()`] asks `FENCEPOST_EAGER`.
+    pub fn eager(mut self, bytes: usize) -> Self {
+        self.limits.eager = bytes;
+        self
+    }
+
+    /// The bytes of messages that a rank keeps for receives to come: 16 MiB unless set. Each of the ranks may fill an equal
+    /// part, and a message takes 64 bytes besides its elements. A [send](crate::World::send) that finds no room waits for its
+    /// receive, and its elements stay with the sender; nothing is dropped. [`run()`] asks `FENCEPOST_UNEXPECTED`.
+    ///
+    /// All ranks must give the same: a rank that is sent more than it keeps ends the world.
+    pub fn unexpected(mut self, bytes: usize) -> Self {
+        self.limits.unexpected = bytes;
         self
     }
 
@@ -411,6 +434,7 @@ impl Ranks {
         world.core().supersteps.check(self.check);
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);
+        world.core().limits.set(self.limits);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
         *world.core().hosts.borrow_mut() = hosts;
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {

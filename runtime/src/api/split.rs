@@ -114,6 +114,7 @@ impl World {
         world.core().supersteps.check(core.supersteps.checks());
         world.core().plans.set(core.plans.get());
         world.core().explains.set(core.explains.get());
+        world.core().limits.set(core.limits.get());
         world.on_error(core.handler.get());
         world.core().order.set(core.order.get());
         let Stalls { settings, waits } = &*core.stalls.borrow();

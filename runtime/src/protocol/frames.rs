@@ -2,7 +2,7 @@
 
 use fencepost_transport::Header;
 
-/// The kind of a frame.
+/// The kind of a frame. Those from 22 on are of [messages](crate::state::messages::frames).
 pub(crate) mod kind {
     /// Operations for one window; `extra` is the window.
     pub(crate) const DATA: u32 = 1;

@@ -16,6 +16,7 @@ pub(crate) mod history;
 pub(crate) mod key;
 pub(crate) mod lendings;
 pub(crate) mod locks;
+pub(crate) mod messages;
 pub(crate) mod placement;
 pub(crate) mod ports;
 pub(crate) mod registry;

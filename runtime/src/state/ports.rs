@@ -6,7 +6,7 @@ use fencepost_transport::Port;
 const PORTS: u32 = 3;
 
 /// The first port of what a world makes first; those below are of the world itself.
-const FIRST: u32 = 2;
+const FIRST: u32 = 4;
 
 /// Returns the ports of what a world has made as this number, if there are any: no two things have one in common.
 pub(crate) fn ports_of(number: u32) -> Option<[Port; PORTS as usize]> {
@@ -20,9 +20,9 @@ mod tests {
 
     #[test]
     fn ports_are_of_one_thing_each_until_there_are_no_more() {
-        assert!(Port::SERVICE < Port(FIRST));
-        assert_eq!(ports_of(0), Some([Port(2), Port(3), Port(4)]));
-        assert_eq!(ports_of(1), Some([Port(5), Port(6), Port(7)]));
+        assert!(Port::ELEMENTS < Port(FIRST));
+        assert_eq!(ports_of(0), Some([Port(4), Port(5), Port(6)]));
+        assert_eq!(ports_of(1), Some([Port(7), Port(8), Port(9)]));
         let last = (u32::MAX - FIRST + 1) / PORTS - 1;
         assert!(ports_of(last).is_some() && ports_of(last + 1).is_none() && ports_of(u32::MAX).is_none());
     }

@@ -10,6 +10,8 @@ use crate::state::handler::Handler;
 use crate::state::key::Key;
 use crate::state::lendings::Lendings;
 use crate::state::locks::service::Service;
+use crate::state::messages::Messages;
+use crate::state::messages::limits::Limits;
 use crate::state::registry::Registry;
 use crate::state::staged::Staged;
 use crate::state::stalls::Stalls;
@@ -39,6 +41,9 @@ pub struct World {
     /// The values that collectives keep from one call to the next.
     pub(crate) collectives: OnceCell<Box<dyn Any>>,
 }
+
+/// A function that reads what has come for a rank while it waits for something else.
+type Reads = fn(&WorldCore, &mut Endpoint);
 
 pub(crate) struct WorldCore {
     pub(crate) id: u64,
@@ -95,6 +100,12 @@ pub(crate) struct WorldCore {
     pub(crate) held_parts: Cell<usize>,
     /// What serves this rank's parts of windows for locks, where ranks do not reach them.
     pub(crate) lock_service: OnceCell<Arc<Service>>,
+    /// The limits of messages that no receive has taken.
+    pub(crate) limits: Cell<Limits>,
+    /// The messages between this rank and others, from the first call on.
+    pub(crate) messages: OnceCell<Box<RefCell<Messages>>>,
+    /// Reads the messages that have come, in waits for something else.
+    pub(crate) reads: Cell<Option<Reads>>,
     /// Operations that came before their fence.
     pub(crate) staged: RefCell<Staged>,
     /// The runs of plans that were begun and are not finished yet, in that order.
@@ -190,6 +201,9 @@ impl World {
             sections: Cell::new(false),
             held_parts: Cell::new(0),
             lock_service: OnceCell::new(),
+            limits: Cell::default(),
+            messages: OnceCell::new(),
+            reads: Cell::new(None),
             staged: RefCell::new(Staged::new(size)),
             in_flight: RefCell::default(),
             touching: Cell::default(),
@@ -313,13 +327,20 @@ impl WorldCore {
             },
             (how, _) => how,
         };
-        self.endpoint.borrow_mut().leave(how);
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        if let Some(messages) = self.messages.get() {
+            messages.borrow_mut().leave(endpoint);
+        }
+        endpoint.leave(how);
     }
 
     /// Goes on with all that this rank has begun, while it waits for something else.
     #[inline]
     pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
         self.in_flight.borrow().iter().for_each(|run| run.advance(endpoint));
+        if let Some(read) = self.reads.get() {
+            read(self, endpoint);
+        }
     }
 
     /// Whether something that this rank has begun may go on while it waits for something else.
@@ -467,6 +488,9 @@ impl Drop for WorldCore {
             None => Leave::Finished,
         };
         let endpoint = self.endpoint.get_mut();
+        if let Some(messages) = self.messages.get_mut() {
+            messages.get_mut().leave(endpoint);
+        }
         endpoint.leave(how);
         for (to, frame, payload) in self.kept.get_mut().drain(..) {
             if endpoint.released(to, Port::FENCE) <= frame {

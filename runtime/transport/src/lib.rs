@@ -110,6 +110,12 @@ impl Port {
 
     /// The port of requests, which the world's [`Attendant`] serves.
     pub const SERVICE: Self = Self(1);
+
+    /// The port of messages between two ranks.
+    pub const MESSAGES: Self = Self(2);
+
+    /// The port of elements of messages that their receivers have asked for.
+    pub const ELEMENTS: Self = Self(3);
 }
 
 /// What a frame carries before its payload.

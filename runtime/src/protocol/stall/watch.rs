@@ -28,6 +28,8 @@ pub(crate) enum Awaited<'a> {
     Notifications,
     /// Something of one rank: what, in the plural.
     One(&'static str),
+    /// Something of any other rank: what, in the plural.
+    FromAny(&'static str),
     /// What one rank sends to the one that speaks for it, before it waits for anything, if its census is sparse.
     Spoken,
     /// Frames of a program: how many have come, of how many.
@@ -77,6 +79,8 @@ pub(crate) struct Watch<'a> {
     awaited: Awaited<'a>,
     /// The number of the run, where it is counted by its plan and not by the world.
     run: Option<u32>,
+    /// Returns what else there is to be said of the call.
+    about: Option<&'a dyn Fn() -> String>,
     lasting: Option<Lasting>,
     /// Whether the function that stalls are reported to has panicked.
     silenced: Cell<bool>,
@@ -107,13 +111,24 @@ impl<'a> Watch<'a> {
         awaited: Awaited<'a>,
     ) -> Self {
         let is_mutual = match awaited {
-            Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
+            Awaited::Leaving | Awaited::Answers | Awaited::FromAny(_) | Awaited::Lock(_) => false,
             // An access of a rank to its own window, which nobody else ends.
             Awaited::One(_) => true,
             _ => peer != world.rank,
         };
         let silenced = Cell::new(false);
-        Self { world, call, windows, peer, is_mutual, awaited, run: None, lasting: None, silenced }
+        Self {
+            world,
+            call,
+            windows,
+            peer,
+            is_mutual,
+            awaited,
+            run: None,
+            about: None,
+            lasting: None,
+            silenced,
+        }
     }
 
     /// The wait is of a run of this number, if there is one.
@@ -121,6 +136,19 @@ impl<'a> Watch<'a> {
     pub(crate) fn of_run(mut self, run: Option<u32>) -> Self {
         self.run = run;
         self
+    }
+
+    /// Says more of the call.
+    #[inline]
+    pub(crate) fn about(mut self, about: &'a dyn Fn() -> String) -> Self {
+        self.about = Some(about);
+        self
+    }
+
+    /// The call in words.
+    fn described(&self) -> String {
+        let about = self.about.map_or_else(String::new, |about| about());
+        self.call.describe(self.windows) + &about
     }
 
     /// The number of the call.
@@ -152,6 +180,8 @@ impl<'a> Watch<'a> {
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
         self.follow();
         let (rank, peer, number) = (self.world.rank, self.peer, self.number());
+        let described = self.lasting.as_ref().is_some_and(|lasting| lasting.shown.is_none());
+        let described = if described { self.described() } else { String::new() };
         let Some(lasting) = &mut self.lasting else {
             let stalls = self.world.stalls.borrow();
             if stalls.settings.watches() {
@@ -177,7 +207,7 @@ impl<'a> Watch<'a> {
         // A rank that may go on with something else may yet send what another one waits for.
         let mutual = self.is_mutual && !self.world.may_advance();
         if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
-            let text = format!("{}, number {}", self.call.describe(self.windows), number);
+            let text = format!("{described}, number {number}");
             waits.begin(rank, peer, &text);
             lasting.shown = Some(sent(endpoint, self.awaited));
         }
@@ -262,6 +292,10 @@ impl<'a> Watch<'a> {
                 ("notifications", world.size - 1 - missing.len(), world.size - 1)
             }
             Awaited::One(what) => (what, 0, 1),
+            Awaited::FromAny(what) => {
+                missing.extend(others);
+                (what, 0, 1)
+            }
             Awaited::Spoken => (SPOKEN, 0, 1),
             Awaited::Answers => ("answers", 0, 1),
             Awaited::Frames(counts) => {
@@ -284,7 +318,7 @@ impl<'a> Watch<'a> {
             number: self.number(),
             file: self.call.site.file(),
             line: self.call.site.line(),
-            call: self.call.describe(self.windows),
+            call: self.described(),
             what,
             expected,
             came,

@@ -1,0 +1,328 @@
+//! Messages of a [`World`]: sends, receives and probes.
+
+use crate::api::scoped::Destination;
+use crate::collect::operation::{SliceSource, SourceData};
+use crate::kernel;
+use crate::kernel::element::{Element, element_type};
+use crate::messages::{self, Outgoing};
+use crate::state::bounds::in_slice;
+use crate::state::call::Call;
+use crate::state::messages::receive::Room;
+use crate::state::messages::status::{Sources, Status, Tags};
+use crate::state::world::World;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::reference::SendMode;
+use fencepost_planner::{ErrorClass, Result};
+
+/// Messages between two ranks, outside all windows. What they mean is in `planner/README.md`, paragraphs 24 to 27.
+///
+/// Those of one rank to another are received in the order in which they were sent, as far as receives name them; a receive
+/// takes the first one that it names, by sender and tag. They are neither ordered with nor mixed with the operations on any
+/// window, nor with the messages of another world.
+impl World {
+    /// Sends elements to a rank: a slice, or a pair of one and a range or [`Datatype`] that names elements of it. They are read
+    /// at the call, and free when it returns. A send to `None` does nothing.
+    ///
+    /// It returns at some time between the call and the receive. A rank keeps [some messages](crate::Ranks::unexpected) that it
+    /// has not received; when it keeps as many as it may, or where a message is longer than is sent
+    /// [at once](crate::Ranks::eager), the send waits until a receive takes the message. A program that ends where each send
+    /// is an [`ssend`](Self::ssend) does not depend on that.
+    ///
+    /// ```
+    /// use fencepost_runtime::Any;
+    /// # fencepost_runtime::ranks(3).run(|world| {
+    /// if world.rank() == 0 {
+    ///     let mut sum = 0;
+    ///     for _ in 1..world.size() {
+    ///         let (values, status) = world.recv::<u64>(Any, 7)?;
+    ///         assert_eq!(values, [status.source.unwrap() as u64; 2]);
+    ///         sum += values[0];
+    ///     }
+    ///     assert_eq!(sum, 3);
+    /// } else {
+    ///     world.send(0, 7, [world.rank() as u64; 2])?;
+    /// }
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// `RANK` for a rank that the world does not have, `DISP` for elements that the slice does not have: nothing was sent.
+    /// `NO_MEM` where there is no memory for a copy. `PROC_FAILED` where the receiver has left or died, or the world has ended.
+    ///
+    /// # Cost
+    /// One message with two copies of the elements. A long one is an envelope, and a copy where memory is reached; else two
+    /// more messages for each 256 KiB.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.2.1 (MPI_SEND).
+    #[track_caller]
+    pub fn send<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T>,
+    ) -> Result<()> {
+        let call = Call::named(0, "World::send");
+        self.sent(SendMode::Standard, to.into(), tag, elements, &call)
+    }
+
+    /// [`send`](Self::send), which returns when a receive has taken the message.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.4 (MPI_SSEND).
+    #[track_caller]
+    pub fn ssend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T>,
+    ) -> Result<()> {
+        let call = Call::named(0, "World::ssend");
+        self.sent(SendMode::Synchronous, to.into(), tag, elements, &call)
+    }
+
+    /// [`send`](Self::send), which never waits: the elements are copied, and count against the buffer that was
+    /// [attached](Self::attach_buffer) until the receiver has told that the message has arrived, or was received. The message
+    /// is received also after this rank has left.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and `BUFFER` where no buffer is attached, or it has no room: nothing was sent. A buffer has room
+    /// for 65,536 messages at most.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.4 (MPI_BSEND).
+    #[track_caller]
+    pub fn bsend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T>,
+    ) -> Result<()> {
+        let call = Call::named(0, "World::bsend");
+        self.sent(SendMode::Buffered, to.into(), tag, elements, &call)
+    }
+
+    /// [`send`](Self::send), which promises that a receive waits for the message. If none does when it arrives, the receive that
+    /// takes it is `ASSERT`, and the message is lost; the send does not know of that.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.4 (MPI_RSEND).
+    #[track_caller]
+    pub fn rsend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T>,
+    ) -> Result<()> {
+        let call = Call::named(0, "World::rsend");
+        self.sent(SendMode::Ready, to.into(), tag, elements, &call)
+    }
+
+    /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag, or any; returns its elements, however many
+    /// they are. A receive from `None` returns at once, with nothing.
+    ///
+    /// # Errors
+    /// `RANK` for a rank that the world does not have. `TYPE` where the message has elements of another type, `ASSERT` where it
+    /// was sent by an [`rsend`](Self::rsend) too early, `NO_MEM` where there is no memory for it: the message is lost.
+    /// `PROC_FAILED` where the sender has left or died; where no other rank is left or one has failed, for a receive from any;
+    /// or where the world has ended.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.2.4 (MPI_RECV).
+    #[track_caller]
+    pub fn recv<T: Element>(
+        &self,
+        from: impl Into<Sources>,
+        tag: impl Into<Tags>,
+    ) -> Result<(Vec<T>, Status)> {
+        let call = Call::named(0, "World::recv");
+        let mut elements: Vec<T> = Vec::new();
+        let room = Room::List(&raw mut elements);
+        // SAFETY: the list is one of `T`, and is not accessed before this returns.
+        let received = unsafe { messages::receive::<T>(self.core(), from.into(), tag.into(), room, &call) };
+        Ok((elements, self.core().handler.report(received)?))
+    }
+
+    /// [`recv`](Self::recv) into a slice, or into a pair of one and a range or [`Datatype`] that names elements of it. A message
+    /// of fewer elements leaves the others as they were.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv), `DISP` for elements that the slice does not have, and `TRUNCATE` where the message has more
+    /// elements than there is room for: it is lost, and the room is as it was. If the world ends while the elements arrive, the
+    /// room has some of them.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.2.4 (MPI_RECV).
+    #[track_caller]
+    pub fn recv_into<'a, T: Element>(
+        &self,
+        from: impl Into<Sources>,
+        tag: impl Into<Tags>,
+        into: impl Destination<'a, T>,
+    ) -> Result<Status> {
+        let call = Call::named(0, "World::recv_into");
+        let received = self.room(into, &call).and_then(|room| {
+            // SAFETY: the elements are in a slice of `T`, which is borrowed until this returns.
+            unsafe { messages::receive::<T>(self.core(), from.into(), tag.into(), room, &call) }
+        });
+        self.core().handler.report(received)
+    }
+
+    /// Sends as [`send`](Self::send) does and receives as [`recv_into`](Self::recv_into) does, in whichever order the messages
+    /// come: ranks that all call it do not wait for each other in a circle.
+    ///
+    /// # Errors
+    /// As both.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.10 (MPI_SENDRECV).
+    #[track_caller]
+    pub fn sendrecv<'a, S: Element, T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<S>,
+        from: impl Into<Sources>,
+        with: impl Into<Tags>,
+        into: impl Destination<'a, T>,
+    ) -> Result<Status> {
+        let call = Call::named(0, "World::sendrecv");
+        let received = self.room(into, &call).and_then(|room| {
+            let mut packed = Vec::new();
+            let bytes = self.bytes(elements.data().bytes(), size_of::<S>(), &mut packed, &call)?;
+            let (element, mode) = (element_type::<S>(), SendMode::Standard);
+            let outgoing = to.into().map(|to| Outgoing { to, tag, element, bytes, mode });
+            let wanted = (from.into(), with.into(), room);
+            // SAFETY: as in `recv_into`.
+            unsafe { messages::send_and_receive::<T>(self.core(), outgoing.as_ref(), wanted, &call) }
+        });
+        self.core().handler.report(received)
+    }
+
+    /// Waits until there is a message that a receive would take, and returns its sender, its tag and its length. A receive from
+    /// that sender and with that tag takes this message.
+    ///
+    /// # Errors
+    /// `RANK` and `PROC_FAILED` as [`recv`](Self::recv).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.8.1 (MPI_PROBE).
+    #[track_caller]
+    pub fn probe(&self, from: impl Into<Sources>, tag: impl Into<Tags>) -> Result<Status> {
+        let call = Call::named(0, "World::probe");
+        let found = messages::probe(self.core(), from.into(), tag.into(), true, &call);
+        Ok(self.core().handler.report(found)?.unwrap_or_default())
+    }
+
+    /// Does what [`probe`](Self::probe) does if that would not wait; else returns `None`.
+    ///
+    /// # Errors
+    /// As [`probe`](Self::probe).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.8.1 (MPI_IPROBE).
+    #[track_caller]
+    pub fn try_probe(&self, from: impl Into<Sources>, tag: impl Into<Tags>) -> Result<Option<Status>> {
+        let call = Call::named(0, "World::try_probe");
+        let found = messages::probe(self.core(), from.into(), tag.into(), false, &call);
+        self.core().handler.report(found)
+    }
+
+    /// Attaches a buffer of this number of bytes for [buffered sends](Self::bsend) in this world. Memory is allocated as it is
+    /// used.
+    ///
+    /// # Errors
+    /// `BUFFER` where one is attached.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.6 (MPI_BUFFER_ATTACH).
+    #[track_caller]
+    pub fn attach_buffer(&self, bytes: usize) -> Result<()> {
+        let call = Call::named(0, "World::attach_buffer");
+        self.core().handler.report(messages::attach(self.core(), bytes, &call))
+    }
+
+    /// Waits until all messages in the buffer have arrived or were received, detaches it, and returns its size.
+    ///
+    /// # Errors
+    /// `BUFFER` where none is attached; `PROC_FAILED` where a receiver has left or died, or the world has ended.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.6 (MPI_BUFFER_DETACH).
+    #[track_caller]
+    pub fn detach_buffer(&self) -> Result<usize> {
+        let call = Call::named(0, "World::detach_buffer");
+        self.core().handler.report(messages::detach(self.core(), &call))
+    }
+
+    fn sent<T: Element>(
+        &self,
+        mode: SendMode,
+        to: Option<usize>,
+        tag: u32,
+        elements: impl SliceSource<T>,
+        call: &Call,
+    ) -> Result<()> {
+        let mut packed = Vec::new();
+        let bytes = self.bytes(elements.data().bytes(), size_of::<T>(), &mut packed, call);
+        let sent = bytes.and_then(|bytes| match to {
+            Some(to) => {
+                let element = element_type::<T>();
+                messages::send(self.core(), &Outgoing { to, tag, element, bytes, mode }, call)
+            }
+            None => self.core().alive(),
+        });
+        self.core().handler.report(sent)
+    }
+
+    /// The bytes of the elements that are sent, one after another.
+    fn bytes<'a>(
+        &self,
+        source: SourceData<'a, u8>,
+        size: usize,
+        packed: &'a mut Vec<u8>,
+        call: &Call,
+    ) -> Result<&'a [u8]> {
+        let core = self.core();
+        match source {
+            SourceData::Slice(bytes) => Ok(bytes),
+            SourceData::Part(bytes, elements) => {
+                in_slice(&elements, bytes.len() / size)
+                    .map_err(|(class, message)| call.error(core, class, message))?;
+                if let Some(run) = elements.as_run() {
+                    return Ok(&bytes[run.start as usize * size..run.end as usize * size]);
+                }
+                let len = elements.size().checked_mul(size);
+                let Some(len) = len.filter(|&len| packed.try_reserve_exact(len).is_ok()) else {
+                    let message =
+                        format!("there is no memory to pack {} elements of a slice", elements.size());
+                    return Err(call.error(core, ErrorClass::NoMem, message));
+                };
+                packed.resize(len, 0);
+                // SAFETY: all elements are in the slice, and there is room for as many.
+                unsafe { kernel::pack(bytes.as_ptr(), &elements, size, packed.as_mut_ptr()) };
+                Ok(packed)
+            }
+            SourceData::Section(..) => {
+                let message =
+                    "a message reads no sections: give it a slice, or `packed` elements of a window";
+                Err(call.error(core, ErrorClass::Arg, message))
+            }
+        }
+    }
+
+    /// The room for elements that are received.
+    fn room<'a, T: Element>(&self, into: impl Destination<'a, T>, call: &Call) -> Result<Room> {
+        let (buffer, elements) = into.buffer();
+        let elements = elements.unwrap_or_else(|| Datatype::run(0..buffer.len()));
+        in_slice(&elements, buffer.len())
+            .map_err(|(class, message)| call.error(self.core(), class, message))?;
+        Ok(Room::Elements(buffer.as_mut_ptr().cast(), elements))
+    }
+}

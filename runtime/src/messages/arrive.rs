@@ -1,0 +1,374 @@
+//! What arrives: messages, and what is told of them.
+
+use crate::state::messages::frames::{Envelope, grant, kind, pull, taken};
+use crate::state::messages::limits::OVERHEAD;
+use crate::state::messages::outbox::chunks;
+use crate::state::messages::receive::{Receive, Stage};
+use crate::state::messages::{Elements, Kept, Messages};
+use crate::state::world::WorldCore;
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Loss, Lost, Port, Topology};
+use std::rc::Rc;
+
+/// The chunks of a message that a rank has asked for, and that have not come, at most.
+const AHEAD: usize = 4;
+
+/// What a frame says that no rank sends.
+type Wrong = &'static str;
+
+/// The elements of a message that is taken.
+#[derive(Clone, Copy)]
+pub(super) enum Came<'a> {
+    /// They are here.
+    Here(&'a [u8]),
+    /// They are at this address.
+    Near(*const u8),
+    /// Their sender has them; the first of them have come.
+    Far(&'a [u8]),
+}
+
+/// A message that is taken.
+pub(super) struct Taken<'a> {
+    pub(super) from: usize,
+    pub(super) number: u64,
+    pub(super) envelope: Envelope,
+    pub(super) elements: Came<'a>,
+    /// Whether no receive waited for it when it arrived.
+    pub(super) was_kept: bool,
+}
+
+/// Reads what has come from `from`.
+///
+/// # Errors
+/// Nothing more can come.
+pub(super) fn read_from(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    from: usize,
+) -> Result<(), Lost> {
+    if from == world.rank {
+        return Ok(());
+    }
+    while let Some(frame) = endpoint.poll(from, Port::MESSAGES)? {
+        let result = arrived(world, endpoint, messages, from, &frame);
+        endpoint.release(from, Port::MESSAGES);
+        result.map_err(|wrong| world.refuse(endpoint, from, wrong))?;
+    }
+    Ok(())
+}
+
+/// Reads the elements that have come from `from`.
+///
+/// # Errors
+/// Nothing more can come.
+fn read_elements(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    from: usize,
+) -> Result<(), Lost> {
+    while let Some(frame) = endpoint.poll(from, Port::ELEMENTS)? {
+        let result = landed(endpoint, messages, from, &frame);
+        endpoint.release(from, Port::ELEMENTS);
+        result.map_err(|wrong| world.refuse(endpoint, from, wrong))?;
+    }
+    Ok(())
+}
+
+/// Reads what has come from all ranks. Returns why nothing more can come, if that is so of a rank that did not finish, or of
+/// all others.
+///
+/// # Errors
+/// The same, for a receive from any.
+pub(super) fn read_all(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+) -> Result<(), Lost> {
+    let (first, size) = (messages.next, world.size);
+    let (mut lost, mut open) = (None, false);
+    for from in (first..size).chain(0..first).filter(|&from| from != world.rank) {
+        match read_from(world, endpoint, messages, from) {
+            Ok(()) => open = true,
+            Err(error) if error.how == Loss::Left(Leave::Finished) => {
+                lost.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    read_landing(world, endpoint, messages)?;
+    match lost {
+        Some(lost) if !open => Err(lost),
+        _ => Ok(()),
+    }
+}
+
+/// Reads elements of messages that were taken.
+///
+/// # Errors
+/// They cannot come any more.
+pub(super) fn read_landing(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+) -> Result<(), Lost> {
+    let mut after = None;
+    while let Some(from) = next_landing(messages, after) {
+        after = Some(from);
+        let read = read_elements(world, endpoint, messages, from);
+        let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
+        if lands {
+            read?;
+        }
+    }
+    Ok(())
+}
+
+/// The first rank after this one from which elements are on their way.
+fn next_landing(messages: &Messages, after: Option<usize>) -> Option<usize> {
+    let first = after.map_or(0, |after| after + 1);
+    messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
+}
+
+/// A frame has come on the port of messages.
+fn arrived(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    from: usize,
+    frame: &Frame,
+) -> Result<(), Wrong> {
+    let header = frame.header;
+    match header.kind {
+        kind::MESSAGE => {
+            // SAFETY: a frame is readable until it is released, which is later.
+            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let message = Envelope::of(&header, payload);
+            let (envelope, address) = message.ok_or("it sent a message that no rank sends")?;
+            let reached = endpoint.reaches(from);
+            let elements = match envelope.is_apart {
+                false => Came::Here(payload),
+                true if reached => Came::Near(address as *const u8),
+                true => Came::Far(&[]),
+            };
+            let credit = messages.credit;
+            let peer = &mut messages.peers[from];
+            let number = peer.came;
+            peer.came += 1;
+            if !envelope.is_apart {
+                peer.unpaid += envelope.bytes + OVERHEAD;
+                if peer.unpaid > credit {
+                    return Err(
+                        "it sent more messages than this rank keeps: give all ranks one FENCEPOST_UNEXPECTED",
+                    );
+                }
+            }
+            let taken = Taken { from, number, envelope, elements, was_kept: false };
+            deliver(world, endpoint, messages, &taken)
+        }
+        kind::TAKEN if frame.len == 0 => {
+            if answered(messages, from, header.word) {
+                Ok(())
+            } else {
+                Err("it took a message that was not sent")
+            }
+        }
+        kind::GRANT if frame.len == 0 => {
+            let peer = &mut messages.peers[from];
+            let used = usize::try_from(header.word).ok().and_then(|cost| peer.used.checked_sub(cost));
+            peer.used = used.ok_or("it granted more than it was sent")?;
+            Ok(())
+        }
+        _ => Err("it sent a frame among messages that no rank sends"),
+    }
+}
+
+/// A message has arrived: the first receive that names it takes it, or it is kept.
+pub(super) fn deliver(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    message: &Taken<'_>,
+) -> Result<(), Wrong> {
+    let Taken { from, number, envelope, elements, .. } = *message;
+    let waits = messages.posted.iter().position(|receive| receive.takes(from, envelope.tag));
+    if let Some(receive) = waits.and_then(|at| messages.posted.remove(at)) {
+        take(world, endpoint, messages, message, &receive);
+        return Ok(());
+    }
+    let elements = match elements {
+        Came::Here(bytes) => {
+            let mut here = Vec::new();
+            here.try_reserve_exact(bytes.len()).map_err(|_| "its messages need more memory than there is")?;
+            here.extend_from_slice(bytes);
+            Elements::Here(here)
+        }
+        Came::Near(address) => Elements::Near(address),
+        Came::Far(_) => Elements::Far(Vec::new()),
+    };
+    messages.kept.push_back(Kept { from, number, envelope, elements });
+    Ok(())
+}
+
+/// The message of this number to `to` was taken. Returns whether one of that number was to be answered.
+fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
+    let Some(sent) = messages.sending.remove(&(to, number)) else { return false };
+    messages.outbox.remove(to, number);
+    messages.free(sent.buffered);
+    sent.is_taken.set(true);
+    true
+}
+
+/// A receive takes a message, and is done unless its elements have to come yet.
+pub(super) fn take(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    message: &Taken<'_>,
+    receive: &Rc<Receive>,
+) {
+    let Taken { from, number, envelope, elements, was_kept } = *message;
+    if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
+        let mut is_whole = true;
+        // SAFETY: the receive is not done, so its room is there. Elements that are here are those of the message, and its
+        // sender keeps those that it sent the address of until it is told, or until this rank does not touch them.
+        unsafe {
+            match elements {
+                Came::Here(bytes) => landing.whole(bytes.as_ptr()),
+                Came::Near(address) if from == world.rank => landing.whole(address),
+                Came::Near(address) => match world.touching(endpoint, true) {
+                    Some(false) => return, // the world has ended: the call that waits finds it
+                    began => {
+                        landing.whole(address);
+                        if began.is_some() {
+                            world.touching(endpoint, false);
+                        }
+                    }
+                },
+                Came::Far(begin) => {
+                    let mut rest = begin;
+                    while !rest.is_empty() {
+                        let (chunk, more) = rest.split_at(landing.next_len().min(rest.len()));
+                        landing.chunk(chunk);
+                        rest = more;
+                    }
+                    is_whole = landing.is_whole();
+                }
+            }
+        }
+        if !is_whole {
+            landing.asked = landing.came;
+            *receive.stage.borrow_mut() = Stage::Landing(landing);
+            messages.landing.insert((from, number), receive.clone());
+            return ask(endpoint, receive, from, number);
+        }
+        receive.done(from, &envelope);
+    }
+    if world.size > 1 {
+        messages.next = (from + 1) % world.size;
+    }
+    settle(world, endpoint, messages, from, number, &envelope);
+}
+
+/// Asks for more of a message that was taken.
+fn ask(endpoint: &mut Endpoint, receive: &Receive, from: usize, number: u64) {
+    let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return };
+    while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
+        let header = pull(number, landing.asked as u32);
+        landing.asked += 1;
+        // SAFETY: there is no payload.
+        let posted = unsafe { endpoint.post(from, Port::SERVICE, header, std::ptr::null(), 0) };
+        drop(posted); // a sender that has left has sent all of it
+    }
+    endpoint.flush();
+}
+
+/// A chunk of elements has come.
+fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: &Frame) -> Result<(), Wrong> {
+    const WRONG: Wrong = "it sent elements that this rank has not asked for";
+    let Header { word: number, kind, extra } = frame.header;
+    if kind != kind::ELEMENTS || number >= messages.peers[from].came {
+        return Err(WRONG);
+    }
+    // SAFETY: a frame is readable until it is released, which is later.
+    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let at = extra as usize;
+    if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
+        let envelope = {
+            let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(WRONG) };
+            // A sender that leaves sends all of it once more.
+            // SAFETY: the receive is not done, so its room is there.
+            if at > landing.came || at == landing.came && !unsafe { landing.chunk(bytes) } {
+                return Err(WRONG);
+            }
+            landing.is_whole().then_some(landing.envelope)
+        };
+        match envelope {
+            Some(envelope) => {
+                messages.landing.remove(&(from, number));
+                receive.done(from, &envelope);
+                tell_taken(endpoint, messages, from, number);
+            }
+            None => ask(endpoint, &receive, from, number),
+        }
+        return Ok(());
+    }
+    let kept = messages.kept.iter_mut().find(|kept| kept.from == from && kept.number == number);
+    if let Some(Kept { envelope, elements: Elements::Far(begin), .. }) = kept {
+        let range = crate::state::messages::outbox::chunk(at, envelope.bytes);
+        if range.start != begin.len() || range.len() != bytes.len() || bytes.is_empty() {
+            return Err(WRONG);
+        }
+        begin.try_reserve(bytes.len()).map_err(|_| "its messages need more memory than there is")?;
+        begin.extend_from_slice(bytes);
+    }
+    Ok(())
+}
+
+/// The message was taken, and all of it has landed: its sender is told what it needs to know.
+fn settle(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    from: usize,
+    number: u64,
+    envelope: &Envelope,
+) {
+    let own = from == world.rank;
+    if !envelope.is_apart {
+        let (cost, credit) = (envelope.bytes + OVERHEAD, messages.credit);
+        let peer = &mut messages.peers[from];
+        if own {
+            peer.used -= cost;
+        } else {
+            peer.owed += cost;
+            if peer.owed > credit / 4 {
+                let owed = std::mem::take(&mut peer.owed);
+                peer.unpaid -= owed;
+                tell(endpoint, messages, from, grant(owed));
+            }
+        }
+    }
+    if envelope.is_answered {
+        if own {
+            answered(messages, from, number);
+        } else {
+            tell_taken(endpoint, messages, from, number);
+        }
+    }
+}
+
+fn tell_taken(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, number: u64) {
+    tell(endpoint, messages, from, taken(number));
+}
+
+/// Posts a frame without payload.
+fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Header) {
+    // SAFETY: there is no payload.
+    let posted = unsafe { endpoint.post(to, Port::MESSAGES, header, std::ptr::null(), 0) };
+    // A sender that has left needs no answer; and a world that has ended tells its ranks by itself.
+    if posted.is_ok() {
+        messages.count_frame(to, None, None);
+        endpoint.flush();
+    }
+}

@@ -1,0 +1,67 @@
+//! Messages between two ranks, outside all windows.
+//!
+//! A message is a frame on [`Port::MESSAGES`] of its world: so the messages of a pair come in the order of their sends, and
+//! neither mix with nor wait for anything else. Its receiver reads the port in its calls of messages, and while it waits in any
+//! call of the world. It hands each message, as it reads it, to the first [`Receive`](crate::state::messages::receive::Receive)
+//! that waits and names it, or keeps it for one to come.
+//!
+//! - A short message has its elements in the frame. The receiver allows each sender an equal part of what it keeps
+//!   (*credit*), and grants it again when messages were taken. So what is kept is bounded, and the port is always read.
+//! - Where a message is longer, or there is no credit, its envelope alone is sent, and its elements stay with the sender until
+//!   a receive takes it: then the receiver reads them in place, where it reaches them, and says that it has. Else it asks the
+//!   sender's attendant for them, chunk by chunk, so the sender need not be in any call. Thus a standard send waits where
+//!   there is no credit; a buffered one leaves its elements in the buffer; and no message waits behind another one.
+//! - A synchronous send is answered when its message was taken.
+//! - Elements are read in place while the sender waits. When the world ends meanwhile, the sender ends it for all, and goes on
+//!   when the receiver does not read its memory any more.
+
+mod arrive;
+mod receive;
+mod send;
+
+pub(crate) use receive::{probe, receive};
+pub(crate) use send::{Outgoing, attach, detach, send, send_and_receive};
+
+use crate::state::call::Call;
+use crate::state::messages::Messages;
+use crate::state::world::WorldCore;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::Endpoint;
+use std::cell::RefCell;
+
+/// The number of looks that a rank takes in waits of other calls before it reads the port once, if no receive waits.
+const RARELY: u32 = 64;
+
+/// The messages of this world, from now on read in all its waits.
+fn messages(world: &WorldCore) -> &RefCell<Messages> {
+    world.messages.get_or_init(|| {
+        world.reads.set(Some(read_in_waits));
+        Box::new(RefCell::new(Messages::new(world.size, world.limits.get())))
+    })
+}
+
+/// This rank, if the world has it.
+///
+/// # Errors
+/// `RANK`.
+fn rank_of(world: &WorldCore, rank: usize, call: &Call) -> Result<usize> {
+    if rank < world.size {
+        return Ok(rank);
+    }
+    let message =
+        format!("rank {rank} is not one of the world's {} ranks (0 to {})", world.size, world.size - 1);
+    Err(call.error(world, ErrorClass::Rank, message))
+}
+
+/// Reads what has come while this rank waits for something else.
+fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
+    // In a wait of a call of messages that call reads.
+    let Some(Ok(mut messages)) = world.messages.get().map(|messages| messages.try_borrow_mut()) else {
+        return;
+    };
+    messages.looks = messages.looks.wrapping_add(1);
+    if !messages.posted.is_empty() || !messages.landing.is_empty() || messages.looks % RARELY == 0 {
+        // What is wrong ends the world, or is found by the call that waits for it.
+        drop(arrive::read_all(world, endpoint, &mut messages));
+    }
+}

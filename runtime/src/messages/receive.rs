@@ -1,0 +1,231 @@
+//! Receives and probes.
+
+use crate::kernel::element::Element;
+use crate::messages::arrive::{Came, Taken, read_all, read_from, read_landing, take};
+use crate::messages::{messages, rank_of};
+use crate::protocol::exchange::wait;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::call::Call;
+use crate::state::messages::receive::{Receive, Room, Stage};
+use crate::state::messages::status::{Sources, Status, Tags};
+use crate::state::messages::{Elements, Kept, Messages};
+use crate::state::world::WorldCore;
+use fencepost_planner::{ErrorClass, Result, State};
+use fencepost_transport::{Endpoint, Liveness, Lost};
+use std::rc::Rc;
+
+/// The messages that a receive takes: those of one rank, or any, with one tag, or any.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(super) source: Option<usize>,
+    pub(super) tag: Option<u32>,
+}
+
+impl Wanted {
+    /// What is received; `None` where it is nothing, from nobody.
+    ///
+    /// # Errors
+    /// `RANK` for a rank that the world does not have.
+    pub(super) fn of(world: &WorldCore, from: Sources, tag: Tags, call: &Call) -> Result<Option<Self>> {
+        let source = match from {
+            Sources::Nobody => return Ok(None),
+            Sources::Any => None,
+            Sources::Rank(rank) => Some(rank_of(world, rank, call)?),
+        };
+        let tag = match tag {
+            Tags::Any => None,
+            Tags::Tag(tag) => Some(tag),
+        };
+        Ok(Some(Self { source, tag }))
+    }
+
+    /// The same in words.
+    fn words(self) -> String {
+        let source = self.source.map_or_else(|| "any rank".to_owned(), |source| format!("rank {source}"));
+        let tag = self.tag.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"));
+        format!(" from {source} with {tag}")
+    }
+}
+
+/// Receives a message.
+///
+/// # Errors
+/// As `World::recv_into` says.
+///
+/// # Safety
+/// As [`Receive::new`], until this returns.
+pub(crate) unsafe fn receive<T: Element>(
+    world: &WorldCore,
+    from: Sources,
+    tag: Tags,
+    room: Room,
+    call: &Call,
+) -> Result<Status> {
+    world.alive()?;
+    let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(Status::default()) };
+    // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
+    let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
+    complete(world, endpoint, &receive, wanted, call)
+}
+
+/// Begins a receive: it takes the first message that was kept and that it names, or waits for one.
+pub(super) fn begin(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    receive: &Rc<Receive>,
+) {
+    let kept = messages.first(receive.source, receive.tag).and_then(|at| messages.kept.remove(at));
+    let Some(Kept { from, number, envelope, elements }) = kept else {
+        messages.posted.push_back(receive.clone());
+        return;
+    };
+    let elements = match &elements {
+        Elements::Here(bytes) => Came::Here(bytes),
+        Elements::Near(address) => Came::Near(*address),
+        Elements::Far(begin) => Came::Far(begin),
+    };
+    take(world, endpoint, messages, &Taken { from, number, envelope, elements, was_kept: true }, receive);
+}
+
+/// Waits until a receive is done.
+///
+/// # Errors
+/// As `World::recv_into` says: the receive is forgotten then.
+pub(super) fn complete(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    receive: &Rc<Receive>,
+    wanted: Wanted,
+    call: &Call,
+) -> Result<Status> {
+    let waited = until_done(world, endpoint, receive, wanted, call);
+    if let Err(lost) = waited {
+        let state = if receive.is_landing() { State::Mixed } else { State::Unchanged };
+        messages(world).borrow_mut().forget(receive);
+        return Err(world.lost(&lost, call).leaving(state));
+    }
+    match receive.outcome() {
+        Some(Ok(status)) => Ok(status),
+        Some(Err((class, message))) => Err(call.error(world, class, message)),
+        None => Err(call.error(world, ErrorClass::Intern, "internal error: a receive is not done")),
+    }
+}
+
+fn until_done(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    receive: &Receive,
+    wanted: Wanted,
+    call: &Call,
+) -> std::result::Result<(), Lost> {
+    let about = || wanted.words();
+    let (peer, awaited) = awaited(world, wanted);
+    let watch = || Watch::new(world, call, &[], peer, awaited).about(&about);
+    let from = wait(endpoint, watch, |endpoint| {
+        let messages = &mut *messages(world).borrow_mut();
+        let gone_on = go_on(world, endpoint, messages, wanted, receive);
+        if matches!(*receive.stage.borrow(), Stage::Posted) {
+            return gone_on.map(|()| None);
+        }
+        let landing =
+            messages.landing.iter().find(|(_, landing)| std::ptr::eq(&raw const ***landing, receive));
+        Ok(Some(landing.map(|((from, _), _)| *from)))
+    })?;
+    let Some(from) = from else { return Ok(()) };
+    let watch = || Watch::new(world, call, &[], from, Awaited::Answers).about(&about);
+    wait(endpoint, watch, |endpoint| {
+        let messages = &mut *messages(world).borrow_mut();
+        let gone_on = go_on(world, endpoint, messages, wanted, receive);
+        if receive.is_landing() { gone_on.map(|()| None) } else { Ok(Some(())) }
+    })
+}
+
+/// Goes on with a receive as far as that is possible without waiting.
+///
+/// # Errors
+/// It can never be done.
+pub(super) fn go_on(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    wanted: Wanted,
+    receive: &Receive,
+) -> std::result::Result<(), Lost> {
+    let is_posted = || matches!(*receive.stage.borrow(), Stage::Posted);
+    let read = if is_posted() { read(world, endpoint, messages, wanted) } else { Ok(()) };
+    if is_posted() {
+        return read;
+    }
+    let landed = if receive.is_landing() { read_landing(world, endpoint, messages) } else { Ok(()) };
+    if receive.is_landing() { landed } else { Ok(()) }
+}
+
+/// Reads what has come from the ranks that are named.
+fn read(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    wanted: Wanted,
+) -> std::result::Result<(), Lost> {
+    match wanted.source {
+        Some(source) if source == world.rank => endpoint.lost(source).map_or(Ok(()), Err),
+        Some(source) => read_from(world, endpoint, messages, source),
+        None if world.size == 1 => endpoint.lost(world.rank).map_or(Ok(()), Err),
+        None => read_all(world, endpoint, messages),
+    }
+}
+
+/// Whom a call that waits for such a message waits for.
+fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'static>) {
+    match wanted.source {
+        Some(source) => (source, Awaited::One("messages")),
+        None if world.size == 1 => (world.rank, Awaited::One("messages")),
+        None => (usize::from(world.rank == 0), Awaited::FromAny("messages")),
+    }
+}
+
+/// Looks for the message that a receive would take; waits until there is one, or returns at once.
+///
+/// # Errors
+/// As `World::probe` says.
+pub(crate) fn probe(
+    world: &WorldCore,
+    from: Sources,
+    tag: Tags,
+    waits: bool,
+    call: &Call,
+) -> Result<Option<Status>> {
+    world.alive()?;
+    let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(Some(Status::default())) };
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let about = || wanted.words();
+    let look = |endpoint: &mut Endpoint| {
+        let messages = &mut *messages(world).borrow_mut();
+        let mut first = messages.first(wanted.source, wanted.tag);
+        let mut read_now = Ok(());
+        if first.is_none() {
+            read_now = read(world, endpoint, messages, wanted);
+            first = messages.first(wanted.source, wanted.tag);
+        }
+        let status = first.map(|at| {
+            let Kept { from, envelope, .. } = &messages.kept[at];
+            Status { source: Some(*from), tag: Some(envelope.tag), len: envelope.len() }
+        });
+        match status {
+            Some(status) => Ok(Some(status)),
+            None => read_now.map(|()| None),
+        }
+    };
+    let found = if waits {
+        let (peer, awaited) = awaited(world, wanted);
+        wait(endpoint, || Watch::new(world, call, &[], peer, awaited).about(&about), look).map(Some)
+    } else {
+        let found = look(endpoint);
+        fencepost_transport::Channels::flush(endpoint);
+        found
+    };
+    found.map_err(|lost| world.lost(&lost, call))
+}

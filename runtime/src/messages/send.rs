@@ -1,0 +1,370 @@
+//! Sends.
+
+use crate::kernel::element::Element;
+use crate::messages::arrive::{Came, Taken, deliver, read_all, read_from};
+use crate::messages::receive::{Wanted, begin as begin_receive, complete as complete_receive, go_on};
+use crate::messages::{messages, rank_of};
+use crate::protocol::exchange::{untouched_by, wait};
+use crate::protocol::stall::{Awaited, Watch};
+use crate::protocol::unwind::AbortOnUnwind;
+use crate::state::call::Call;
+use crate::state::messages::frames::{Envelope, elements, kind};
+use crate::state::messages::limits::{BUFFERED, OVERHEAD};
+use crate::state::messages::outbox::Outbox;
+use crate::state::messages::receive::{Receive, Room};
+use crate::state::messages::status::{Sources, Status, Tags};
+use crate::state::messages::{Buffer, Messages, Sent};
+use crate::state::world::WorldCore;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::reference::SendMode;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{
+    Answers, Attendant, Bytes, COPIED, Cause, Channels, Endpoint, Header, Liveness, Port, Topology,
+};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What is sent to whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) to: usize,
+    pub(crate) tag: u32,
+    pub(crate) element: ElementType,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) mode: SendMode,
+}
+
+/// Hands elements to ranks that do not reach them, as they ask for them.
+struct Attends(Arc<Outbox>);
+
+impl Attendant for Attends {
+    fn attend(&mut self, from: usize, asked: Header, _: &[u8], answers: &mut dyn Answers) {
+        let header = elements(asked.word, asked.extra);
+        self.0.show(from, asked.word, asked.extra, |bytes| answers.post(from, Port::ELEMENTS, header, bytes));
+    }
+}
+
+/// Sends a message, and waits until the send is complete.
+///
+/// # Errors
+/// As `World::send` and the like say.
+pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> Result<()> {
+    world.alive()?;
+    rank_of(world, outgoing.to, call)?;
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let guard = AbortOnUnwind("a send");
+    // SAFETY: the elements are borrowed until this returns, which is when the send is complete or was taken back.
+    let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
+    let result = sent.and_then(|sent| match sent {
+        None => Ok(()),
+        Some(sent) => complete(world, endpoint, &sent, outgoing, None, call),
+    });
+    guard.over();
+    result
+}
+
+/// Sends a message and receives one, in whichever order they come.
+///
+/// # Errors
+/// As `World::sendrecv` says.
+///
+/// # Safety
+/// As [`Receive::new`], until this returns.
+pub(crate) unsafe fn send_and_receive<T: Element>(
+    world: &WorldCore,
+    outgoing: Option<&Outgoing<'_>>,
+    (from, tag, room): (Sources, Tags, Room),
+    call: &Call,
+) -> Result<Status> {
+    world.alive()?;
+    outgoing.map_or(Ok(0), |outgoing| rank_of(world, outgoing.to, call))?;
+    let wanted = Wanted::of(world, from, tag, call)?;
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let guard = AbortOnUnwind("a send");
+    let receive = wanted.map(|wanted| {
+        // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
+        let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
+        begin_receive(world, endpoint, &mut messages(world).borrow_mut(), &receive);
+        (wanted, receive)
+    });
+    let sent = outgoing.map_or(Ok(()), |outgoing| {
+        // SAFETY: as in `send`.
+        let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) }?;
+        let also = receive.as_ref().map(|(wanted, receive)| (*wanted, &**receive));
+        sent.map_or(Ok(()), |sent| complete(world, endpoint, &sent, outgoing, also, call))
+    });
+    let result = match (sent, receive) {
+        (Ok(()), None) => Ok(Status::default()),
+        (Ok(()), Some((wanted, receive))) => complete_receive(world, endpoint, &receive, wanted, call),
+        (Err(error), receive) => {
+            if let Some((_, receive)) = receive {
+                messages(world).borrow_mut().forget(&receive);
+            }
+            Err(error)
+        }
+    };
+    guard.over();
+    result
+}
+
+/// Begins to send. Returns `None` where the send is complete.
+///
+/// # Errors
+/// `BUFFER`; `NO_MEM`; `PROC_FAILED`.
+///
+/// # Safety
+/// Unless the send is buffered, the elements stay as they are until it is [complete](complete), or taken back by that.
+unsafe fn begin(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    outgoing: &Outgoing<'_>,
+    call: &Call,
+) -> Result<Option<Rc<Sent>>> {
+    let Outgoing { to, tag, element, bytes, mode } = *outgoing;
+    let is_buffered = mode == SendMode::Buffered;
+    if is_buffered {
+        may_buffer(world, endpoint, messages, bytes.len(), call)?;
+    }
+    messages.reclaim(to, endpoint);
+    let cost = bytes.len() + OVERHEAD;
+    let is_short = bytes.len() <= messages.limits.eager && cost <= messages.credit;
+    if is_short && messages.peers[to].used + cost > messages.credit {
+        // It may have granted more; what it has lost is found below.
+        drop(read_from(world, endpoint, messages, to));
+    }
+    let is_eager = is_short && messages.peers[to].used + cost <= messages.credit;
+    let is_answered = mode == SendMode::Synchronous || !is_eager;
+    let is_ready = mode == SendMode::Ready;
+    let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart: !is_eager };
+    let number = messages.peers[to].sent;
+    messages.peers[to].sent += 1;
+    if is_eager {
+        messages.peers[to].used += cost;
+    }
+    let no_room = |error: std::io::Error| {
+        call.error(
+            world,
+            ErrorClass::NoMem,
+            format!("there is no memory for a message of {} bytes: {error}", bytes.len()),
+        )
+    };
+    let buffered = is_buffered.then_some(bytes.len());
+    let sent = is_answered.then(|| {
+        let is_taken = Cell::new(false);
+        Rc::new(Sent { to, number, buffered, is_taken })
+    });
+    if let Some(sent) = &sent {
+        messages.sending.insert((to, number), sent.clone());
+    }
+    if let Some(buffer) = messages.buffer.as_mut().filter(|_| is_buffered) {
+        buffer.used += bytes.len();
+        buffer.messages += 1;
+    }
+    if to == world.rank {
+        let elements = if is_eager || is_buffered { Came::Here(bytes) } else { Came::Near(bytes.as_ptr()) };
+        if is_eager {
+            messages.free(buffered); // it has arrived
+        }
+        let message = Taken { from: to, number, envelope, elements, was_kept: false };
+        deliver(world, endpoint, messages, &message)
+            .map_err(|why| call.error(world, ErrorClass::NoMem, why))?;
+        return Ok(sent.filter(|sent| !is_buffered && !sent.is_taken.get()));
+    }
+    let (mut place, mut kept) = ([0; 16], None);
+    let payload = if is_eager {
+        if bytes.len() > COPIED && endpoint.reaches(to) {
+            let copy = copied(endpoint, messages, bytes).map_err(no_room)?;
+            let first = copy.base().cast_const();
+            kept = Some(copy);
+            (first, bytes.len())
+        } else {
+            (bytes.as_ptr(), bytes.len())
+        }
+    } else {
+        let mut address = 0;
+        if endpoint.shares(to) && !is_buffered {
+            address = bytes.as_ptr().expose_provenance();
+        } else if endpoint.reaches(to) || is_buffered {
+            let copy = copied(endpoint, messages, bytes).map_err(no_room)?;
+            if endpoint.reaches(to) {
+                address = copy.base().expose_provenance();
+            }
+            messages.outbox.keep(to, number, copy, bytes.len());
+        } else {
+            // SAFETY: the caller's.
+            unsafe { messages.outbox.expose(to, number, bytes) };
+        }
+        if !endpoint.reaches(to) {
+            world.attendants.attach(endpoint, kind::PULL, || Attends(messages.outbox.clone()));
+        }
+        place = envelope.place(address);
+        (place.as_ptr(), place.len())
+    };
+    // SAFETY: what is longer than is copied is kept until it was read, where the receiver reads it in place.
+    let posted = unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), payload.0, payload.1) };
+    let _ = place;
+    match posted {
+        Ok(()) => {
+            messages.count_frame(to, kept, buffered.filter(|_| is_eager));
+            endpoint.flush();
+            world.count_sent(bytes.len(), 0);
+            Ok(sent.filter(|_| !is_buffered))
+        }
+        Err(lost) => {
+            messages.sending.remove(&(to, number));
+            messages.outbox.remove(to, number);
+            Err(world.lost(&lost, call))
+        }
+    }
+}
+
+/// A copy of elements in memory that other ranks reach.
+fn copied(endpoint: &Endpoint, messages: &mut Messages, bytes: &[u8]) -> std::io::Result<Bytes> {
+    let spare = messages.spare.iter().position(|spare| spare.len() >= bytes.len());
+    let copy = match spare {
+        Some(at) => messages.spare.swap_remove(at),
+        None => endpoint.memory().any(bytes.len().next_power_of_two().max(256))?,
+    };
+    // SAFETY: there are as many bytes, and nobody else knows of them.
+    unsafe { copy.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    Ok(copy)
+}
+
+/// Whether the buffer has room for a message.
+///
+/// # Errors
+/// `BUFFER`.
+fn may_buffer(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    bytes: usize,
+    call: &Call,
+) -> Result<()> {
+    let has_room = |messages: &Messages| {
+        let room = messages.buffer.as_ref().map(|buffer| (buffer.size - buffer.used, buffer.messages));
+        room.is_some_and(|(room, messages)| bytes <= room && messages < BUFFERED)
+    };
+    if has_room(messages) {
+        return Ok(());
+    }
+    // Some of it may have been read.
+    drop(read_all(world, endpoint, messages));
+    (0..world.size).for_each(|to| messages.reclaim(to, endpoint));
+    if has_room(messages) {
+        return Ok(());
+    }
+    let message = match &messages.buffer {
+        None => "a buffered send needs a buffer, and none is attached: nothing was sent; call `attach_buffer` first".to_owned(),
+        Some(buffer) => format!(
+            "the buffer that was attached at {}:{} has no room for {bytes} bytes: {} of {} are in use, by {} messages (there may be {BUFFERED}); nothing was sent; attach a larger one, or receive more often",
+            buffer.site.file(), buffer.site.line(), buffer.used, buffer.size, buffer.messages
+        ),
+    };
+    Err(call.error(world, ErrorClass::Buffer, message))
+}
+
+/// Waits until a send is complete, and goes on with a receive meanwhile.
+///
+/// # Errors
+/// `PROC_FAILED`, also where the receive cannot be done any more, or that of a deadlock: nobody reads the elements any more.
+fn complete(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    sent: &Sent,
+    outgoing: &Outgoing<'_>,
+    also: Option<(Wanted, &Receive)>,
+    call: &Call,
+) -> Result<()> {
+    let (to, tag, bytes) = (outgoing.to, outgoing.tag, outgoing.bytes.len());
+    let about = || format!(" to rank {to} with tag {tag} and {bytes} bytes, which no receive has taken");
+    let watch = || Watch::new(world, call, &[], to, Awaited::One("receives")).about(&about);
+    let waited = wait(endpoint, watch, |endpoint| {
+        let messages = &mut *messages(world).borrow_mut();
+        let own = if to == world.rank {
+            endpoint.lost(to).map_or(Ok(()), Err)
+        } else {
+            read_from(world, endpoint, messages, to)
+        };
+        let other =
+            also.map_or(Ok(()), |(wanted, receive)| go_on(world, endpoint, messages, wanted, receive));
+        if sent.is_taken.get() { Ok(Some(())) } else { own.and(other).map(|()| None) }
+    });
+    waited.map_err(|lost| {
+        endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+        {
+            let messages = &mut *messages(world).borrow_mut();
+            messages.sending.remove(&(to, sent.number));
+            messages.outbox.remove(to, sent.number);
+            messages.kept.retain(|kept| kept.from != world.rank || kept.number != sent.number);
+        }
+        if to != world.rank && endpoint.reaches(to) {
+            untouched_by(world, endpoint, &[], call, to);
+        }
+        world.lost(&lost, call)
+    })
+}
+
+/// Attaches a buffer for buffered sends.
+///
+/// # Errors
+/// `BUFFER` where one is attached.
+pub(crate) fn attach(world: &WorldCore, size: usize, call: &Call) -> Result<()> {
+    world.alive()?;
+    let messages = &mut *messages(world).borrow_mut();
+    if let Some(Buffer { site, size, .. }) = &messages.buffer {
+        let message = format!(
+            "a buffer of {size} bytes is attached, at {}:{}: detach it first",
+            site.file(),
+            site.line()
+        );
+        return Err(call.error(world, ErrorClass::Buffer, message));
+    }
+    messages.buffer = Some(Buffer { site: call.site, size, messages: 0, used: 0 });
+    Ok(())
+}
+
+/// Waits until the messages of buffered sends were received as far as the buffer needs, and detaches it. Returns its size.
+///
+/// # Errors
+/// As `World::detach_buffer` says.
+pub(crate) fn detach(world: &WorldCore, call: &Call) -> Result<usize> {
+    world.alive()?;
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    loop {
+        let to = {
+            let messages = &mut *messages(world).borrow_mut();
+            (0..world.size).for_each(|to| messages.reclaim(to, endpoint));
+            let Some(buffer) = &messages.buffer else {
+                let message = "no buffer is attached: call `attach_buffer` first";
+                return Err(call.error(world, ErrorClass::Buffer, message));
+            };
+            if buffer.messages == 0 {
+                let size = buffer.size;
+                messages.buffer = None;
+                return Ok(size);
+            }
+            let apart = messages.sending.values().find(|sent| sent.buffered.is_some()).map(|sent| sent.to);
+            apart
+                .or_else(|| (0..world.size).find(|&to| messages.peers[to].has_buffered()))
+                .unwrap_or(world.rank)
+        };
+        let about = || format!(": a message of a buffered send to rank {to} has not been received");
+        let watch = || Watch::new(world, call, &[], to, Awaited::One("receives")).about(&about);
+        let waited = wait(endpoint, watch, |endpoint| {
+            let messages = &mut *messages(world).borrow_mut();
+            let read = if to == world.rank {
+                endpoint.lost(to).map_or(Ok(()), Err)
+            } else {
+                read_from(world, endpoint, messages, to)
+            };
+            messages.reclaim(to, endpoint);
+            let is_left = messages.peers[to].has_buffered()
+                || messages.sending.values().any(|sent| sent.to == to && sent.buffered.is_some());
+            if is_left { read.map(|()| None) } else { Ok(Some(())) }
+        });
+        waited.map_err(|lost| world.lost(&lost, call))?;
+    }
+}

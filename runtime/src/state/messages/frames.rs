@@ -1,0 +1,178 @@
+//! The frames of messages.
+
+use fencepost_planner::element::{ElementKind, ElementType, Scalar};
+use fencepost_transport::Header;
+
+/// The kinds of these frames.
+pub(crate) mod kind {
+    /// A message: its envelope, with its elements or with the place where they are.
+    pub(crate) const MESSAGE: u32 = 22;
+    /// A message was taken.
+    pub(crate) const TAKEN: u32 = 23;
+    /// Messages of this cost may be sent again.
+    pub(crate) const GRANT: u32 = 24;
+    /// To an attendant: elements of a message that was taken.
+    pub(crate) const PULL: u32 = 25;
+    /// Elements of a message.
+    pub(crate) const ELEMENTS: u32 = 26;
+}
+
+/// What is known of a message from its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) tag: u32,
+    pub(crate) element: ElementType,
+    /// The bytes of its elements.
+    pub(crate) bytes: usize,
+    /// Whether the sender believes that a receive waits for it.
+    pub(crate) is_ready: bool,
+    /// Whether the sender is to be told when it was taken.
+    pub(crate) is_answered: bool,
+    /// Whether it comes without its elements.
+    pub(crate) is_apart: bool,
+}
+
+const READY: u64 = 1;
+const ANSWERED: u64 = 2;
+const APART: u64 = 4;
+
+impl Envelope {
+    /// The number of its elements.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes / self.element.size as usize
+    }
+
+    /// The header of its frame.
+    pub(crate) fn header(&self) -> Header {
+        let flags = [(self.is_ready, READY), (self.is_answered, ANSWERED), (self.is_apart, APART)];
+        let flags: u64 = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum();
+        let code = code_of(self.element.kind);
+        let word = u64::from(self.element.size) | code << 32 | flags << 40;
+        Header { word, kind: kind::MESSAGE, extra: self.tag }
+    }
+
+    /// The place where its elements are, as the payload of its frame, if it comes without them: their number of bytes, and
+    /// their address where the receiver reaches them.
+    pub(crate) fn place(&self, address: usize) -> [u8; 16] {
+        let mut place = [0; 16];
+        place[..8].copy_from_slice(&(self.bytes as u64).to_le_bytes());
+        place[8..].copy_from_slice(&(address as u64).to_le_bytes());
+        place
+    }
+
+    /// Reads the envelope of a frame, and the address of elements that are apart. `None` for what no rank sends.
+    pub(crate) fn of(header: &Header, payload: &[u8]) -> Option<(Self, usize)> {
+        let (size, flags) = (header.word as u32, header.word >> 40);
+        let kind = kind_of((header.word >> 32) as u8)?;
+        let is = |flag| flags & flag != 0;
+        let mut envelope = Self {
+            tag: header.extra,
+            element: ElementType { size, kind },
+            bytes: payload.len(),
+            is_ready: is(READY),
+            is_answered: is(ANSWERED),
+            is_apart: is(APART),
+        };
+        let mut address = 0;
+        if envelope.is_apart {
+            let (bytes, at) = payload.split_first_chunk::<8>()?;
+            envelope.bytes = usize::try_from(u64::from_le_bytes(*bytes)).ok()?;
+            address = usize::try_from(u64::from_le_bytes(at.try_into().ok()?)).ok()?;
+        }
+        let fits = match kind {
+            ElementKind::Opaque => size > 0,
+            ElementKind::Scalar(scalar) => size == scalar.size(),
+            ElementKind::ValueAt(value, index) => size == value.size() + index.size(),
+        };
+        let good = fits
+            && flags < 8
+            && (envelope.is_answered || !envelope.is_apart)
+            && envelope.bytes <= isize::MAX as usize
+            && envelope.bytes.is_multiple_of(size as usize);
+        good.then_some((envelope, address))
+    }
+}
+
+fn code_of(kind: ElementKind) -> u64 {
+    match kind {
+        ElementKind::Opaque => 0,
+        ElementKind::Scalar(scalar) => 1 + scalar as u64,
+        ElementKind::ValueAt(value, index) => 11 + 10 * value as u64 + index as u64,
+    }
+}
+
+fn kind_of(code: u8) -> Option<ElementKind> {
+    let all = Scalar::ALL;
+    Some(match code {
+        0 => ElementKind::Opaque,
+        1..=10 => ElementKind::Scalar(all[usize::from(code - 1)]),
+        11..=110 => {
+            let pair = usize::from(code - 11);
+            ElementKind::ValueAt(all[pair / 10], all[pair % 10])
+        }
+        _ => return None,
+    })
+}
+
+/// The header of the frame that says that the message of this number was taken.
+pub(crate) fn taken(number: u64) -> Header {
+    Header { word: number, kind: kind::TAKEN, extra: 0 }
+}
+
+/// The header of the frame that says that messages of this cost may be sent again.
+pub(crate) fn grant(cost: usize) -> Header {
+    Header { word: cost as u64, kind: kind::GRANT, extra: 0 }
+}
+
+/// The header of a request for a chunk of the elements of a message.
+pub(crate) fn pull(number: u64, chunk: u32) -> Header {
+    Header { word: number, kind: kind::PULL, extra: chunk }
+}
+
+/// The header of a chunk of the elements of a message.
+pub(crate) fn elements(number: u64, chunk: u32) -> Header {
+    Header { word: number, kind: kind::ELEMENTS, extra: chunk }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_envelope_is_read_as_it_was_written_and_altered_ones_are_refused() {
+        let scalars = Scalar::ALL;
+        let pairs =
+            scalars.iter().flat_map(|&v| scalars.map(|i| (ElementKind::ValueAt(v, i), v.size() + i.size())));
+        let kinds = scalars.iter().map(|&scalar| (ElementKind::Scalar(scalar), scalar.size()));
+        for (kind, size) in kinds.chain(pairs).chain([(ElementKind::Opaque, 24)]) {
+            for flags in 0..8 {
+                let is = |bit: u32| flags & bit != 0;
+                let envelope = Envelope {
+                    tag: u32::MAX,
+                    element: ElementType { size, kind },
+                    bytes: 3 * size as usize,
+                    is_ready: is(1),
+                    is_answered: is(2),
+                    is_apart: is(4),
+                };
+                let header = envelope.header();
+                let here = vec![0; envelope.bytes];
+                let apart = envelope.place(1 << 20);
+                let payload = if envelope.is_apart { &apart[..] } else { &here[..] };
+                let read = Envelope::of(&header, payload);
+                if envelope.is_apart && !envelope.is_answered {
+                    assert_eq!(read, None);
+                    continue;
+                }
+                let address = if envelope.is_apart { 1 << 20 } else { 0 };
+                assert_eq!(read, Some((envelope, address)));
+                if size > 1 || envelope.is_apart {
+                    assert_eq!(Envelope::of(&header, &payload[1..]), None, "a byte is missing");
+                }
+                for wrong in [header.word | 1 << 43, header.word | 127 << 32, header.word & !0xffff_ffff] {
+                    assert_eq!(Envelope::of(&Header { word: wrong, ..header }, payload), None);
+                }
+            }
+        }
+    }
+}

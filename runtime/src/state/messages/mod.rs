@@ -1,0 +1,223 @@
+//! [`Messages`]: what a rank has sent, received and kept in a world: data, no protocol.
+//!
+//! Every message has a number, which both ranks count: it is the n-th of its pair. Requests hold a [`Receive`] or a [`Sent`].
+
+pub(crate) mod frames;
+pub(crate) mod limits;
+pub(crate) mod outbox;
+pub(crate) mod receive;
+pub(crate) mod status;
+
+use crate::state::messages::frames::Envelope;
+use crate::state::messages::limits::Limits;
+use crate::state::messages::outbox::{Outbox, chunk, chunks};
+use crate::state::messages::receive::Receive;
+use fencepost_transport::{Bytes, Channels, Endpoint, Port, Topology, Until};
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::Arc;
+
+type Site = &'static Location<'static>;
+
+/// The messages of one rank in one world.
+pub(crate) struct Messages {
+    pub(crate) limits: Limits,
+    /// The cost of messages that each rank may send to another one before their receives.
+    pub(crate) credit: usize,
+    /// What this rank knows of each rank, itself included.
+    pub(crate) peers: Vec<Peer>,
+    /// Messages that have arrived and that no receive has taken, in the order of their arrival.
+    pub(crate) kept: VecDeque<Kept>,
+    /// Receives that have taken nothing, in the order of their calls.
+    pub(crate) posted: VecDeque<Rc<Receive>>,
+    /// Receives whose elements are on their way, by sender and number of the message.
+    pub(crate) landing: BTreeMap<(usize, u64), Rc<Receive>>,
+    /// Sends whose receivers are to tell when they have taken the message, by receiver and number of the message.
+    pub(crate) sending: BTreeMap<(usize, u64), Rc<Sent>>,
+    /// The elements of these sends, where they were not sent with the message.
+    pub(crate) outbox: Arc<Outbox>,
+    /// The buffer of buffered sends.
+    pub(crate) buffer: Option<Buffer>,
+    /// Memory for messages to come.
+    pub(crate) spare: Vec<Bytes>,
+    /// The rank that a receive from any looks at first.
+    pub(crate) next: usize,
+    /// The number of looks at the port from other calls.
+    pub(crate) looks: u32,
+}
+
+/// What a rank knows of another one.
+#[derive(Default)]
+pub(crate) struct Peer {
+    /// The number of messages that were sent to it.
+    pub(crate) sent: u64,
+    /// The number of its messages that have arrived.
+    pub(crate) came: u64,
+    /// The cost of the messages to it that it has not granted again.
+    pub(crate) used: usize,
+    /// The cost of the messages from it that this rank has not granted again.
+    pub(crate) unpaid: usize,
+    /// The part of `unpaid` of messages that were taken.
+    pub(crate) owed: usize,
+    /// The number of frames that were posted to it on the port of messages.
+    pub(crate) frames: u64,
+    /// The messages to it that it may not have read, the oldest first.
+    pub(crate) flying: VecDeque<Flying>,
+}
+
+/// A message that its receiver may not have read yet.
+pub(crate) struct Flying {
+    /// The number of its frame.
+    frame: u64,
+    /// The payload of the frame, where the receiver reads it in place.
+    bytes: Option<Bytes>,
+    /// The bytes that it takes of the buffer of buffered sends.
+    buffered: Option<usize>,
+}
+
+/// A send that its receiver is to answer.
+pub(crate) struct Sent {
+    pub(crate) to: usize,
+    pub(crate) number: u64,
+    /// The bytes that it takes of the buffer of buffered sends.
+    pub(crate) buffered: Option<usize>,
+    /// Whether its message was taken.
+    pub(crate) is_taken: Cell<bool>,
+}
+
+/// The buffer of buffered sends.
+pub(crate) struct Buffer {
+    /// The line that has attached it.
+    pub(crate) site: Site,
+    pub(crate) size: usize,
+    /// The number of messages in it, and their bytes.
+    pub(crate) messages: usize,
+    pub(crate) used: usize,
+}
+
+/// A message that has arrived and that no receive has taken.
+pub(crate) struct Kept {
+    pub(crate) from: usize,
+    pub(crate) number: u64,
+    pub(crate) envelope: Envelope,
+    pub(crate) elements: Elements,
+}
+
+/// The elements of a message that has arrived.
+pub(crate) enum Elements {
+    /// They have come with it.
+    Here(Vec<u8>),
+    /// They are in memory of the sender that this rank reaches.
+    Near(*const u8),
+    /// The sender has them, and this rank asks for them. What a sender that left has sent unasked: chunks.
+    Far(Vec<u8>),
+}
+
+impl Peer {
+    /// Whether it may not have read messages of buffered sends.
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.flying.iter().any(|flying| flying.buffered.is_some())
+    }
+}
+
+impl Messages {
+    pub(crate) fn new(size: usize, limits: Limits) -> Self {
+        Self {
+            limits,
+            credit: limits.unexpected / size,
+            peers: (0..size).map(|_| Peer::default()).collect(),
+            kept: VecDeque::new(),
+            posted: VecDeque::new(),
+            landing: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            outbox: Arc::default(),
+            buffer: None,
+            spare: Vec::new(),
+            next: 0,
+            looks: 0,
+        }
+    }
+
+    /// Counts a frame that was posted to `to`, and keeps its payload until it was read.
+    pub(crate) fn count_frame(&mut self, to: usize, bytes: Option<Bytes>, buffered: Option<usize>) {
+        let peer = &mut self.peers[to];
+        if bytes.is_some() || buffered.is_some() {
+            peer.flying.push_back(Flying { frame: peer.frames, bytes, buffered });
+        }
+        peer.frames += 1;
+    }
+
+    /// Takes back what `to` has read.
+    pub(crate) fn reclaim(&mut self, to: usize, endpoint: &mut Endpoint) {
+        /// The number of pieces of memory that are kept for messages to come, and the bytes of each at most.
+        const SPARE: (usize, usize) = (16, 1 << 16);
+        if self.peers[to].flying.is_empty() {
+            return;
+        }
+        let released = endpoint.released(to, Port::MESSAGES);
+        while let Some(flying) = self.peers[to].flying.front()
+            && flying.frame < released
+        {
+            let Some(Flying { bytes, buffered, .. }) = self.peers[to].flying.pop_front() else { return };
+            if let Some(bytes) = bytes
+                && self.spare.len() < SPARE.0
+                && bytes.len() <= SPARE.1
+            {
+                self.spare.push(bytes);
+            }
+            self.free(buffered);
+        }
+    }
+
+    /// Gives back the place of a message in the buffer of buffered sends.
+    pub(crate) fn free(&mut self, buffered: Option<usize>) {
+        if let (Some(bytes), Some(buffer)) = (buffered, &mut self.buffer) {
+            buffer.used -= bytes;
+            buffer.messages -= 1;
+        }
+    }
+
+    /// The place of the first message that was kept and that such a receive takes.
+    #[inline]
+    pub(crate) fn first(&self, source: Option<usize>, tag: Option<u32>) -> Option<usize> {
+        let takes = |kept: &Kept| {
+            source.is_none_or(|source| source == kept.from) && tag.is_none_or(|tag| tag == kept.envelope.tag)
+        };
+        self.kept.iter().position(takes)
+    }
+
+    /// A receive of this rank has ended without having taken anything, or all that it took.
+    pub(crate) fn forget(&mut self, receive: &Rc<Receive>) {
+        self.posted.retain(|posted| !Rc::ptr_eq(posted, receive));
+        self.landing.retain(|_, landing| !Rc::ptr_eq(landing, receive));
+    }
+
+    /// The rank leaves: messages of buffered sends reach their receivers all the same.
+    pub(crate) fn leave(&mut self, endpoint: &mut Endpoint) {
+        for (to, peer) in self.peers.iter_mut().enumerate() {
+            let Some(last) = peer.flying.back() else { continue };
+            let until = Until::Released { to, port: Port::MESSAGES, frame: last.frame };
+            let bytes = peer.flying.drain(..).filter_map(|flying| flying.bytes).collect();
+            endpoint.keep(bytes, until);
+        }
+        for ((to, number), bytes, len) in self.outbox.take_owned() {
+            if endpoint.reaches(to) {
+                endpoint.keep(vec![bytes], Until::Done(Box::new(|| false)));
+                continue;
+            }
+            // SAFETY: the bytes were written when they were sent.
+            let all = unsafe { std::slice::from_raw_parts(bytes.base(), len) };
+            for at in 0..chunks(all.len()) {
+                let part = &all[chunk(at, all.len())];
+                let header = frames::elements(number, at as u32);
+                // SAFETY: the receiver does not reach this rank, so the bytes are copied.
+                let posted = unsafe { endpoint.post(to, Port::ELEMENTS, header, part.as_ptr(), part.len()) };
+                if posted.is_err() {
+                    break; // it receives nothing more
+                }
+            }
+        }
+    }
+}

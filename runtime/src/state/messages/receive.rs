@@ -1,0 +1,244 @@
+//! [`Receive`]: a receive that was begun, where it lands, and what became of it.
+
+use crate::kernel;
+use crate::kernel::element::{Element, element_type};
+use crate::state::messages::frames::Envelope;
+use crate::state::messages::outbox::{chunk, chunks};
+use crate::state::messages::status::Status;
+use fencepost_planner::ErrorClass;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::ElementType;
+use std::cell::RefCell;
+
+/// A receive that was begun.
+pub(crate) struct Receive {
+    /// The rank that it takes from; any, for `None`.
+    pub(crate) source: Option<usize>,
+    /// The tag that it takes; any, for `None`.
+    pub(crate) tag: Option<u32>,
+    pub(crate) element: ElementType,
+    room: Room,
+    pub(crate) stage: RefCell<Stage>,
+}
+
+/// How far a receive has come.
+pub(crate) enum Stage {
+    /// It has taken nothing.
+    Posted,
+    /// It has taken a message, whose elements are on their way.
+    Landing(Landing),
+    /// It is complete.
+    Done(Outcome),
+}
+
+/// What became of a receive.
+pub(crate) type Outcome = Result<Status, (ErrorClass, String)>;
+
+/// Where the elements of a message land.
+pub(crate) enum Room {
+    /// In these elements of a slice, in their order.
+    Elements(*mut u8, Datatype),
+    /// In a list, which has as many as come.
+    List(*mut dyn List),
+}
+
+/// A list of elements of some type.
+pub(crate) trait List {
+    /// Makes room for this number of elements in an empty list, and returns where the first one is, if there is memory.
+    fn reserve(&mut self, count: usize) -> Option<*mut u8>;
+
+    /// The list has this number of elements.
+    ///
+    /// # Safety
+    /// There was room for them, and they were written.
+    unsafe fn filled(&mut self, count: usize);
+}
+
+impl<T: Element> List for Vec<T> {
+    fn reserve(&mut self, count: usize) -> Option<*mut u8> {
+        self.clear();
+        self.try_reserve_exact(count).ok()?;
+        Some(self.as_mut_ptr().cast())
+    }
+
+    unsafe fn filled(&mut self, count: usize) {
+        // SAFETY: the caller's, and any bits are an element.
+        unsafe { self.set_len(count) }
+    }
+}
+
+/// A message that was taken, and whose elements come in chunks.
+pub(crate) struct Landing {
+    pub(crate) envelope: Envelope,
+    area: Area,
+    /// The number of chunks that have come.
+    pub(crate) came: usize,
+    /// The number of chunks that were asked for.
+    pub(crate) asked: usize,
+    /// What has come, where it does not land in one piece.
+    gathered: Vec<u8>,
+}
+
+/// Where the elements of one message land.
+enum Area {
+    Run(*mut u8),
+    Scattered(*mut u8, Datatype),
+}
+
+impl Receive {
+    /// Begins a receive into these elements of a slice, or into a list.
+    ///
+    /// # Safety
+    /// The elements are in a slice of `T` that is valid for writes, or the list is one of `T`; and nobody accesses them until
+    /// the receive is done, or was forgotten.
+    pub(crate) unsafe fn new<T: Element>(source: Option<usize>, tag: Option<u32>, room: Room) -> Self {
+        Self { source, tag, element: element_type::<T>(), room, stage: RefCell::new(Stage::Posted) }
+    }
+
+    /// Whether it takes such a message.
+    #[inline]
+    pub(crate) fn takes(&self, from: usize, tag: u32) -> bool {
+        self.source.is_none_or(|source| source == from) && self.tag.is_none_or(|wanted| wanted == tag)
+    }
+
+    /// Returns what became of it, once that is known.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match &*self.stage.borrow() {
+            Stage::Done(outcome) => Some(outcome.clone()),
+            Stage::Posted | Stage::Landing(_) => None,
+        }
+    }
+
+    /// Whether a message was taken whose elements are on their way.
+    pub(crate) fn is_landing(&self) -> bool {
+        matches!(*self.stage.borrow(), Stage::Landing(_))
+    }
+
+    /// Takes a message; returns where its elements land, unless it does not fit: then the receive is done.
+    pub(crate) fn take(&self, from: usize, envelope: Envelope, is_early: bool) -> Option<Landing> {
+        match self.area(from, &envelope, is_early) {
+            Ok(area) => Some(Landing { envelope, area, came: 0, asked: 0, gathered: Vec::new() }),
+            Err(error) => {
+                *self.stage.borrow_mut() = Stage::Done(Err(error));
+                None
+            }
+        }
+    }
+
+    fn area(&self, from: usize, envelope: &Envelope, is_early: bool) -> Result<Area, (ErrorClass, String)> {
+        let (len, tag) = (envelope.len(), envelope.tag);
+        let about = || format!("the message of rank {from} with tag {tag}");
+        if envelope.element != self.element {
+            let (sent, own) = (envelope.element, self.element);
+            let message = format!(
+                "{} has elements of type {sent:?}, and this receive is for {own:?}: the message is lost; receive what is sent",
+                about()
+            );
+            return Err((ErrorClass::Type, message));
+        }
+        let most = match &self.room {
+            Room::Elements(_, elements) => elements.size(),
+            Room::List(_) => usize::MAX,
+        };
+        if len > most {
+            let message = format!(
+                "{} has {len} elements, and there is room for {most}: the message is lost, and the room is as it was; give more room, or probe for the length first",
+                about()
+            );
+            return Err((ErrorClass::Truncate, message));
+        }
+        if is_early {
+            let message = format!(
+                "{} was sent by a ready send, and no receive waited for it when it arrived: the message is lost; let the receive be called first, or use a standard send",
+                about()
+            );
+            return Err((ErrorClass::Assert, message));
+        }
+        match &self.room {
+            Room::Elements(base, elements) => {
+                let part = if len == most { Ok(elements.clone()) } else { elements.slice(0, len) };
+                let part = part.map_err(|error| (error.class(), error.message().to_owned()))?;
+                Ok(match part.as_run() {
+                    Some(run) => {
+                        Area::Run(base.wrapping_add(run.start as usize * self.element.size as usize))
+                    }
+                    None => Area::Scattered(*base, part),
+                })
+            }
+            // SAFETY: of `new`.
+            Room::List(list) => match unsafe { (**list).reserve(len) } {
+                Some(first) => Ok(Area::Run(first)),
+                None => {
+                    let message = format!("there is no memory for {len} elements of {}: it is lost", about());
+                    Err((ErrorClass::NoMem, message))
+                }
+            },
+        }
+    }
+
+    /// All elements of the message have landed.
+    pub(crate) fn done(&self, from: usize, envelope: &Envelope) {
+        let len = envelope.len();
+        if let Room::List(list) = &self.room {
+            // SAFETY: of `new`; all elements have landed.
+            unsafe { (**list).filled(len) };
+        }
+        let status = Status { source: Some(from), tag: Some(envelope.tag), len };
+        *self.stage.borrow_mut() = Stage::Done(Ok(status));
+    }
+}
+
+impl Landing {
+    /// Writes all elements, which are at `from`.
+    ///
+    /// # Safety
+    /// There are as many bytes as the message has, which nobody writes, outside of the room of the receive; and that is
+    /// still there.
+    pub(crate) unsafe fn whole(&self, from: *const u8) {
+        // SAFETY: the caller's; the area was made from the room, and has as many elements.
+        unsafe {
+            match &self.area {
+                Area::Run(to) => std::ptr::copy_nonoverlapping(from, *to, self.envelope.bytes),
+                Area::Scattered(base, part) => {
+                    kernel::unpack(from, *base, part, self.envelope.element.size as usize);
+                }
+            }
+        }
+    }
+
+    /// Takes in the next chunk. Returns whether it has the length that it must have.
+    ///
+    /// # Safety
+    /// The room of the receive is still there.
+    pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
+        let part = chunk(self.came, self.envelope.bytes);
+        if part.len() != bytes.len() {
+            return false;
+        }
+        self.came += 1;
+        match &self.area {
+            // SAFETY: the area has as many bytes as the message, and nobody accesses them.
+            Area::Run(to) => unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(part.start), bytes.len());
+            },
+            Area::Scattered(..) => {
+                self.gathered.extend_from_slice(bytes);
+                if self.is_whole() {
+                    // SAFETY: the caller's; all bytes of the message are gathered.
+                    unsafe { self.whole(self.gathered.as_ptr()) };
+                }
+            }
+        }
+        true
+    }
+
+    /// The length of the next chunk.
+    pub(crate) fn next_len(&self) -> usize {
+        chunk(self.came, self.envelope.bytes).len()
+    }
+
+    /// Whether all chunks have come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.came == chunks(self.envelope.bytes)
+    }
+}

@@ -1,0 +1,70 @@
+//! [`Status`]: what a receive or a probe has found; [`Sources`] and [`Tags`]: what it takes.
+
+/// Any rank as the source of a message, or any tag: `world.recv(Any, 7)?`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Any;
+
+/// The ranks that a receive or a probe takes messages from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sources {
+    /// This rank.
+    Rank(usize),
+    /// Every rank, this one included.
+    Any,
+    /// None (MPI_PROC_NULL): the call returns at once, without a message.
+    Nobody,
+}
+
+/// The tags of the messages that a receive or a probe takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tags {
+    /// This one.
+    Tag(u32),
+    /// Every tag.
+    Any,
+}
+
+impl From<usize> for Sources {
+    #[inline]
+    fn from(rank: usize) -> Self {
+        Self::Rank(rank)
+    }
+}
+
+impl From<Option<usize>> for Sources {
+    fn from(rank: Option<usize>) -> Self {
+        rank.map_or(Self::Nobody, Self::Rank)
+    }
+}
+
+impl From<Any> for Sources {
+    fn from(_: Any) -> Self {
+        Self::Any
+    }
+}
+
+impl From<u32> for Tags {
+    #[inline]
+    fn from(tag: u32) -> Self {
+        Self::Tag(tag)
+    }
+}
+
+impl From<Any> for Tags {
+    fn from(_: Any) -> Self {
+        Self::Any
+    }
+}
+
+/// The sender, the tag and the length of a message. It is empty where a call has received none, since it was asked to receive
+/// from nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Status {
+    /// The sender.
+    pub source: Option<usize>,
+    /// The tag.
+    pub tag: Option<u32>,
+    /// The number of elements.
+    pub len: usize,
+}

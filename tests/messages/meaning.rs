@@ -1,0 +1,232 @@
+//! What sends and receives do, one rule a test.
+
+use fencepost::{Any, Datatype, ErrorClass, Result, Status, TransportKind, World, ranks};
+use fencepost_tests_support::transports::transports;
+
+/// The number of bytes of a message whose elements are sent with it, at most: the default, and none.
+const EAGER: [usize; 2] = [16 << 10, 0];
+
+/// Every transport, for this number of ranks, some of which are on one host and some on another where there are hosts.
+pub fn kinds(size: usize) -> Vec<TransportKind> {
+    let mixed = |kind| match kind {
+        TransportKind::MixedThreads(_) => {
+            TransportKind::MixedThreads((0..size as u32).map(|rank| rank % 2).collect())
+        }
+        kind => kind,
+    };
+    transports(0..2).into_iter().map(mixed).collect()
+}
+
+/// Runs a program of this number of ranks on every transport, with messages that have their elements with them, and with
+/// messages that do not.
+#[track_caller]
+pub fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
+    for transport in kinds(size) {
+        for eager in EAGER {
+            let world = ranks(size).transport(transport.clone()).eager(eager).end_deadlocks(true);
+            if let Err(error) = world.run(&program) {
+                panic!("{transport:?}, eager up to {eager}: {error}");
+            }
+        }
+    }
+}
+
+fn status(source: usize, tag: u32, len: usize) -> Status {
+    let mut status = Status::default();
+    (status.source, status.tag, status.len) = (Some(source), Some(tag), len);
+    status
+}
+
+#[test]
+fn a_message_of_any_length_arrives_as_it_was_sent() {
+    everywhere(2, |world| {
+        for len in [0, 1, 2, 3, 4, 100, 1000, 5000, 200_000] {
+            let values: Vec<u64> = (0..len as u64).map(|value| value * value).collect();
+            if world.rank() == 0 {
+                world.send(1, 5, &values)?;
+                let back = world.recv::<u64>(1, 6)?;
+                assert_eq!(back, (values, status(1, 6, len)));
+            } else {
+                let mut room = vec![u64::MAX; len + 1];
+                assert_eq!(world.recv_into(0, 5, &mut room)?, status(0, 5, len));
+                assert_eq!(room[..len], values);
+                assert_eq!(room[len], u64::MAX);
+                world.send(0, 6, &room[..len])?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn messages_of_a_pair_are_received_in_the_order_of_their_sends_as_far_as_receives_name_them() {
+    everywhere(2, |world| {
+        if world.rank() == 0 {
+            world.attach_buffer(1 << 20)?;
+            for (tag, value) in [(1, 10), (2, 20), (1, 11), (2, 21), (1, 12)] {
+                world.bsend(1, tag, [value; 3])?;
+            }
+            assert_eq!(world.detach_buffer()?, 1 << 20);
+        } else {
+            let take = |from: usize, tag: Option<u32>| -> Result<(i32, u32)> {
+                let (values, status) = match tag {
+                    Some(tag) => world.recv::<i32>(from, tag)?,
+                    None => world.recv::<i32>(Any, Any)?,
+                };
+                assert!(values.iter().all(|value| *value == values[0]));
+                Ok((values[0], status.tag.unwrap()))
+            };
+            assert_eq!(take(0, Some(2))?, (20, 2));
+            assert_eq!(take(0, None)?, (10, 1));
+            assert_eq!(take(0, Some(1))?, (11, 1));
+            assert_eq!(take(0, None)?, (21, 2));
+            assert_eq!(take(0, None)?, (12, 1));
+        }
+        world.barrier()
+    });
+}
+
+#[test]
+fn what_does_not_fit_is_lost_and_the_room_is_as_it_was() {
+    everywhere(2, |world| {
+        if world.rank() == 0 {
+            world.ssend(1, 0, [1u32; 5])?;
+            world.ssend(1, 0, [2u64; 2])?;
+            world.ssend(1, 0, [3u32; 4])?;
+        } else {
+            let mut room = [9u32; 4];
+            let error = world.recv_into(0, 0, &mut room).unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Truncate, "{error}");
+            assert!(
+                error.to_string().contains("5 elements") && error.to_string().contains("room for 4"),
+                "{error}"
+            );
+            let error = world.recv_into(0, 0, &mut room).unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Type, "{error}");
+            assert_eq!(room, [9; 4]);
+            world.recv_into(0, 0, &mut room)?;
+            assert_eq!(room, [3; 4]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn ranks_that_all_send_and_receive_at_once_do_not_wait_for_each_other() {
+    everywhere(4, |world| {
+        let (rank, size) = (world.rank(), world.size());
+        let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
+        for len in [1, 100_000] {
+            let mut came = vec![0; len];
+            let found = world.sendrecv(next, 3, vec![rank; len], last, 3, &mut came)?;
+            assert_eq!(found, status(last, 3, len));
+            assert!(came.iter().all(|&value| value == last));
+            // With itself.
+            let found = world.sendrecv(rank, 4, vec![rank; len], Any, 4, &mut came)?;
+            assert_eq!(found, status(rank, 4, len));
+            assert!(came.iter().all(|&value| value == rank));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn datatypes_name_elements_on_both_sides() {
+    everywhere(2, |world| {
+        // A column of 300 rows of 100, into each third element, backwards.
+        let (rows, column) = (300, Datatype::nest(7, &[(300, 100)], 1));
+        let thirds = Datatype::nest(3 * (rows - 1), &[(rows as usize, -3)], 1);
+        for shorter in [0, 1] {
+            if world.rank() == 0 {
+                let values: Vec<u32> = (0..30_000).collect();
+                let part = column.slice(0, 300 - shorter)?;
+                world.send(1, 0, (&values, &part))?;
+                world.send(1, 0, (&values, 10..20_010))?;
+            } else {
+                let mut room = vec![u32::MAX; 900];
+                let status = world.recv_into(0, 0, (&mut room, &thirds))?;
+                assert_eq!(status.len, 300 - shorter);
+                for (at, &value) in room.iter().enumerate() {
+                    let row = 299 - at / 3;
+                    let expected =
+                        if at % 3 == 0 && row < 300 - shorter { 7 + 100 * row as u32 } else { u32::MAX };
+                    assert_eq!(value, expected, "element {at}");
+                }
+                let mut room = vec![0; 40_000];
+                world.recv_into(0, 0, (&mut room, Datatype::nest(0, &[(20_000, 2)], 1)))?;
+                assert!((0..20_000).all(|at| room[2 * at] == at as u32 + 10 && room[2 * at + 1] == 0));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn messages_mix_neither_with_windows_nor_with_other_worlds() {
+    everywhere(4, |world| {
+        let parts =
+            [world.split(Some(0), 0)?.unwrap(), world.split(Some(world.rank() as u32 / 2), 0)?.unwrap()];
+        let mut u = world.window::<u64>(4)?;
+        let (rank, size) = (world.rank(), world.size());
+        parts.iter().chain([world]).try_for_each(|world| world.attach_buffer(1000))?;
+        for round in 0..20 {
+            let next = (rank + 1) % size;
+            parts[0].bsend(next, 1, [1000 + round])?;
+            u.put([round as u64]).to(next, rank)?;
+            world.bsend(next, 1, [2000 + round])?;
+            parts[1].bsend(1 - parts[1].rank(), 1, [3000 + round])?;
+            u.fence()?;
+            assert_eq!(parts[1].recv::<i32>(Any, Any)?.0, [3000 + round]);
+            assert_eq!(world.recv::<i32>(Any, 1)?.0, [2000 + round]);
+            assert_eq!(parts[0].recv::<i32>((rank + size - 1) % size, Any)?.0, [1000 + round]);
+            assert_eq!(u[(rank + size - 1) % size], round as u64);
+        }
+        assert_eq!(world.try_probe(Any, Any)?, None);
+        world.barrier()
+    });
+}
+
+#[test]
+fn messages_to_oneself_come_in_order_as_far_as_they_are_kept() {
+    for eager in [0, 100] {
+        ranks(1)
+            .eager(eager)
+            .run(|world| {
+                world.attach_buffer(1000)?;
+                world.bsend(0, 1, [1u8; 50])?;
+                if eager > 0 {
+                    world.send(0, 2, [2u8; 50])?;
+                }
+                world.bsend(0, 1, [3u8; 200])?;
+                assert_eq!(world.probe(Any, 1)?, status(0, 1, 50));
+                if eager > 0 {
+                    assert_eq!(world.recv::<u8>(0, 2)?.0, [2; 50]);
+                }
+                assert_eq!(world.recv::<u8>(0, Any)?.0, [1; 50]);
+                assert_eq!(world.recv::<u8>(Any, 1)?.0, [3; 200]);
+                assert_eq!(world.detach_buffer()?, 1000);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
+    everywhere(3, |world| {
+        if world.rank() > 0 {
+            for tag in [4, 5] {
+                world.send(0, tag, vec![world.rank() as u8; world.rank() + 10 * tag as usize])?;
+            }
+            return Ok(());
+        }
+        for _ in 0..4 {
+            let found = world.probe(Any, Any)?;
+            assert_eq!(world.try_probe(Any, Any)?, Some(found));
+            let (source, tag) = (found.source.unwrap(), found.tag.unwrap());
+            let (values, status) = world.recv::<u8>(source, tag)?;
+            assert_eq!((values.len(), status), (source + 10 * tag as usize, found));
+        }
+        Ok(())
+    });
+}

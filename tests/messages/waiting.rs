@@ -1,0 +1,291 @@
+//! Who waits for what, and what is said of it: ranks that compute, that wait for each other, that leave, and that die.
+
+use crate::meaning::{everywhere, kinds};
+use fencepost::{Any, Error, ErrorClass, Result, Stall, World, ranks};
+use fencepost_tests_support::ends::ends;
+use std::hint::spin_loop;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
+const LENGTHS: [usize; 2] = [100, 1 << 20];
+
+#[test]
+fn messages_of_buffered_sends_are_received_while_their_sender_computes() {
+    for transport in kinds(2) {
+        for eager in [0, 1 << 14] {
+            let received = AtomicBool::new(false);
+            let run = ranks(2).transport(transport.clone()).eager(eager).run(|world| {
+                if world.rank() == 0 {
+                    world.attach_buffer(4 << 20)?;
+                    LENGTHS.iter().try_for_each(|&len| world.bsend(1, 0, vec![7u8; len]))?;
+                    // Nothing but this rank's own steps until the other one has all.
+                    while !received.load(Ordering::Acquire) {
+                        spin_loop();
+                    }
+                    return world.detach_buffer().map(drop);
+                }
+                for len in LENGTHS {
+                    assert_eq!(world.recv::<u8>(0, 0)?.0, vec![7u8; len]);
+                }
+                received.store(true, Ordering::Release);
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {eager}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
+    for transport in kinds(2) {
+        for eager in [0, 1 << 14] {
+            let left = AtomicBool::new(false);
+            let run = ranks(2).transport(transport.clone()).eager(eager).run(|world| {
+                if world.rank() == 0 {
+                    let part = world.split(Some(1), 0)?.unwrap();
+                    part.attach_buffer(4 << 20)?;
+                    LENGTHS.iter().try_for_each(|&len| part.bsend(1, 0, vec![7u8; len]))?;
+                    part.bsend(1, 1, [0u8; 0])?;
+                    drop(part);
+                    left.store(true, Ordering::Release);
+                    return world.barrier();
+                }
+                let part = world.split(Some(1), 0)?.unwrap();
+                // The second one is probed, so the first is kept.
+                assert_eq!(part.probe(0, 1)?.len, 0);
+                while !left.load(Ordering::Acquire) {
+                    spin_loop();
+                }
+                for len in LENGTHS {
+                    assert_eq!(part.recv::<u8>(0, 0)?.0, vec![7u8; len]);
+                }
+                assert_eq!(part.recv::<u8>(0, 1)?.0, []);
+                let error = part.recv::<u8>(0, 0).unwrap_err();
+                assert_eq!(error.class(), ErrorClass::ProcFailed);
+                world.barrier()
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {eager}: {error}"));
+        }
+    }
+}
+
+/// Two ranks each make this call, which waits for the other one for ever: both are told so, and both calls are named.
+#[track_caller]
+fn deadlocked(words: [&str; 2], call: impl Fn(&World) -> Result<()> + Sync) {
+    for transport in kinds(2) {
+        let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
+        let world = world.end_deadlocks(true).on_stall(|_| ());
+        let ends = ends(&world, &[], &call);
+        for (class, text) in ends.into_iter().map(|end| end.expect("it cannot go on")) {
+            assert_eq!(class, ErrorClass::RmaSync, "{transport:?}: {text}");
+            for word in ["deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0", "waiting.rs:"]
+                .iter()
+                .chain(&words)
+            {
+                assert!(text.contains(word), "{transport:?}: no {word:?} in {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_that_both_receive_first_are_told_so() {
+    deadlocked(["World::recv", "from rank 1 with tag 30"], |world| {
+        let other = 1 - world.rank();
+        world.recv::<u8>(other, 30 + world.rank() as u32)?;
+        world.send(other, 31 - world.rank() as u32, [1u8])
+    });
+}
+
+#[test]
+fn ranks_that_both_send_first_where_nothing_is_buffered_are_told_so() {
+    deadlocked(["World::send", "to rank 1 with tag 5 and 8 bytes"], |world| {
+        let other = 1 - world.rank();
+        world.send(other, 5, [1u64])?;
+        world.recv::<u64>(other, 5).map(drop)
+    });
+}
+
+#[test]
+fn a_receive_and_a_send_of_other_tags_are_told_so() {
+    deadlocked(["World::ssend", "World::recv_into"], |world| {
+        if world.rank() == 0 { world.ssend(1, 1, [1u8]) } else { world.recv_into(0, 2, &mut [0u8]).map(drop) }
+    });
+}
+
+#[test]
+fn a_rank_that_waits_for_itself_is_told_so() {
+    for transport in kinds(1) {
+        for (at, eager) in [(0, 0), (1, 0), (2, 100), (3, 100)] {
+            let world = ranks(1).transport(transport.clone()).eager(eager).stall(Some(Duration::ZERO));
+            let error = world.end_deadlocks(true).on_stall(|_| ()).run(|world| match at {
+                0 => world.send(0, 0, [1u8]),
+                1 => world.ssend(0, 0, [1u8]),
+                2 => world.recv::<u8>(0, 0).map(drop),
+                _ => world.probe(Any, 0).map(drop),
+            });
+            let error = error.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}, {at}: {error}");
+            assert!(error.message().contains("rank 0 waits for rank 0"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_stall_names_the_call_its_rank_and_its_tag() {
+    for transport in kinds(2) {
+        for (at, words) in [
+            (0, ["World::recv (", "from rank 1 with tag 9"]),
+            (1, ["World::recv (", "from any rank with any tag"]),
+            (2, ["World::probe (", "from rank 1 with any tag"]),
+            (3, ["World::send (", "to rank 1 with tag 9 and 1000 bytes, which no receive has taken"]),
+            (4, ["World::detach_buffer (", "a buffered send to rank 1"]),
+        ] {
+            let (tell, told) = channel();
+            let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+            let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
+            let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
+            let run = world.run(|world| {
+                if world.rank() == 0 {
+                    let ended = match at {
+                        0 => world.recv::<u8>(1, 9).map(drop),
+                        1 => world.recv::<u8>(Any, Any).map(drop),
+                        2 => world.probe(1, Any).map(drop),
+                        3 => world.send(1, 9, [0u8; 1000]),
+                        _ => {
+                            world.attach_buffer(10)?;
+                            world.bsend(1, 9, [0u8; 10])?;
+                            world.detach_buffer().map(drop)
+                        }
+                    };
+                    let error = ended.expect_err("rank 1 leaves");
+                    assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
+                    assert!(error.message().contains("rank 1 has finished"), "{error}");
+                    return Ok(());
+                }
+                let told = told.lock().unwrap();
+                let stall = told.iter().find(|stall| stall.rank == 0).expect("rank 0 stalls");
+                assert_eq!(
+                    (stall.awaited, stall.file, stall.came, stall.expected),
+                    (1, file!(), 0, 1),
+                    "{stall}"
+                );
+                for word in words {
+                    assert!(stall.to_string().contains(word), "{transport:?}: {stall}");
+                }
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {at}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_fails_is_named_to_those_that_wait_for_it() {
+    for transport in kinds(3) {
+        for at in 0..5 {
+            let world = ranks(3).transport(transport.clone()).eager(0);
+            let ends = ends(&world, &[], |world| {
+                if world.rank() == 2 {
+                    return Err(Error::new(ErrorClass::Other, "it has had enough"));
+                }
+                match at {
+                    0 => world.recv::<u8>(2, 0).map(drop),
+                    1 => world.recv::<u8>(Any, 0).map(drop),
+                    2 => world.send(2, 0, vec![0u8; 1 << 20]),
+                    3 => world.probe(2, Any).map(drop),
+                    _ => world.sendrecv(1 - world.rank(), 0, [1u8], 2, 0, &mut [1u8]).map(drop),
+                }
+            });
+            for end in &ends[..2] {
+                let (class, text) = end.as_ref().expect("rank 2 has left");
+                assert_eq!(*class, ErrorClass::ProcFailed, "{transport:?}, {at}: {text}");
+                assert!(
+                    text.contains("rank 2") && text.contains("had enough"),
+                    "{transport:?}, {at}: {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_panics_while_it_reads_nothing_leaves_its_sender_an_error_and_its_elements() {
+    for transport in kinds(2) {
+        let sent = AtomicUsize::new(0);
+        let world = ranks(2).transport(transport.clone());
+        let ends = ends(&world, &[1], |world| {
+            if world.rank() == 1 {
+                panic!("it gives up");
+            }
+            let values = vec![3u8; 1 << 20];
+            let result = world.send(1, 0, &values);
+            assert!(values.iter().all(|&value| value == 3));
+            sent.fetch_add(1, Ordering::Relaxed);
+            result
+        });
+        let (class, text) = ends[0].as_ref().expect("rank 1 has panicked");
+        assert_eq!(*class, ErrorClass::ProcFailed, "{text}");
+        assert!(text.contains("it gives up"), "{text}");
+        assert_eq!(sent.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn many_messages_to_a_rank_that_does_not_receive_wait_with_their_sender_and_come_in_order() {
+    const MESSAGES: u64 = 2000;
+    for transport in kinds(2) {
+        let (tell, told) = channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        // Room for some 15 messages of each rank.
+        let world = ranks(2).transport(transport.clone()).unexpected(2 << 15).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
+        let sent = AtomicUsize::new(0);
+        let run = world.run(|world| {
+            if world.rank() == 0 {
+                for value in 0..MESSAGES {
+                    world.send(1, 4, [value; 256])?;
+                    sent.fetch_add(1, Ordering::Release);
+                }
+                return Ok(());
+            }
+            {
+                let told = told.lock().unwrap();
+                let stall = told.iter().find(|stall| stall.rank == 0).expect("rank 0 waits");
+                assert!(stall.call.contains("World::send") && stall.call.contains("tag 4"), "{stall}");
+            }
+            let at_first = sent.load(Ordering::Acquire);
+            assert!((10..20).contains(&at_first), "{at_first} messages were sent");
+            for value in 0..MESSAGES {
+                let mut room = [0; 256];
+                world.recv_into(0, Any, &mut room)?;
+                assert_eq!(room, [value; 256]);
+            }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+    }
+}
+
+#[test]
+fn messages_of_buffered_sends_need_no_credit_and_hold_no_other_message_up() {
+    everywhere(2, |world| {
+        if world.rank() == 0 {
+            world.attach_buffer(1 << 22)?;
+            for value in 0..1000u32 {
+                world.bsend(1, 1, [value; 1000])?;
+            }
+            world.ssend(1, 2, [7u8])?;
+            world.detach_buffer()?;
+        } else {
+            assert_eq!(world.recv::<u8>(0, 2)?.0, [7]);
+            for value in 0..1000u32 {
+                assert_eq!(world.recv::<u32>(0, 1)?.0, [value; 1000]);
+            }
+        }
+        Ok(())
+    });
+}
