@@ -5,7 +5,7 @@
 //! should be added, but to [`explains`] and [`explains_messages`], which are searches. One idea a file:
 //!
 //! - `world`: the windows, and what fits them; `values`: one operator on one element;
-//! - `epoch`: what is between two fences; `calls`, `exchange`: programs of posts and starts;
+//! - `epoch`: what is between two fences; `conflicts`: what of it conflicts; `calls`, `exchange`: programs of posts and starts;
 //! - `locks`: programs of locks; `steps`: what is ordered in them; `explains`: whether some order gives their results;
 //! - `messages`: programs of messages and requests; `delivery`: the results that they can have, and where they can stop.
 //!
@@ -13,6 +13,7 @@
 #![doc = include_str!("../../README.md")]
 
 mod calls;
+mod conflicts;
 mod delivery;
 mod epoch;
 mod exchange;
@@ -24,6 +25,7 @@ mod values;
 mod world;
 
 pub use calls::{Call, Lent, Outcome};
+pub use conflicts::{Conflicting, conflicts};
 pub use delivery::{explains_messages, stops};
 pub use epoch::{Buffers, Difference, Epoch, allows, run};
 pub use exchange::exchange;

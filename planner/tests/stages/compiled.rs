@@ -1,6 +1,6 @@
 //! Every schedule leaves what the reference interpreter leaves, whatever the options and in whatever order ranks run.
 
-use crate::support::{interpreter, random};
+use crate::support::{by_rank, interpreter, random};
 use fencepost_planner::census::{self, Census, Places};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
@@ -10,11 +10,13 @@ use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
+use fencepost_planner::reference;
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::verify_expanded;
 use fencepost_planner::{ErrorClass, Options, collect, compile, conflicts, explain};
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LEN: usize = 12;
 
@@ -346,6 +348,34 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
         )
         .is_empty()
     );
+}
+
+#[test]
+fn conflicts_are_those_of_the_reference() {
+    let (mut some, mut none) = (0, 0);
+    for seed in 0..400 {
+        let patterns = random::epoch(seed);
+        let epoch = reference::Epoch { patterns: by_rank(&patterns), sources: Vec::new() };
+        let law: BTreeSet<_> = reference::conflicts(&epoch)
+            .into_iter()
+            .map(|found| {
+                let between = found.between.map(|(rank, operation)| (rank.index(), operation.index()));
+                (found.rank.index(), found.window.index(), between)
+            })
+            .collect();
+        // One of them stands for those of all ranks that differ only by where they stand.
+        let found: BTreeMap<_, usize> = conflicts(&patterns)
+            .into_iter()
+            .map(|found| {
+                let between = found.between.map(|touch| (touch.origin, touch.operation));
+                ((found.rank, found.window, between), found.ranks)
+            })
+            .collect();
+        assert!(found.keys().all(|found| law.contains(found)), "{seed}: {found:?}, and the law has {law:?}");
+        assert_eq!(found.values().sum::<usize>(), law.len(), "{seed}: {found:?}, and the law has {law:?}");
+        *(if law.is_empty() { &mut none } else { &mut some }) += 1;
+    }
+    assert!(some > 50 && none > 5, "{some} epochs with conflicts, {none} without");
 }
 
 #[test]

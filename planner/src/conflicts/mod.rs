@@ -5,15 +5,24 @@
 //!
 //! A conflict is between two operations (paragraph 10). One operation that visits an element twice, or reads a section of
 //! the window that it writes, is not a conflict: its visits come in typemap order (6), and it reads M (4).
+//!
+//! - `rule` says what conflicts, for everyone; `sweep` finds it among many accesses; `marks` tell soon that there is nothing.
 
-use crate::datatype::Datatype;
-use crate::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
+mod marks;
+mod rule;
+mod sweep;
+
+pub use marks::Marks;
+pub use rule::{access_to_section, conflict, overwrites_itself};
+pub use sweep::{Access, pairs};
+
+use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns, Site};
 use crate::ir::schedule::Placement;
 use crate::passes::classes::Classes;
 use crate::passes::neighbours::Neighbours;
 use std::fmt;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// At most this many conflicts are reported.
 pub const MOST_CONFLICTS: usize = 1000;
@@ -90,46 +99,30 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
         let (own, peers) = Neighbours::read(rows.row(class as u32));
         let mut accesses = sections(patterns, own);
         accesses.extend(peers.flat_map(|peer| from(patterns, peer.pattern, peer.delta)));
-        accesses
-            .sort_by_key(|access| (access.window, access.datatype.low(), access.origin, access.operation));
-        for (at, a) in accesses.iter().enumerate() {
-            let meeting = |b: &&Access<'_>| b.window == a.window && b.datatype.low() < a.datatype.high();
-            for b in accesses[at + 1..].iter().take_while(meeting) {
-                let same = (a.origin, a.operation) == (b.origin, b.operation);
-                if let (false, true, Some(elements)) =
-                    (same, clash(a.kind, b.kind), a.datatype.overlap_bounds(b.datatype))
-                {
-                    let mut between = [a, b].map(|access| access.touch(patterns, rank));
-                    between.sort_by_key(|touch| (touch.origin, touch.operation));
-                    let (rank, window) = (rank.index(), a.window.index());
-                    found.push(Conflict { rank, ranks: count, window, elements, between });
-                    if found.len() == MOST_CONFLICTS {
-                        return found;
-                    }
-                }
-            }
+        pairs(&mut accesses, |a, b, elements| {
+            let mut between = [a, b].map(|access| touch(access, patterns, rank));
+            between.sort_by_key(|touch| (touch.origin, touch.operation));
+            let (rank, window) = (rank.index(), a.window as usize);
+            found.push(Conflict { rank, ranks: count, window, elements, between });
+            if found.len() == MOST_CONFLICTS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        if found.len() == MOST_CONFLICTS {
+            break;
         }
     }
     found
 }
 
-struct Access<'p> {
-    window: WindowId,
-    datatype: &'p Datatype,
-    kind: Kind,
-    origin: Delta,
-    pattern: ClassId,
-    operation: OperationId,
-}
+/// The operation that makes an access: where its rank stands, its number there, and its pattern.
+type By = (Delta, OperationId, ClassId);
 
-impl Access<'_> {
-    fn touch(&self, patterns: &Patterns, rank: Rank) -> Touch {
-        Touch {
-            origin: self.origin.from(rank, patterns.ranks()).unwrap_or(rank).index(),
-            operation: self.operation.index(),
-            kind: self.kind,
-            site: patterns.classes[self.pattern].operations[self.operation].site.clone(),
-        }
+fn touch(access: &Access<'_, By>, patterns: &Patterns, rank: Rank) -> Touch {
+    let (origin, operation, pattern) = access.by;
+    Touch {
+        origin: origin.from(rank, patterns.ranks()).unwrap_or(rank).index(),
+        operation: operation.index(),
+        kind: access.kind,
+        site: patterns.classes[pattern].operations[operation].site.clone(),
     }
 }
 
@@ -139,35 +132,24 @@ fn moving(patterns: &Patterns, pattern: ClassId) -> impl Iterator<Item = (Operat
 }
 
 /// Returns the accesses of a rank's operations to its own sections.
-fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_>> {
+fn sections(patterns: &Patterns, pattern: ClassId) -> Vec<Access<'_, By>> {
     moving(patterns, pattern)
         .filter_map(|(operation, call)| {
             let Local::Section { window, datatype } = &call.local else { return None };
-            let kind = if call.kind == Kind::Get { Kind::Put } else { Kind::Get };
-            Some(Access { window: *window, datatype, kind, origin: Delta::SELF, pattern, operation })
+            let by = (Delta::SELF, operation, pattern);
+            Some(Access { window: window.0, elements: datatype, kind: access_to_section(call.kind), by })
         })
         .collect()
 }
 
 /// Returns the accesses of the operations of the rank at `origin` to this rank.
-fn from(patterns: &Patterns, pattern: ClassId, origin: Delta) -> impl Iterator<Item = Access<'_>> {
+fn from(patterns: &Patterns, pattern: ClassId, origin: Delta) -> impl Iterator<Item = Access<'_, By>> {
     let here =
         moving(patterns, pattern).filter(move |(_, operation)| operation.target == Some(origin.back()));
-    here.map(move |(id, operation)| Access {
-        window: operation.window,
-        datatype: &operation.remote,
-        kind: operation.kind,
-        origin,
-        pattern,
-        operation: id,
+    here.map(move |(id, call)| Access {
+        window: call.window.0,
+        elements: &call.remote,
+        kind: call.kind,
+        by: (origin, id, pattern),
     })
-}
-
-/// Whether two accesses to one element conflict.
-fn clash(a: Kind, b: Kind) -> bool {
-    match (a, b) {
-        (Kind::Get, Kind::Get) => false,
-        (Kind::Accumulate(a), Kind::Accumulate(b)) => a != b,
-        _ => true,
-    }
 }

@@ -1,0 +1,143 @@
+//! [`Marks`]: two bits for each element of a window, which tell at once that no operations of an epoch conflict.
+//!
+//! An element is not touched, read, written or accumulated into. What does not fit that is a *hit*: a conflict, or one of two
+//! things that are none, two accesses of one operation, and a second operator in a window. So a hit means that somebody has to
+//! look at the operations themselves, and no hit that there is no conflict.
+
+use crate::element::Op;
+use crate::ir::pattern::Kind;
+use std::ops::Range;
+
+/// Elements whose marks are one word.
+const PER_WORD: usize = 32;
+/// Words that are cleared together, when the first of them is used in an epoch.
+const PAGE: usize = 64;
+/// The lower bit of each mark.
+const LOW: u64 = 0x5555_5555_5555_5555;
+
+const READ: u64 = 1;
+const WRITTEN: u64 = 2;
+const ACCUMULATED: u64 = 3;
+
+/// The marks of one rank's part of a window: a quarter of a byte for each element, and two bytes for each thousand.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Marks {
+    words: Vec<u64>,
+    /// The epoch in which each page was used last: those of others are not looked at, so none is cleared at the end.
+    pages: Vec<u32>,
+    epoch: u32,
+    /// The operator of the accumulates of this epoch.
+    op: Option<Op>,
+}
+
+impl Marks {
+    /// Begins an epoch of `len` elements: nothing is touched.
+    ///
+    /// # Cost
+    /// Allocates the marks the first time, and where a window has another length; otherwise nothing.
+    pub fn begin(&mut self, len: usize) {
+        let words = len.div_ceil(PER_WORD);
+        if self.words.len() != words || self.epoch == u32::MAX {
+            *self = Self { words: vec![0; words], pages: vec![0; words.div_ceil(PAGE)], ..Self::default() };
+        }
+        self.epoch += 1;
+        self.op = None;
+    }
+
+    /// Marks these elements as touched in this way. Returns whether that is a hit. Elements past the end are not marked.
+    ///
+    /// # Cost
+    /// One step for each 32 elements.
+    #[inline]
+    pub fn touch(&mut self, elements: Range<usize>, kind: Kind) -> bool {
+        let mark = match kind {
+            Kind::Get => READ,
+            Kind::Put => WRITTEN,
+            Kind::Accumulate(op) => {
+                if *self.op.get_or_insert(op) != op {
+                    return true;
+                }
+                ACCUMULATED
+            }
+        };
+        let end = elements.end.min(self.words.len() * PER_WORD);
+        let (mut at, mut hit) = (elements.start, 0);
+        while at < end {
+            let (word, first) = (at / PER_WORD, at % PER_WORD);
+            let count = (PER_WORD - first).min(end - at);
+            let own = (u64::MAX >> (64 - 2 * count)) << (2 * first);
+            let page = word / PAGE;
+            if self.pages[page] != self.epoch {
+                self.pages[page] = self.epoch;
+                let last = self.words.len().min((page + 1) * PAGE);
+                self.words[page * PAGE..last].fill(0);
+            }
+            let marks = &mut self.words[word];
+            let there = *marks & own;
+            // Those of the marks that are neither free nor marked in this way.
+            hit |= match mark {
+                READ => there & !LOW,
+                WRITTEN => there,
+                _ => (there ^ (there >> 1)) & LOW,
+            };
+            *marks |= own & (LOW * mark);
+            at += count;
+        }
+        hit != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rule::conflict;
+    use super::*;
+
+    #[test]
+    fn a_hit_is_what_conflicts_with_something_before_it() {
+        let kinds = [Kind::Get, Kind::Put, Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::Max)];
+        let mut marks = Marks::default();
+        for len in [1, 31, 32, 33, 5000] {
+            let mut state = len as u64;
+            let mut draw = |below: usize| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 33) as usize % below
+            };
+            let (mut hits, mut epochs) = (0, 0);
+            for _ in 0..2000 {
+                marks.begin(len);
+                let mut touched: Vec<Option<Kind>> = vec![None; len];
+                for _ in 0..6 {
+                    let at = draw(len);
+                    let run = at..(at + 1 + draw(40)).min(len);
+                    let kind = kinds[draw(4)];
+                    let hit = marks.touch(run.clone(), kind);
+                    let conflicts =
+                        touched[run.clone()].iter().flatten().any(|before| conflict(*before, kind));
+                    let op = |kind: Kind| matches!(kind, Kind::Accumulate(_));
+                    let second_op =
+                        op(kind) && touched.iter().flatten().any(|&before| op(before) && before != kind);
+                    assert_eq!(hit, conflicts || second_op, "{run:?} {kind:?} of {len}");
+                    if hit {
+                        hits += 1;
+                        break;
+                    }
+                    touched[run].fill(Some(kind));
+                }
+                epochs += 1;
+            }
+            assert!(hits > 20 && (len == 1 || hits < epochs), "{hits} of {epochs} with {len} elements");
+        }
+    }
+
+    #[test]
+    fn marks_of_epochs_long_ago_are_not_there_when_their_number_comes_again() {
+        let mut marks = Marks::default();
+        marks.begin(100);
+        assert!(!marks.touch(0..100, Kind::Put));
+        marks.epoch = u32::MAX;
+        marks.begin(100);
+        assert!(!marks.touch(0..100, Kind::Get));
+        assert!(marks.touch(99..100, Kind::Put) && !marks.touch(100..200, Kind::Put));
+    }
+}

@@ -1,0 +1,31 @@
+//! What a conflict is, for the compiler, which looks for them in patterns, for the runtime, which looks in what was
+//! called, and for the reference interpreter.
+
+use crate::datatype::Datatype;
+use crate::ir::pattern::Kind;
+
+/// Whether two accesses to one element, of different operations, conflict (planner/README.md, 10). A section that is a source
+/// is read as by a get, and one that a get lands in is written as by a put.
+#[doc(hidden)]
+pub fn conflict(a: Kind, b: Kind) -> bool {
+    match (a, b) {
+        (Kind::Get, Kind::Get) => false,
+        (Kind::Accumulate(a), Kind::Accumulate(b)) => a != b,
+        _ => true,
+    }
+}
+
+/// Whether an access to these elements overwrites some that it has written itself (planner/README.md, 28).
+///
+/// # Cost
+/// As [`Datatype::overlaps_itself`].
+#[doc(hidden)]
+pub fn overwrites_itself(kind: Kind, elements: &Datatype) -> bool {
+    kind == Kind::Put && elements.overlaps_itself()
+}
+
+/// The access that an operation of this kind makes to a section of its origin.
+#[doc(hidden)]
+pub fn access_to_section(kind: Kind) -> Kind {
+    if kind == Kind::Get { Kind::Put } else { Kind::Get }
+}
