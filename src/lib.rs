@@ -161,11 +161,11 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
-    Access, Any, AnyWindow, Assertions, Compiled, Element, EpochKind, ErrorHandler, Exposed, Get, Group,
-    KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Process, Put, Ranks, Refused,
-    Returns, Running, Section, SliceSource, Source, Sources, Stall, Status, Tags, Taken, TargetRegion,
-    Tested, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch,
-    lends, process, ranks, run,
+    Access, Any, AnyWindow, Assertions, Check, Compiled, Element, EpochKind, ErrorHandler, Exposed, Get,
+    Group, KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Process, Put, Ranks,
+    Refused, Returns, Running, Section, SliceSource, Source, Sources, Stall, Status, Tags, Taken,
+    TargetRegion, Tested, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
+    collect, launch, lends, process, ranks, run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`] and [`Window::epoch_between`].

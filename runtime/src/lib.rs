@@ -35,6 +35,7 @@ pub use fencepost_planner::reference::LockType;
 pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 pub use kernel::element::{Element, ValueAt};
 pub use state::assertions::Assertions;
+pub use state::check::Check;
 pub use state::handler::ErrorHandler;
 pub use state::messages::status::{Any, Sources, Status, Tags};
 pub use state::stalls::Stall;

@@ -2,7 +2,9 @@
 //! that nothing but the traffic shows it.
 
 use fencepost::transport::SimConfig;
-use fencepost::{Error, ErrorClass, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep};
+use fencepost::{
+    Check, Error, ErrorClass, Mode, Op, Ranks, Result, TransportKind, Window, World, ranks, superstep,
+};
 use std::ffi::OsStr;
 
 fn apart(size: usize, mode: Mode) -> Ranks {
@@ -556,7 +558,7 @@ fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
     assert!(compiled.explain().contains("aggressive"), "{}", compiled.explain());
     assert_eq!(modes(&late::compile(2, |_| Ok([0; 2]))?)[0], Mode::Auto);
     // While calls are compared with the pattern nothing leaves early: the first time on each rank.
-    apart(2, Mode::Aggregated).check(false).explain(true).run(|world| {
+    apart(2, Mode::Aggregated).check(Check::Off).explain(true).run(|world| {
         let mut u = world.window::<u32>(4)?;
         u.set_mode(Mode::Pipelined);
         early(&mut u, &[1, 2])?;

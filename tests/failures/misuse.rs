@@ -2,7 +2,7 @@
 
 use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
-use fencepost::{Assertions, Census, Ranks, Section, Source, TransportKind, World, ranks};
+use fencepost::{Assertions, Census, Check, Ranks, Section, Source, TransportKind, World, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -428,7 +428,7 @@ fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Res
     const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];
     const BETWEEN: usize = 9469;
     for world in worlds(2) {
-        world.check(false).run(|world| {
+        world.check(Check::Off).run(|world| {
             let me = world.rank();
             let mut u = world.window::<u64>(8)?;
             (1..BETWEEN).try_for_each(|_| world.window::<u8>(0).map(drop))?;

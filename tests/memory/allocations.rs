@@ -7,7 +7,8 @@
 
 use fencepost::transport::{Count, Meter};
 use fencepost::{
-    Block, Datatype, EpochKind, Mode, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
+    Block, Check, Datatype, EpochKind, Mode, Op, Placement, Result, TransportKind, Window, World, ranks,
+    superstep,
 };
 use fencepost_tests_support::counting;
 use fencepost_tests_support::transports::{sim, transports};
@@ -532,7 +533,7 @@ fn a_superstep_that_is_not_prepared_does_not_allocate_without_the_checker() {
     for transport in transports([4]) {
         let counts: Vec<u64> = ranks(4)
             .transport(transport.clone())
-            .check(false)
+            .check(Check::Off)
             .collect(|world| {
                 let block = Block::new(world, [12, 9])?.halo(1)?;
                 let mut u = world.window::<f64>(block.len())?;

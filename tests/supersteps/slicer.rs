@@ -4,7 +4,7 @@
 mod bodies;
 mod generated;
 use fencepost::prelude::*;
-use fencepost::{World, ranks};
+use fencepost::{Check, World, ranks};
 use fencepost_tests_support::transports::transports;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -144,7 +144,7 @@ fn window(world: &World) -> Result<Window<u64>> {
 
 /// Returns what is the matter with a program, if anything, and whether it ran from a plan of each kind at least once.
 fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
-    let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(true).collect(|world| {
+    let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(Check::Calls).collect(|world| {
         let said = RefCell::new(Vec::new());
         let mut planned = [false; 2];
         for case in 0..CASES {

@@ -29,6 +29,9 @@ mod modes;
 #[path = "../../queue.rs"]
 mod queue;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../races.rs"]
+mod races;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../sparse.rs"]
 mod sparse;
 #[expect(dead_code, reason = "its command line is not used here")]
@@ -103,4 +106,9 @@ fn modes_runs_every_workload_in_every_mode() {
 #[test]
 fn beyond_counts_the_messages_that_it_predicts_with() {
     beyond::check().unwrap();
+}
+
+#[test]
+fn races_are_told_with_both_lines() {
+    races::check().unwrap();
 }

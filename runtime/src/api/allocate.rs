@@ -1,5 +1,6 @@
 //! Makes a window: each rank allocates its part, and every rank learns of every part.
 
+use crate::collect::checked::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operation::WindowKey;
@@ -37,6 +38,11 @@ impl World {
         self.core().calls.begin();
         let window = handler.report(self.window_in(len, &call))?;
         window.on_error(handler.get());
+        if self.core().checks.is_on() {
+            window.core().checked.begin(self.size());
+            window.core().observed.set(true);
+            window.core().allow(true);
+        }
         Ok(window)
     }
 
@@ -172,6 +178,8 @@ fn allocate(
         remembered: RefCell::new(Remembered::new(core.size)),
         history: RefCell::default(),
         notes: RefCell::default(),
+        checked: Checked::default(),
+        observed: Cell::new(core.explains.get()),
         answered: Cell::new(false),
         handler: Handler::default(),
         posted: Cell::new(false),

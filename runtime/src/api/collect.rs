@@ -1,5 +1,6 @@
 //! How a call on a [`Window`] is collected: as a record where that says all of it, else described by datatypes.
 
+use crate::collect::checked::Touched;
 use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, code_of};
 use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
@@ -22,7 +23,7 @@ impl WindowCore {
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
         let fits = self.short.get()
             && self.peers.get(target).is_some_and(|peer| at < peer.len)
-            && !self.world.explains.get();
+            && !self.observed.get();
         if fits {
             let sequence = self.world.next_sequence();
             if !self.getting.write(One::new(target, at, into, borrowed, sequence)) {
@@ -120,6 +121,11 @@ impl WindowCore {
     ) {
         let reads = matches!(landing, Landing::Section(..));
         self.note(Kind::Get, target, remote.size(), reads, mode, site);
+        let section = match &landing {
+            Landing::Section(key, section) => Some((Some(*key), Touched::Type(section))),
+            _ => None,
+        };
+        self.keep_call((Kind::Get, target, Touched::Type(&remote)), section, site);
         let sequence = self.world.next_sequence();
         let get = DatatypeGet { remote, landing, site, mode: self.asked(mode) };
         self.pending(|pending| pending.push(target, get, sequence));
@@ -155,6 +161,8 @@ impl WindowCore {
             );
             outbox.push(Head::new(at as u64, code | read_later, site), value);
         });
+        let section = elements.err().map(|from| (None, Touched::Run(from, count)));
+        self.keep_call((kind, target, Touched::Run(at, count)), section, site);
     }
 
     /// Collect a put or an accumulate that is more than one small element.
@@ -186,6 +194,9 @@ impl WindowCore {
         if count == 0 {
             return Ok(());
         }
+        self.may_write(kind, &remote, site)?;
+        let own = section.as_ref().map(|(window, section)| (*window, Touched::Type(section)));
+        self.keep_call((kind, target, Touched::Type(&remote)), own, site);
         self.plain.set(false);
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
@@ -326,6 +337,7 @@ impl WindowCore {
         let remote = self.region(target, region, section.size(), site)?;
         self.check_own(window, &section, site)?;
         if !remote.is_empty() {
+            self.may_write(Kind::Put, &section, site)?;
             self.ask(target, remote, Landing::Section(window.unwrap_or(self.key), section), mode, site);
         }
         Ok(())
@@ -360,7 +372,8 @@ impl<T: Element> Collect<T> for Window<T> {
         let mut bits = [0u8; 8];
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         let head = Head::new(at as u64, code_of(kind), site);
-        fast_path.push(at, Record { head: head.0, value: u64::from_ne_bytes(bits) })
+        let record = Record { head: head.0, value: u64::from_ne_bytes(bits) };
+        fast_path.push(at, record) || self.core.push_checked((kind, target, at), record, site)
     }
 
     #[inline(always)]

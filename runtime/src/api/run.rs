@@ -1,6 +1,7 @@
 //! [`run()`], [`collect`] and [`ranks`]: enter a world.
 
 use crate::api::launch::{launch, process};
+use crate::state::check::{Check, Checking};
 use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
 use crate::state::messages::limits::Limits;
@@ -16,6 +17,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Leave};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ pub struct Ranks {
     mode: Mode,
     machine: Machine,
     census: Option<Census>,
-    check: bool,
+    checking: Checking,
     plan: bool,
     explain: bool,
     stalls: Arc<Settings>,
@@ -36,6 +38,9 @@ pub struct Ranks {
     /// How many supersteps and windows each world of it has had before the first.
     before: (u32, u32),
 }
+
+/// How far worlds are checked unless something else is asked for.
+const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::Off };
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)?`, or `ranks(5).collect(|world| ..)?` for a value of each rank.
 ///
@@ -48,7 +53,7 @@ pub fn ranks(size: usize) -> Ranks {
         mode: Mode::Auto,
         machine: Machine::default(),
         census: None,
-        check: cfg!(debug_assertions),
+        checking: Checking { check: DEFAULT, report: None },
         plan: true,
         explain: false,
         stalls: Arc::default(),
@@ -78,7 +83,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// [`launch`](crate::launch())),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
 /// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
-/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|mark` ([`Ranks::check`]), `FENCEPOST_EXPLAIN=on|off`
+/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
+/// ([`Ranks::check_report`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]), `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`, each a number of
 /// bytes ([`Ranks::eager`], [`Ranks::unexpected`]).
@@ -130,15 +136,17 @@ fn from_environment() -> Result<Ranks> {
     let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
     let machine = environment::machine("FENCEPOST_MACHINE")?;
     let census = environment::read("FENCEPOST_CENSUS")?;
-    let checks = [("off", false), ("mark", true)];
-    let check = environment::one_of("FENCEPOST_CHECK", &checks, cfg!(debug_assertions))?;
+    let check = environment::read("FENCEPOST_CHECK")?.unwrap_or(DEFAULT);
+    let report = environment::text("FENCEPOST_CHECK_REPORT")?.map(|path| PathBuf::from(path).into());
     let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
     let default = ranks(size);
+    let checking = Checking { check, report };
     let limits = Limits::from_environment()?;
-    let ranks = Ranks { stalls, limits, census, machine: machine.unwrap_or(default.machine), ..default };
-    Ok(ranks.transport(transport).mode(mode).plan(plan).check(check).explain(explain))
+    let machine = machine.unwrap_or(default.machine);
+    let ranks = Ranks { stalls, limits, census, checking, machine, ..default };
+    Ok(ranks.transport(transport).mode(mode).plan(plan).explain(explain))
 }
 
 /// Ranks that are threads of one process, at most: each two of them have some memory together, 2 KiB or so.
@@ -208,10 +216,32 @@ impl Ranks {
         self
     }
 
-    /// Whether the calls of every superstep are compared with its pattern each time, not only the first time on each
-    /// rank. On in debug builds; [`run()`] asks `FENCEPOST_CHECK=off|mark`.
-    pub fn check(mut self, check: bool) -> Self {
-        self.check = check;
+    /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds, `Off` in others, unless set;
+    /// [`run()`] asks `FENCEPOST_CHECK=off|calls|mark|log`.
+    ///
+    /// With `Mark` and `Log`, the fence of an epoch in which two operations conflict applies nothing: it is `RMA_CONFLICT` on
+    /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. A put that writes an
+    /// element twice is `RMA_CONFLICT` at its call. Epochs without such a conflict leave the same bits as unchecked ones.
+    /// A superstep that has one is not prepared and not loaded: `RMA_CONFLICT`, on the ranks that know of it. While it runs it
+    /// is not looked at.
+    ///
+    /// All ranks must choose the same: where they differ, the first fence of windows is `RMA_SYNC`. Without the feature `check`,
+    /// no conflict is looked for.
+    ///
+    /// # Cost
+    /// Nothing, unless conflicts are looked for. Then 16 bytes are kept of each operation, more of one on a datatype; each fence
+    /// of windows has one exchange more, in which they travel to their targets, and each target marks the elements, a quarter of a
+    /// byte for each of the window.
+    pub fn check(mut self, check: Check) -> Self {
+        self.checking.check = check;
+        self
+    }
+
+    /// The file that the rank which owns the elements of a conflict appends a line of JSON to: the window, the rank, the
+    /// elements, and of both operations the rank, the kind, the file, the line and the column. None, unless set; [`run()`]
+    /// asks `FENCEPOST_CHECK_REPORT`.
+    pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
+        self.checking.report = Some(file.into().into());
         self
     }
 
@@ -431,7 +461,8 @@ impl Ranks {
             (self.mode, self.census),
         );
         world.core().begin_at(self.before.0, self.before.1);
-        world.core().supersteps.check(self.check);
+        world.core().checks.set(self.checking.clone());
+        world.core().supersteps.check(self.checking.check >= Check::Calls);
         world.core().plans.set(self.plan);
         world.core().explains.set(self.explain);
         world.core().limits.set(self.limits);

@@ -112,6 +112,7 @@ impl World {
             (core.mode.get(), core.chosen_census),
         );
         world.core().supersteps.check(core.supersteps.checks());
+        world.core().checks.set(core.checks.checking.borrow().clone());
         world.core().plans.set(core.plans.get());
         world.core().explains.set(core.explains.get());
         world.core().limits.set(core.limits.get());

@@ -1,6 +1,7 @@
 //! What a rank has called since the last fence, as it is collected. Of one rank, without protocol.
 
 pub(crate) mod batch;
+pub(crate) mod checked;
 pub(crate) mod description;
 pub(crate) mod fast_path;
 pub(crate) mod lent;

@@ -42,6 +42,7 @@ impl Fence<'_> {
         };
         let machine = self.world.machine.to_string();
         let said = [&(machine.len() as u32).to_le_bytes(), machine.as_bytes(), mine.as_bytes()].concat();
+        let said = self.world.checks.say(&said);
         let (mut others, mut other_machine) = (Vec::new(), None);
         let speaks = |flags: u32| words || flags & FAILED != 0;
         let exchange = (|| {
@@ -60,7 +61,7 @@ impl Fence<'_> {
                 self.drop_frames(from)?;
                 if speaks(flags) {
                     let said = take_bytes(self.world, self.endpoint, from, kind::EXPLAIN, self.call)?;
-                    let (theirs, text) = machine_and_text(&said);
+                    let (theirs, text) = machine_and_text(self.world.checks.hear(from, &said));
                     others.push((from, flags & FAILED != 0, text));
                     if theirs != machine {
                         other_machine.get_or_insert((from, theirs));

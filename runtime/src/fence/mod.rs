@@ -5,7 +5,7 @@
 //! that their rank is in this fence travel by ranks in between, and a rank that has none from another knows that it has
 //! nothing for it. Where memory is reached, records ride in the notification, or lie where it says; where values are shared, the
 //! reader takes other operations from the sender's outbox; elsewhere they travelled in frames before the notification, so a
-//! notification settles the count. A fence that has nothing but records to send goes [`straight`]. Then, on each rank:
+//! notification settles the count. Where conflicts are looked for, an exchange of what was called comes first ([`check`]). A fence that has nothing but records to send goes [`straight`]. Then, on each rank:
 //!
 //! 1. sections that are sources were read before the notification was sent, so they hold M whatever happens later (W2); or they
 //!    are *exposed* for a rendezvous, and read in place by their target;
@@ -53,10 +53,12 @@
 mod apart;
 mod apply;
 mod census;
+mod check;
 mod disagree;
 mod gets;
 mod meet;
 mod reads;
+mod refused;
 pub(crate) mod remote;
 mod riding;
 mod sources;
@@ -84,6 +86,7 @@ use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
 use reads::Reads;
+use refused::{left_open, refuse_foreign};
 use sources::prepare;
 
 /// This rank's superstep failed: nothing may be applied.
@@ -162,6 +165,21 @@ pub(crate) fn fence_giving(
     if without(Wait::Composition) && !windows.iter().any(|window| window.is_pending()) {
         return Ok(());
     }
+    let checked = check::is_checked(world, windows);
+    let failed = if checked {
+        match check::before(world, windows, call, failed) {
+            Ok(failed) => failed,
+            Err(error) => {
+                if inside {
+                    world.supersteps.fenced(true);
+                }
+                discard(windows);
+                return Err(error);
+            }
+        }
+    } else {
+        failed
+    };
     windows.iter().for_each(|window| window.count());
     // Mostly the call is as it is, and is not copied.
     let (named, ordered);
@@ -185,8 +203,10 @@ pub(crate) fn fence_giving(
         Ok(listed) => (listed, None),
         Err(error) => (false, Some(error)),
     };
-    let endpoint = &mut *world.endpoint.borrow_mut();
-    let result = Fence { listed, gives, ..Fence::new(world, windows, call, endpoint) }.run(failed);
+    let result = {
+        let endpoint = &mut *world.endpoint.borrow_mut();
+        Fence { listed, gives, ..Fence::new(world, windows, call, endpoint) }.run(failed)
+    };
     if inside {
         world.supersteps.fenced(result.is_err());
     }
@@ -195,22 +215,28 @@ pub(crate) fn fence_giving(
         world.note_fence(windows, call, &Went { reads, read, first, straight: listed && !first });
     }
     match result {
-        Ok(_) => windows.iter().for_each(|window| window.next_set(call.site)),
-        Err(_) => windows.iter().for_each(|window| {
-            window.discard();
-            window.open();
-        }),
+        Ok(_) => {
+            windows.iter().for_each(|window| window.next_set(call.site));
+            Ok(())
+        }
+        Err(error) if checked => {
+            let error = check::after(world, windows, call, error);
+            discard(windows);
+            Err(error)
+        }
+        Err(error) => {
+            discard(windows);
+            Err(error)
+        }
     }
-    result.map(drop)
 }
 
-/// The error of a fence of a window that is posted or being accessed.
-fn left_open(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Error> {
-    let open = windows.iter().find_map(|window| window.open_since())?;
-    let message = format!(
-        "{open}, and a fence of an open window applies nothing: complete the access, or wait for the exposure, before the fence"
-    );
-    Some(call.error(world, ErrorClass::RmaSync, message))
+/// A fence has failed on all ranks: forget what was collected for it.
+fn discard(windows: &[&WindowCore]) {
+    windows.iter().for_each(|window| {
+        window.discard();
+        window.open();
+    });
 }
 
 /// Take part in the exchange of this call with an error, so that every rank learns of it. Returns the error.
@@ -222,28 +248,6 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
             call.error(world, ErrorClass::Intern, "internal error: a fence that failed returned success")
         }
     }
-}
-
-/// Some of `windows` are of another world, whose ranks are others: nothing of them is looked at. This rank takes part so
-/// that the others learn of it.
-#[cold]
-fn refuse_foreign(
-    world: &WorldCore,
-    windows: &[&WindowCore],
-    call: &Call,
-    failed: Option<Error>,
-) -> Result<()> {
-    let call = &world.supersteps.call(call);
-    let message =
-        "a window of another world cannot be fenced here: fence the windows of each world by themselves";
-    let error = failed.unwrap_or_else(|| call.error(world, ErrorClass::Win, message));
-    let result = Fence::new(world, &[], call, &mut world.endpoint.borrow_mut()).run(Some(error));
-    world.supersteps.fenced(true);
-    windows.iter().for_each(|window| {
-        window.discard();
-        window.open();
-    });
-    result.map(drop)
 }
 
 /// [`fence`], with what the program promises.

@@ -24,7 +24,7 @@ fn is_straight(world: &WorldCore, window: &WindowCore, call: &Call) -> bool {
         && window.plain.get()
         && window.key.world == world.id
         && world.order.get() == Order::Canonical
-        && !world.explains.get()
+        && !window.observed.get()
         && !without(Wait::Composition)
         && window.getting.has_none(&window.pending.borrow().gets)
         && world.admits(call).is_ok()

@@ -1,10 +1,16 @@
 //! The operations that a window has collected for its next fence: forgotten, kept apart, or asked about.
 
+use crate::collect::checked::Touched;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{DatatypeSource, Outbox};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeSource, Outbox};
 use crate::collect::pending::{Into as Landing, Pending};
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
+use fencepost_planner::conflicts::overwrites_itself;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Kind;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::Record;
 use std::panic::Location;
 
 impl WindowCore {
@@ -69,7 +75,61 @@ impl WindowCore {
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);
         self.notes.borrow_mut().clear();
+        self.checked.clear();
         self.remembered.borrow_mut().forget();
+    }
+
+    /// Keeps an operation on elements of `target`, and the section that it reads or lands in, where conflicts are looked for.
+    #[inline]
+    pub(crate) fn keep_call(
+        &self,
+        (kind, target, touched): (Kind, usize, Touched<'_>),
+        section: Option<(Option<WindowKey>, Touched<'_>)>,
+        site: &'static Location<'static>,
+    ) {
+        if self.checked.is_on() {
+            let other = |key: Option<WindowKey>| key.filter(|key| *key != self.key).map(|key| key.window);
+            let section = section.map(|(key, section)| (other(key), section));
+            self.checked.add((kind, target, touched), section, self.world.rank, site);
+        }
+    }
+
+    /// Collects an operation on one small element of memory that is reached, and keeps its call, where that is all that is to
+    /// be done; else nothing has happened.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push_checked(
+        &self,
+        (kind, target, at): (Kind, usize, usize),
+        record: Record,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let open = self.checked.is_on() && self.short.get() && !self.world.explains.get();
+        let peer = &self.peers[target];
+        let fits = open && !peer.base.is_null() && at < peer.len.min(DISPLACEMENTS as usize);
+        let pushed = fits && self.fast_paths[target].writer.write(record);
+        if pushed {
+            self.checked.add((kind, target, Touched::Run(at, 1)), None, self.world.rank, site);
+        }
+        pushed
+    }
+
+    /// Whether a call may write these elements, where conflicts are looked for.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT` where it would write an element twice.
+    #[inline]
+    pub(crate) fn may_write(
+        &self,
+        kind: Kind,
+        elements: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if self.checked.is_on() && overwrites_itself(kind, elements) {
+            let message = "an element is written twice by this operation, so that one of two values is lost: name each element once; the operation is no part of the epoch";
+            return Err(self.error(ErrorClass::RmaConflict, message.into(), site));
+        }
+        Ok(())
     }
 
     /// The windows of which operations that wait for this window's fence name sections.

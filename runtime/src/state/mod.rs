@@ -7,6 +7,7 @@ pub(crate) mod call;
 pub(crate) mod call_sites;
 pub(crate) mod calls;
 pub(crate) mod census;
+pub mod check;
 mod collected;
 pub(crate) mod environment;
 pub(crate) mod exchange;

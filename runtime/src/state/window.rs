@@ -1,5 +1,6 @@
 //! [`Window`]: one rank's part of a distributed array, and the calls on it.
 
+use crate::collect::checked::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operands::Apply;
@@ -90,6 +91,10 @@ pub struct WindowCore {
     pub(crate) history: RefCell<History>,
     /// The operations asked for since the last fence, where they are to be explained.
     pub(crate) notes: RefCell<Vec<Note>>,
+    /// The calls since the last fence, where conflicts are looked for.
+    pub(crate) checked: Checked,
+    /// Whether each call is kept with its line, to be explained or checked: then none goes the fast path.
+    pub(crate) observed: Cell<bool>,
     /// Whether attendants may have answered epochs of locks on the window.
     pub(crate) answered: Cell<bool>,
     /// The handler of errors.
@@ -160,8 +165,8 @@ impl WindowCore {
         self.short.set(short);
         let holds_until_fence = self.holds_until_fence();
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
-            // What may leave early goes the long way, and what is to be explained.
-            let open = short && (holds_until_fence || !peer.base.is_null()) && !self.world.explains.get();
+            // What may leave early goes the long way, and what is observed.
+            let open = short && (holds_until_fence || !peer.base.is_null()) && !self.observed.get();
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             fast_path.lead(peer.base, below);
         }
@@ -235,6 +240,7 @@ impl WindowCore {
                 fast_path.writer.lower(&outbox.records);
             }
         }
+        self.checked.clear();
         let pending = &mut *self.pending.borrow_mut();
         pending.clear();
         // SAFETY: these gets are in this very object, and touched only while the writer is lifted.

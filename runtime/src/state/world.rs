@@ -5,6 +5,7 @@ use crate::state::attendants::Attendants;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
 use crate::state::census::{Items, Stands};
+use crate::state::check::Checks;
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;
 use crate::state::key::Key;
@@ -143,6 +144,8 @@ pub(crate) struct WorldCore {
     /// Whether what epochs do is kept to be explained.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
+    /// The search for conflicts.
+    pub(crate) checks: Checks,
     /// The treatment of waits that last.
     pub(crate) stalls: RefCell<Stalls>,
     /// The name of each rank's host, for messages; none, where all are on one.
@@ -224,6 +227,7 @@ impl World {
             supersteps: Supersteps::default(),
             explains: Cell::new(false),
             explained: RefCell::default(),
+            checks: Checks::default(),
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
             hosts: RefCell::default(),
             handler: Handler::default(),

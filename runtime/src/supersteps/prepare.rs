@@ -1,5 +1,6 @@
 //! Supersteps prepared in a world: all ranks describe one, bring its schedules or load them, and agree.
 
+use crate::fence::fence;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;
@@ -302,7 +303,32 @@ fn agree_on(
     let table: Table<WindowId, ElementType> = windows.iter().copied().collect();
     let planned = plan_all(superstep, world, &table, own, call)?;
     let epochs = planned.into_iter().map(|share| prepared::agree_on_share(world, share, call));
-    Prepared::of(superstep, world, fenced.into_iter().zip(epochs))
+    let prepared = Prepared::of(superstep, world, fenced.into_iter().zip(epochs))?;
+    without_conflicts(prepared, call)
+}
+
+/// In the hash of the exchange in which ranks say that they know of conflicts.
+const CONFLICTS: u64 = 0xc0_4f11_c75f;
+
+/// A superstep that was prepared, if no rank knows of a conflict in it, or none is looked for.
+///
+/// # Errors
+/// `RMA_CONFLICT` on each rank that knows one, and `RMA_SYNC` on the others.
+fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
+    let world = &prepared.world;
+    if !world.checks.is_on() {
+        return Ok(prepared);
+    }
+    let found = prepared.conflicts();
+    let failed = (!found.is_empty()).then(|| {
+        let found: String = found.iter().map(|conflict| format!("\n  {conflict}")).collect();
+        let message = format!(
+            "operations of this superstep conflict, so that it is not prepared: put a fence between each two, or let one of them touch the elements{found}"
+        );
+        call.error(world, ErrorClass::RmaConflict, message)
+    });
+    fence(world, &[], &Call { hash: call.hash ^ CONFLICTS, ..*call }, failed)?;
+    Ok(prepared)
 }
 
 /// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
@@ -374,7 +400,7 @@ fn read(
         let ready = prepared::load(world, path, plan, (&own.pattern, superstep.sync), call);
         (own.windows, ready)
     });
-    Prepared::of(superstep, world, epochs)
+    without_conflicts(Prepared::of(superstep, world, epochs)?, call)
 }
 
 /// The plans in a file, one for each epoch.

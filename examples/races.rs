@@ -1,0 +1,111 @@
+//! Five programs that are wrong, and what each is told when it is checked: `FENCEPOST_CHECK=log`, or `Ranks::check`.
+//!
+//! Each runs to its end without a check, with the same bits every time, since conflicting operations have a meaning; it is
+//! not the one that was meant. Checked, the fence applies nothing and names both lines.
+//!
+//! `cargo run --release --example races`; `--transport shm` runs the ranks as processes
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use fencepost::prelude::*;
+use fencepost::{Check, Ranks};
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+
+/// Five wrong programs, and what they are told
+#[derive(Parser)]
+#[command(after_help = "Example:\n  races --transport tcp")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+}
+
+/// Rows and columns go to the halo with their ends: a corner of the halo is written from two sides.
+fn corners(world: &World) -> Result<()> {
+    let (me, size) = (world.rank(), world.size());
+    let mut u = world.window::<f64>(6 * 6)?;
+    let column = |at: i64| Datatype::nest(at, &[(6, 6)], 1);
+    u.put(24..30).to((me + 1) % size, 0..6)?;
+    u.put(column(4)).to((me + size - 1) % size, column(0))?;
+    u.fence()
+}
+
+/// Each rank takes a number from a counter, and puts back the next one: two ranks may have the same.
+fn counter(world: &World) -> Result<()> {
+    let mut next = world.window::<u64>(1)?;
+    let mine = next.fetch(0, 0)?;
+    next.put([1 + world.rank() as u64]).to(0, 0)?;
+    next.fence()?;
+    mine.take().map(drop)
+}
+
+/// A matrix is transposed in place: blocks are sent from where others land.
+fn transpose(world: &World) -> Result<()> {
+    let mut a = world.window::<u32>(world.size())?;
+    for to in 0..world.size() {
+        a.put(to..to + 1).to(to, world.rank())?;
+    }
+    a.fence()
+}
+
+/// A barrier is taken for the end of an epoch.
+fn barrier(world: &World) -> Result<()> {
+    let mut u = world.window::<i64>(1)?;
+    if world.rank() == 0 {
+        u.put([42]).to(1, 0)?;
+    }
+    world.barrier()?;
+    let answer = u.fetch(1, 0)?;
+    u.fence()?;
+    answer.take().map(drop)
+}
+
+/// The sum and the greatest of all values are made in one element.
+fn operators(world: &World) -> Result<()> {
+    let mut u = world.window::<u64>(2)?;
+    let value = world.rank() as u64;
+    u.accumulate([value], Op::Sum).to(0, 0)?;
+    u.accumulate([value], Op::Max).to(0, 0)?;
+    u.fence()
+}
+
+type Program = fn(&World) -> Result<()>;
+
+const PROGRAMS: [(&str, Program); 5] = [
+    ("corners of a halo", corners),
+    ("a counter", counter),
+    ("a transpose in place", transpose),
+    ("a barrier for a fence", barrier),
+    ("two operators", operators),
+];
+
+/// Runs a program with and without a check, and returns what rank 0, or this process's rank, is told.
+fn told(world: &Ranks, program: Program) -> Result<String> {
+    world.clone().check(Check::Off).run(program)?;
+    let ends = world.clone().check(Check::Log).collect(|world| Ok(program(world).err()))?;
+    let error = ends.into_iter().next().flatten().expect("a fence with a conflict fails on every rank");
+    assert!(matches!(error.class(), ErrorClass::RmaConflict | ErrorClass::RmaSync), "{error}");
+    Ok(error.message().to_owned())
+}
+
+/// All of them, on ranks that are threads.
+#[cfg(test)]
+pub(crate) fn check() -> Result<()> {
+    for (name, program) in PROGRAMS {
+        let told = told(&fencepost::ranks(4), program)?;
+        assert!(told.matches("examples/races.rs:").count() >= 2, "{name}: {told}");
+    }
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let Options { job } = Options::parse();
+    job.start()?;
+    for (name, program) in PROGRAMS {
+        let told = told(&job.world(), program)?;
+        if job.reports() {
+            println!("{name}: {told}\n");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,366 @@
+//! [`List`]: what a rank has called for one target since the last fence, with the line of each call, for a search for conflicts.
+//!
+//! It is kept only while epochs are checked. An operation on elements next to each other is one entry of two words:
+//!
+//! ```text
+//! bits  0..40  displacement of the first element, or where the datatype begins among the bytes
+//! bits 40..45  0 read, 1 written, 2 + operator
+//! bit  45      the entry has a datatype
+//! bit  46      it is another access of the operation of the entry before it
+//! bits 47..64  the line, by its place in the list's
+//! ```
+//!
+//! The second word is the number of elements, or the number of bytes of the datatype. A list is sent as it is.
+
+use crate::collect::outbox::DISPLACEMENTS;
+use fencepost_planner::conflicts::{Marks, access_to_section};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::ir::pattern::Kind;
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::panic::Location;
+
+const OF_TYPE: u64 = 1 << 45;
+const SAME: u64 = 1 << 46;
+const SITE: u32 = 47;
+/// More lines than a list tells apart: the last one stands for all that follow.
+const SITES: usize = 1 << (64 - SITE);
+
+/// The elements that an operation touches.
+#[derive(Clone, Copy)]
+pub(crate) enum Touched<'d> {
+    /// From this one on, this number of them.
+    Run(usize, usize),
+    /// Those of a datatype.
+    Type(&'d Datatype),
+}
+
+impl Touched<'_> {
+    fn is_empty(self) -> bool {
+        match self {
+            Touched::Run(_, count) => count == 0,
+            Touched::Type(elements) => elements.is_empty(),
+        }
+    }
+}
+
+/// The accesses that one rank has asked for on another one, in the order of its calls.
+#[derive(Default)]
+pub(crate) struct List {
+    entries: Vec<[u64; 2]>,
+    sites: Vec<&'static Location<'static>>,
+    /// The place of the line that was added last: mostly the next call is the same one.
+    last: usize,
+    /// The wire forms of datatypes.
+    types: Vec<u8>,
+}
+
+impl List {
+    /// Adds an access; it is the `same` operation's as the one before, or another one's.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        kind: Kind,
+        touched: Touched<'_>,
+        same: bool,
+        site: &'static Location<'static>,
+    ) {
+        if !self.sites.get(self.last).is_some_and(|last| std::ptr::eq(*last, site)) {
+            self.last = self.place(site);
+        }
+        let head = code(kind) << 40 | if same { SAME } else { 0 } | (self.last as u64) << SITE;
+        let run = match touched {
+            Touched::Run(at, count) => Some((at, count)),
+            Touched::Type(elements) => {
+                elements.as_run().map(|run| (run.start as usize, (run.end - run.start) as usize))
+            }
+        };
+        match (run, touched) {
+            (Some((at, count)), _) if (at as u64) < DISPLACEMENTS => {
+                self.entries.push([head | at as u64, count as u64]);
+            }
+            (_, Touched::Run(at, count)) => self.add_type(head, &Datatype::run(at..at + count)),
+            (_, Touched::Type(elements)) => self.add_type(head, elements),
+        }
+    }
+
+    #[cold]
+    fn place(&mut self, site: &'static Location<'static>) -> usize {
+        let known = self.sites.iter().position(|known| std::ptr::eq(*known, site));
+        known.unwrap_or_else(|| {
+            if self.sites.len() < SITES {
+                self.sites.push(site);
+            }
+            self.sites.len() - 1
+        })
+    }
+
+    fn add_type(&mut self, head: u64, elements: &Datatype) {
+        let at = self.types.len();
+        elements.encode(&mut self.types);
+        self.entries.push([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
+    }
+
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The number of its entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The line of the entry at this place.
+    pub(crate) fn site_of(&self, place: usize) -> Option<&'static Location<'static>> {
+        let [head, _] = self.entries.get(place)?;
+        self.sites.get((head >> SITE) as usize).copied()
+    }
+
+    /// The lines of its entries.
+    pub(crate) fn sites(&self) -> &[&'static Location<'static>] {
+        &self.sites
+    }
+
+    /// Appends its entries and its datatypes to `out`: the number of entries, that of bytes of datatypes, and both.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend((self.entries.len() as u64).to_le_bytes());
+        out.extend((self.types.len() as u64).to_le_bytes());
+        if cfg!(target_endian = "little") {
+            out.extend_from_slice(bytemuck::cast_slice(&self.entries));
+        } else {
+            out.extend(self.entries.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        }
+        out.extend_from_slice(&self.types);
+    }
+
+    /// Forgets everything; memory is kept.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.sites.clear();
+        self.types.clear();
+        self.last = 0;
+    }
+}
+
+/// What is kept of a window to find conflicts, where that is asked for.
+#[derive(Default)]
+pub(crate) struct Checked {
+    on: Cell<bool>,
+    lists: RefCell<Lists>,
+    marks: RefCell<Marks>,
+}
+
+/// The lists of one window.
+#[derive(Default)]
+pub(crate) struct Lists {
+    /// By target.
+    targets: Vec<List>,
+    /// This rank's accesses to its own part of other windows, as sections, by their numbers.
+    sections: BTreeMap<u32, List>,
+}
+
+impl Checked {
+    /// Conflicts of the window are looked for from here on, in a world of this number of ranks.
+    pub(crate) fn begin(&self, ranks: usize) {
+        self.on.set(true);
+        self.lists.borrow_mut().targets.resize_with(ranks, List::default);
+    }
+
+    /// Whether conflicts are looked for.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        cfg!(feature = "check") && self.on.get()
+    }
+
+    /// Adds the access of an operation to `target`, and if it has a section, the one that it makes to the section: of the
+    /// window itself, on rank `me`, or of the other window of a number.
+    pub(crate) fn add(
+        &self,
+        (kind, target, touched): (Kind, usize, Touched<'_>),
+        section: Option<(Option<u32>, Touched<'_>)>,
+        me: usize,
+        site: &'static Location<'static>,
+    ) {
+        if touched.is_empty() {
+            return;
+        }
+        let lists = &mut *self.lists.borrow_mut();
+        lists.targets[target].add(kind, touched, false, site);
+        if let Some((window, section)) = section {
+            let kind = access_to_section(kind);
+            match window {
+                None => lists.targets[me].add(kind, section, target == me, site),
+                Some(other) => lists.sections.entry(other).or_default().add(kind, section, false, site),
+            }
+        }
+    }
+
+    /// All that was called since the last fence.
+    pub(crate) fn lists(&self) -> Ref<'_, Lists> {
+        self.lists.borrow()
+    }
+
+    /// The marks of this rank's elements.
+    pub(crate) fn marks(&self) -> RefMut<'_, Marks> {
+        self.marks.borrow_mut()
+    }
+
+    /// Forgets what was called.
+    #[inline]
+    pub(crate) fn clear(&self) {
+        if self.is_on() {
+            let lists = &mut *self.lists.borrow_mut();
+            lists.targets.iter_mut().for_each(List::clear);
+            lists.sections.clear();
+        }
+    }
+}
+
+impl Lists {
+    /// What was called for `target`, if anything was.
+    pub(crate) fn for_target(&self, target: usize) -> Option<&List> {
+        self.targets.get(target).filter(|list| !list.is_empty())
+    }
+
+    /// The accesses to sections of other windows, by the numbers of those.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = (u32, &List)> {
+        self.sections.iter().map(|(window, list)| (*window, list))
+    }
+}
+
+/// A list that was sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'b> {
+    entries: &'b [u8],
+    types: &'b [u8],
+}
+
+/// An entry of a list that was sent.
+pub(crate) struct Entry<'b> {
+    pub(crate) kind: Kind,
+    /// Whether it is of the same operation as the entry before.
+    pub(crate) same: bool,
+    /// The place of its line.
+    pub(crate) site: usize,
+    /// Where its elements are, which [`elements`](Self::elements) reads where they are no run.
+    pub(crate) run: Result<(usize, usize), &'b [u8]>,
+}
+
+impl<'b> Sent<'b> {
+    /// Reads a list from the front of `bytes`, which is left at what follows; `None` where it is none.
+    pub(crate) fn decode(bytes: &mut &'b [u8]) -> Option<Self> {
+        let (entries, types) = (word(bytes)?, word(bytes)?);
+        let (entries, rest) = bytes.split_at_checked(usize::try_from(entries.checked_mul(16)?).ok()?)?;
+        let (types, rest) = rest.split_at_checked(usize::try_from(types).ok()?)?;
+        *bytes = rest;
+        Some(Self { entries, types })
+    }
+
+    /// Its entries; `None` in place of one that cannot be.
+    #[inline]
+    pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
+        self.entries.chunks_exact(16).map(move |mut entry| {
+            let (head, count) = (word(&mut entry)?, word(&mut entry)?);
+            let (at, count) = ((head & (DISPLACEMENTS - 1)) as usize, usize::try_from(count).ok()?);
+            let run = if head & OF_TYPE == 0 {
+                at.checked_add(count)?;
+                Ok((at, count))
+            } else {
+                Err(self.types.get(at..at.checked_add(count)?)?)
+            };
+            let kind = kind(head >> 40 & 31)?;
+            Some(Entry { kind, same: head & SAME != 0, site: (head >> SITE) as usize, run })
+        })
+    }
+}
+
+impl Entry<'_> {
+    /// Its elements; `None` where they are no datatype.
+    pub(crate) fn elements(&self) -> Option<Datatype> {
+        match self.run {
+            Ok((at, count)) => Some(Datatype::run(at..at + count)),
+            Err(mut bytes) => Datatype::decode(&mut bytes).ok().filter(|_| bytes.is_empty()),
+        }
+    }
+}
+
+/// The number at the front of `bytes`.
+pub(crate) fn word(bytes: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*word))
+}
+
+pub(crate) fn code(kind: Kind) -> u64 {
+    match kind {
+        Kind::Get => 0,
+        Kind::Put => 1,
+        Kind::Accumulate(op) => 2 + op as u64,
+    }
+}
+
+pub(crate) fn kind(code: u64) -> Option<Kind> {
+    match code {
+        0 => Some(Kind::Get),
+        1 => Some(Kind::Put),
+        _ => Op::ALL.get(code as usize - 2).map(|op| Kind::Accumulate(*op)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_as_they_were_added() {
+        let here = [Location::caller(), Location::caller()];
+        let column = Datatype::nest(3, &[(4, 5)], 2);
+        let mut list = List::default();
+        list.add(Kind::Put, Touched::Run(7, 9), false, here[0]);
+        list.add(Kind::Get, Touched::Type(&column), true, here[0]);
+        list.add(Kind::Get, Touched::Type(&Datatype::run(5..8)), false, here[1]);
+        Op::ALL.into_iter().for_each(|op| {
+            list.add(Kind::Accumulate(op), Touched::Run(DISPLACEMENTS as usize, 1), false, here[0]);
+        });
+        assert_eq!((list.sites().len(), list.is_empty()), (2, false));
+        let mut out = Vec::new();
+        list.encode(&mut out);
+        out.push(77);
+        let mut bytes = &out[..];
+        let sent = Sent::decode(&mut bytes).expect("it is a list");
+        assert_eq!(bytes, [77]);
+        let found: Vec<_> = sent
+            .entries()
+            .map(|entry| entry.expect("an entry"))
+            .map(|entry| (entry.kind, entry.same, entry.site, entry.elements().expect("a datatype")))
+            .collect();
+        let mut expected = vec![
+            (Kind::Put, false, 0, Datatype::run(7..16)),
+            (Kind::Get, true, 0, column),
+            (Kind::Get, false, 1, Datatype::run(5..8)),
+        ];
+        let far = DISPLACEMENTS as usize;
+        expected.extend(Op::ALL.map(|op| (Kind::Accumulate(op), false, 0, Datatype::run(far..far + 1))));
+        assert_eq!(found, expected);
+        (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut &out[..len]).is_none()));
+        list.clear();
+        assert!(list.is_empty() && list.sites().is_empty());
+    }
+
+    #[test]
+    fn entries_that_cannot_be_are_none() {
+        let entry = |head: u64, count: u64| {
+            let words = [1, 2, head, count].map(u64::to_le_bytes).concat();
+            let bytes = [&words[..], &[0, 0]].concat();
+            let sent = Sent::decode(&mut &bytes[..]).expect("it is a list");
+            sent.entries().next().flatten().map(|entry| entry.elements().is_some())
+        };
+        assert_eq!(entry(5, 1), Some(true));
+        assert_eq!(entry(5, u64::MAX), None, "past all elements");
+        assert_eq!(entry(31 << 40, 1), None, "no operator");
+        assert_eq!(entry(OF_TYPE, 3), None, "past the datatypes");
+        assert_eq!(entry(OF_TYPE, 2), Some(false), "not a datatype");
+    }
+}

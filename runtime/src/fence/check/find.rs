@@ -1,0 +1,232 @@
+//! What ranks tell each other of their calls before a fence that is checked, and the conflicts in it.
+//!
+//! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
+//! sections of: the number of the window, the lines where they are told, and a [list](crate::collect::checked). Numbers are
+//! of eight bytes. An operation is known by its sender, and by the place of its first entry among all of the message.
+//!
+//! First each element is marked ([`Marks`]). Where that tells that nothing conflicts, which it mostly does, nothing else is
+//! looked at; else all accesses to the window are compared.
+
+use crate::collect::checked::{Entry, List, Sent, word};
+use crate::state::window::WindowCore;
+use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::datatype::MOST_RUNS;
+use fencepost_planner::ir::pattern::{Kind, Site};
+use std::ops::ControlFlow;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// No more conflicts than these are told of the elements of one rank.
+pub(super) const MOST: usize = 20;
+
+/// A part of a message.
+struct Part<'b> {
+    window: u64,
+    /// The lines of its entries; none where they were not told.
+    sites: Vec<Site>,
+    list: Sent<'b>,
+}
+
+/// What this rank tells rank `to`.
+pub(super) fn message(windows: &[&WindowCore], to: usize, with_lines: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    each_list(windows, to, |window, list| {
+        out.extend(u64::from(window).to_le_bytes());
+        let sites = if with_lines { list.sites() } else { &[] };
+        out.extend((sites.len() as u64).to_le_bytes());
+        sites.iter().for_each(|site| write_site(&mut out, site.file(), site.line(), site.column()));
+        list.encode(&mut out);
+    });
+    out
+}
+
+/// Calls `act` with each list that this rank has for rank `to`, and the number of the window that it is of, in the order of the message.
+fn each_list(windows: &[&WindowCore], to: usize, mut act: impl FnMut(u32, &List)) {
+    for window in windows {
+        let checked = window.checked.lists();
+        if let Some(list) = checked.for_target(to) {
+            act(window.key.window, list);
+        }
+        if to == window.world.rank {
+            checked.sections().for_each(|(number, list)| act(number, list));
+        }
+    }
+}
+
+pub(super) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {
+    out.extend((u64::from(line) << 32 | u64::from(column)).to_le_bytes());
+    out.extend((file.len() as u64).to_le_bytes());
+    out.extend_from_slice(file.as_bytes());
+}
+
+pub(super) fn read_site(bytes: &mut &[u8]) -> Option<Site> {
+    let (place, len) = (word(bytes)?, word(bytes)?);
+    let (file, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
+    *bytes = rest;
+    let file = Arc::from(std::str::from_utf8(file).ok()?);
+    Some(Site { file, line: (place >> 32) as u32, column: place as u32 })
+}
+
+/// The part at the front of `bytes`, which is left at the next.
+fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
+    let (window, sites) = (word(bytes)?, word(bytes)?);
+    // Each takes two numbers at least.
+    let sites = usize::try_from(sites).ok().filter(|&sites| sites <= bytes.len() / 16)?;
+    let sites = (0..sites).map(|_| read_site(bytes)).collect::<Option<Vec<Site>>>()?;
+    Some(Part { window, sites, list: Sent::decode(bytes)? })
+}
+
+/// All parts of a message.
+fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
+    let mut parts = Vec::new();
+    while !bytes.is_empty() {
+        parts.push(part(&mut bytes)?);
+    }
+    Some(parts)
+}
+
+/// The conflicts on the elements of `me` in what all ranks have told.
+///
+/// # Errors
+/// The rank that has told what cannot be.
+pub(super) fn conflicts(me: usize, windows: &[&WindowCore], all: &[Vec<u8>]) -> Result<Vec<Conflict>, usize> {
+    let all = all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from));
+    let all = all.collect::<Result<Vec<_>, usize>>()?;
+    let mut found = Vec::new();
+    for window in windows {
+        if is_hit(me, window, &all)? {
+            compare(me, window, &all, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Whether some element of the window has a mark that something does not fit.
+fn is_hit(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<bool, usize> {
+    let len = window.peers[me].len;
+    let marks = &mut *window.checked.marks();
+    marks.begin(len);
+    let mut hit = false;
+    for (from, parts) in all.iter().enumerate() {
+        for part in parts.iter().filter(|part| part.window == u64::from(window.key.window)) {
+            for entry in part.list.entries() {
+                let entry = entry.ok_or(from)?;
+                if let Ok((at, count)) = entry.run {
+                    if at + count > len {
+                        return Err(from);
+                    }
+                    hit |= marks.touch(at..at + count, entry.kind);
+                    continue;
+                }
+                let elements = inside(&entry, len).ok_or(from)?;
+                if elements.run_count() > MOST_RUNS {
+                    hit = true;
+                    continue;
+                }
+                for (at, count) in elements.run_iter() {
+                    let at = at as usize;
+                    hit |= marks.touch(at..at + count, entry.kind);
+                }
+            }
+        }
+    }
+    Ok(hit)
+}
+
+/// The elements of an entry, if the window of `len` elements has them all.
+fn inside(entry: &Entry<'_>, len: usize) -> Option<Datatype> {
+    entry.elements().filter(|elements| elements.low() >= 0 && elements.high() <= len as i64)
+}
+
+/// Adds the conflicts on this rank's part of `window` to those that were found.
+fn compare(
+    me: usize,
+    window: &WindowCore,
+    all: &[Vec<Part<'_>>],
+    found: &mut Vec<Conflict>,
+) -> Result<(), usize> {
+    let len = window.peers[me].len;
+    // What is touched, how, and by which operation.
+    let mut touched: Vec<(Datatype, Kind, (usize, usize))> = Vec::new();
+    for (from, parts) in all.iter().enumerate() {
+        let (mut place, mut operation) = (0, 0);
+        for part in parts {
+            let here = part.window == u64::from(window.key.window);
+            for entry in part.list.entries() {
+                let entry = entry.ok_or(from)?;
+                operation = if entry.same { operation } else { place };
+                place += 1;
+                if here {
+                    let elements = inside(&entry, len).ok_or(from)?;
+                    touched.push((elements, entry.kind, (from, operation)));
+                }
+            }
+        }
+    }
+    let mut accesses: Vec<Access<'_, (usize, usize)>> = touched
+        .iter()
+        .map(|(elements, kind, by)| Access { window: 0, elements, kind: *kind, by: *by })
+        .collect();
+    pairs(&mut accesses, |a, b, elements| {
+        let mut between = [a, b].map(|access| {
+            let (origin, operation) = access.by;
+            Touch { origin, operation, kind: access.kind, site: site_of(&all[origin], operation) }
+        });
+        between.sort_by_key(|touch| (touch.origin, touch.operation));
+        // An operation may touch elements of the window as its target and as its section: the two are one conflict.
+        let same = |other: &&mut Conflict| {
+            let by = |touch: &Touch| (touch.origin, touch.operation);
+            other.window == window.key.window as usize
+                && other.between.iter().map(by).eq(between.iter().map(by))
+        };
+        match found.iter_mut().find(same) {
+            Some(Conflict { elements: both, .. }) => {
+                *both = both.start.min(elements.start)..both.end.max(elements.end);
+            }
+            None => {
+                let window = window.key.window as usize;
+                found.push(Conflict { rank: me, ranks: 1, window, elements, between });
+            }
+        }
+        if found.len() >= MOST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    Ok(())
+}
+
+/// The line of the operation whose first entry has this place in the message; none where it was not told.
+fn site_of(parts: &[Part<'_>], place: usize) -> Site {
+    let entries = parts.iter().flat_map(|part| part.list.entries().map(move |entry| (part, entry)));
+    let entry = entries.skip(place).next().and_then(|(part, entry)| part.sites.get(entry?.site).cloned());
+    entry.unwrap_or_default()
+}
+
+/// The lines of this rank's operations in `conflicts`, in order.
+pub(super) fn lines(me: usize, windows: &[&WindowCore], conflicts: &[Conflict]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for conflict in conflicts {
+        for touch in conflict.between.iter().filter(|touch| touch.origin == me) {
+            let (mut before, mut found): (usize, Option<&'static Location<'static>>) = (0, None);
+            each_list(windows, conflict.rank, |_, list| {
+                let place = touch.operation.checked_sub(before);
+                found = found.or_else(|| place.and_then(|place| list.site_of(place)));
+                before += list.len();
+            });
+            match found {
+                Some(site) => write_site(&mut out, site.file(), site.line(), site.column()),
+                None => write_site(&mut out, "", 0, 0),
+            }
+        }
+    }
+    out
+}
+
+/// Gives the operations in `conflicts` the lines that each rank has told.
+pub(super) fn name_lines(conflicts: &mut [Conflict], lines: &[Vec<u8>]) {
+    let mut lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
+    for touch in conflicts.iter_mut().flat_map(|conflict| &mut conflict.between) {
+        if let Some(site) = lines.get_mut(touch.origin).and_then(read_site) {
+            touch.site = site;
+        }
+    }
+}

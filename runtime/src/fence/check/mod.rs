@@ -1,0 +1,155 @@
+//! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before anything moves.
+//!
+//! Before the fence itself, ranks exchange once what each has called on each other one ([`find`] says how it is written), and
+//! each looks for conflicts on the elements that it owns. A rank that finds some fails in the fence, as a rank does that has
+//! no memory for what it puts: so all ranks learn it, and nothing is applied. What it says there of its failure has the
+//! conflicts with it; so each rank that is part of one returns an error that names it. Where lines were not told before,
+//! all ranks make one more exchange for them then: all have heard of the same conflicts, unless the world has ended.
+//!
+//! - W1 to W6: the exchanges are ones that fence no window, each complete in itself, and the fence is as it always is.
+//! - Ranks that check and ranks that do not, or in another way, are in exchanges of different words, and all learn it.
+
+mod find;
+mod report;
+
+use crate::state::call::Call;
+use crate::state::check::Check;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::conflicts::Conflict;
+use fencepost_planner::{Error, ErrorClass, Result};
+
+/// In the hash of the exchange that comes first, besides how it is checked.
+const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
+/// In the hash of the exchange of lines.
+const LINES: u64 = 0xc4ec_4ed0_11e5_0000;
+
+/// Whether a fence of these windows is checked: on all ranks or on none.
+#[inline(always)]
+pub(super) fn is_checked(world: &WorldCore, windows: &[&WindowCore]) -> bool {
+    world.checks.is_on() && windows.iter().any(|window| window.checked.is_on())
+}
+
+/// The call of an exchange that belongs to the fence that `call` makes.
+fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
+    let call = world.supersteps.call(call);
+    let check = world.checks.checking.borrow().check;
+    let name = match check {
+        Check::Log => "FENCEPOST_CHECK::log",
+        _ => "FENCEPOST_CHECK::mark",
+    };
+    Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
+}
+
+/// Looks for conflicts, in an exchange of all ranks, unless this rank has `failed` before. Returns the error that it takes
+/// part in the fence with.
+#[cold]
+pub(super) fn before(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+) -> Result<Option<Error>> {
+    let with_lines = world.checks.checking.borrow().check == Check::Log;
+    world.checks.begin(Vec::new());
+    let mut own: Vec<Vec<u8>> = (0..world.size)
+        .map(|to| if failed.is_some() { Vec::new() } else { find::message(windows, to, with_lines) })
+        .collect();
+    let others = (0..world.size).filter(|&to| to != world.rank);
+    let gives: Vec<_> = others.map(|to| (Some(to), &own[to][..])).collect();
+    let called = exchange(world, call, CHECKED);
+    let mut all = world.meet_some(&called, &gives, |_| true)?;
+    if failed.is_some() {
+        return Ok(failed);
+    }
+    all[world.rank] = own.swap_remove(world.rank);
+    let found = find::conflicts(world.rank, windows, &all)
+        .map_err(|from| world.corrupt(&mut world.endpoint.borrow_mut(), from, call))?;
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let error = call.error(world, ErrorClass::RmaConflict, report::brief(&found));
+    world.checks.begin(report::encode(&found));
+    Ok(Some(error))
+}
+
+/// The fence has failed on all ranks, with this `error` on this one. Returns the error that names the conflicts that this
+/// rank is part of, where there are some, else the same one.
+#[cold]
+pub(super) fn after(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
+    let me = world.rank;
+    let all = world.checks.take(me);
+    if all.is_empty() || error.world_ended() {
+        return error;
+    }
+    let decoded: Option<Vec<Vec<Conflict>>> =
+        all.iter().map(|(rank, bytes)| report::decode(*rank, world.size, bytes)).collect();
+    // Those of a rank that writes nonsense are not believed, nor worth more than the error that there is.
+    let Some(mut conflicts) = decoded.map(|all| all.concat()) else { return error };
+    if world.checks.checking.borrow().check != Check::Log {
+        let called = exchange(world, call, LINES);
+        let own = find::lines(me, windows, &conflicts);
+        match world.meet(&called, &own) {
+            Ok(lines) => find::name_lines(&mut conflicts, &lines),
+            Err(lost) if lost.world_ended() => return lost,
+            Err(_) => {}
+        }
+    }
+    let is_part =
+        |conflict: &Conflict| conflict.rank == me || conflict.between.iter().any(|touch| touch.origin == me);
+    let file = world.checks.checking.borrow().report.clone();
+    if let Some(file) = file {
+        report::append(&file, conflicts.iter().filter(|conflict| conflict.rank == me));
+    }
+    let own_failure = !error.is_secondary() && error.class() != ErrorClass::RmaConflict;
+    if own_failure {
+        return error;
+    }
+    let (mine, others): (Vec<Conflict>, Vec<Conflict>) = conflicts.into_iter().partition(is_part);
+    match mine.is_empty() {
+        true => {
+            let what = format!("a conflict of other ranks: {}", report::text(&others));
+            call.error(world, ErrorClass::RmaSync, what).secondary()
+        }
+        false => call.error(world, ErrorClass::RmaConflict, report::text(&mine)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::run::ranks;
+    use crate::state::check::{Check, Checking};
+    use crate::state::transport_kind::TransportKind;
+    use fencepost_planner::ErrorClass;
+    use fencepost_transport::SimConfig;
+
+    #[test]
+    fn ranks_that_are_checked_in_other_ways_are_told_at_the_first_fence() {
+        let transports = [
+            TransportKind::Local,
+            TransportKind::TcpThreads,
+            TransportKind::MixedThreads(vec![0, 0, 1]),
+            TransportKind::Sim(SimConfig::default()),
+        ];
+        for transport in transports {
+            for (others, one) in
+                [(Check::Off, Check::Log), (Check::Mark, Check::Log), (Check::Log, Check::Calls)]
+            {
+                let run = ranks(3).transport(transport.clone()).run(|world| {
+                    let check = if world.rank() == 1 { one } else { others };
+                    world.core().checks.set(Checking { check, report: None });
+                    let mut u = world.window::<u64>(4)?;
+                    for _ in 0..2 {
+                        u.put([1]).to(2, world.rank())?;
+                        let error = u.fence().expect_err("they are in other exchanges");
+                        assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?} {others} {one}");
+                        assert!(error.message().contains("FENCEPOST_CHECK"), "{error}");
+                    }
+                    assert_eq!(u[..], [0; 4]);
+                    world.barrier()
+                });
+                run.expect("the world goes on");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Check`]: how far a world looks for mistakes while it runs; and what its ranks have told each other of them.
+
+use fencepost_planner::{Error, ErrorClass};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How far a world looks for mistakes of its program while it runs; see [`Ranks::check`](crate::Ranks::check).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Check {
+    /// Nothing is looked at.
+    #[default]
+    Off,
+    /// The calls of each superstep are compared with its pattern each time, and not only the first time on each rank.
+    Calls,
+    /// As `Calls`; and conflicts of operations end in an error that names both lines, which are asked for when there is one.
+    Mark,
+    /// As `Mark`, but each rank tells the lines of its operations at once.
+    Log,
+}
+
+impl Check {
+    /// All of them, each looking further than the one before.
+    pub const ALL: [Check; 4] = [Check::Off, Check::Calls, Check::Mark, Check::Log];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Check::Off => "off",
+            Check::Calls => "calls",
+            Check::Mark => "mark",
+            Check::Log => "log",
+        }
+    }
+
+    /// Whether conflicts are looked for.
+    pub(crate) fn finds_conflicts(self) -> bool {
+        cfg!(feature = "check") && self >= Check::Mark
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Check {
+    type Err = Error;
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// Class `Arg` for any other text, with those allowed.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
+            let message = format!("there is no check `{text}`: it is `off`, `calls`, `mark` or `log`");
+            Error::new(ErrorClass::Arg, message)
+        })
+    }
+}
+
+/// How a world is checked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checking {
+    pub(crate) check: Check,
+    /// The file that a line is appended to for each conflict.
+    pub(crate) report: Option<Arc<Path>>,
+}
+
+/// A world's checks, and what is known of the epoch that is being ended.
+#[derive(Default)]
+pub(crate) struct Checks {
+    pub(crate) checking: RefCell<Checking>,
+    /// Whether conflicts are looked for.
+    on: Cell<bool>,
+    /// The conflicts on elements of this rank, as other ranks are told them.
+    found: RefCell<Vec<u8>>,
+    /// The ranks that have said something of conflicts, and what.
+    heard: RefCell<Vec<(usize, Vec<u8>)>>,
+}
+
+impl Checks {
+    pub(crate) fn set(&self, checking: Checking) {
+        self.on.set(checking.check.finds_conflicts());
+        *self.checking.borrow_mut() = checking;
+    }
+
+    /// Whether conflicts are looked for.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        cfg!(feature = "check") && self.on.get()
+    }
+
+    /// An epoch is being ended, of which this rank has `found` these conflicts.
+    pub(crate) fn begin(&self, found: Vec<u8>) {
+        *self.found.borrow_mut() = found;
+        self.heard.borrow_mut().clear();
+    }
+
+    /// What this rank says to the others about a call that failed, with the conflicts that it has found before.
+    pub(crate) fn say(&self, said: &[u8]) -> Vec<u8> {
+        let found = self.found.borrow();
+        [&(found.len() as u64).to_le_bytes(), &found[..], said].concat()
+    }
+
+    /// What rank `from` has said about a call that failed: keeps what it has found, and returns the rest.
+    pub(crate) fn hear<'s>(&self, from: usize, said: &'s [u8]) -> &'s [u8] {
+        let Some((len, rest)) = said.split_first_chunk() else { return said };
+        let len = usize::try_from(u64::from_le_bytes(*len)).unwrap_or(usize::MAX);
+        let Some((found, rest)) = rest.split_at_checked(len) else { return rest };
+        if !found.is_empty() {
+            self.heard.borrow_mut().push((from, found.to_vec()));
+        }
+        rest
+    }
+
+    /// What was found by each rank, `me` included, by rank; nothing is left.
+    pub(crate) fn take(&self, me: usize) -> Vec<(usize, Vec<u8>)> {
+        let (mut all, found) = (self.heard.take(), self.found.take());
+        if !found.is_empty() {
+            all.push((me, found));
+        }
+        all.sort();
+        all
+    }
+}

@@ -1,0 +1,205 @@
+//! Two operations of one epoch on one element.
+
+use super::Case;
+use fencepost::prelude::*;
+
+#[rustfmt::skip]
+pub(crate) const CASES: &[Case] = &[
+    ("001-put-put-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.put([1]).to(2, 3)?, // CONFLICT
+            1 => u.put([2]).to(2, 3)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("002-put-get-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.put([1]).to(2, 3)?, // CONFLICT
+            1 => drop(u.fetch(2, 3)?), // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("003-get-get-no", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => drop(u.fetch(2, 0..4)?),
+            1 => drop(u.fetch(2, 3)?),
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("004-put-accumulate-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.accumulate([1], Op::Sum).to(2, 3)?, // CONFLICT
+            1 => u.put([2]).to(2, 3)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("005-get-accumulate-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.accumulate([1], Op::Sum).to(2, 3)?, // CONFLICT
+            3 => u.get(9..10).from(2, 3)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("006-accumulate-accumulate-no", |world| {
+        let mut u = world.window::<u64>(16)?;
+        u.accumulate([1, 1], Op::Sum).to(2, 3)?;
+        u.fence()
+    }),
+    ("007-accumulate-another-operator-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.accumulate([1], Op::Sum).to(2, 3)?, // CONFLICT
+            1 => u.accumulate([1], Op::Max).to(2, 3)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("008-replace-replace-no", |world| {
+        let mut u = world.window::<u64>(16)?;
+        u.accumulate([1], Op::Replace).to(2, 3)?;
+        u.fence()
+    }),
+    ("009-replace-put-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.accumulate([1], Op::Replace).to(2, 3)?, // CONFLICT
+            1 => u.put([1]).to(2, 3)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("010-two-puts-of-one-rank-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        if world.rank() == 0 {
+            u.put([1]).to(2, 3)?; // CONFLICT
+            u.put([2]).to(2, 3)?; // CONFLICT
+        }
+        u.fence()
+    }),
+    ("011-put-then-get-of-one-rank-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        if world.rank() == 0 {
+            u.put([1]).to(2, 3)?; // CONFLICT
+            drop(u.fetch(2, 3)?); // CONFLICT
+        }
+        u.fence()
+    }),
+    ("012-get-then-put-of-one-rank-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        if world.rank() == 0 {
+            drop(u.fetch(2, 0..8)?); // CONFLICT
+            u.put([1]).to(2, 3)?; // CONFLICT
+        }
+        u.fence()
+    }),
+    ("013-one-line-twice-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        if world.rank() == 0 {
+            for value in [1, 2] {
+                u.put([value]).to(2, 3)?; // CONFLICT
+            }
+        }
+        u.fence()
+    }),
+    ("014-one-line-of-all-ranks-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        u.put([world.rank() as u64]).to(2, 3)?; // CONFLICT
+        u.fence()
+    }),
+    ("015-put-and-the-targets-own-put-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.put([1]).to(2, 3)?, // CONFLICT
+            2 => u.put([2]).to(2, 3)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("016-put-onto-a-source-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.put([1]).to(2, 3)?, // CONFLICT
+            2 => u.put(0..8).to(1, 8)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("017-put-onto-where-a-get-lands-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.put([1]).to(2, 3)?, // CONFLICT
+            2 => u.get(0..4).from(1, 8)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("018-get-of-where-a-get-lands-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => drop(u.fetch(2, 3)?), // CONFLICT
+            2 => u.get(3..4).from(1, 8)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("019-two-gets-land-in-one-element-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        if world.rank() == 1 {
+            u.get(3..4).from(0, 8)?; // CONFLICT
+            u.get(2..4).from(2, 8)?; // CONFLICT
+        }
+        u.fence()
+    }),
+    ("020-ranges-that-share-their-last-element-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        match world.rank() {
+            0 => u.put([1; 5]).to(2, 0)?, // CONFLICT
+            1 => u.put([2; 5]).to(2, 4)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("021-ranges-next-to-each-other-no", |world| {
+        let mut u = world.window::<u64>(16)?;
+        let rank = world.rank();
+        u.put([1; 4]).to(2, 4 * rank)?;
+        u.fence()
+    }),
+    ("022-row-and-column-yes", |world| {
+        let mut u = world.window::<u64>(16)?;
+        let column = Datatype::nest(2, &[(4, 4)], 1);
+        match world.rank() {
+            0 => u.put([1; 4]).to(2, &column)?, // CONFLICT
+            1 => u.put([2; 4]).to(2, 4..8)?, // CONFLICT
+            _ => (),
+        }
+        u.fence()
+    }),
+    ("023-columns-of-one-matrix-no", |world| {
+        let mut u = world.window::<u64>(16)?;
+        let column = Datatype::nest(world.rank() as i64, &[(4, 4)], 1);
+        u.put([1; 4]).to(2, &column)?;
+        u.fence()
+    }),
+    ("024-scattered-elements-yes", |world| {
+        let mut u = world.window::<u64>(64)?;
+        let mine = match world.rank() {
+            0 => [1, 20, 40, 3],
+            1 => [60, 2, 40, 21],
+            _ => return u.fence(),
+        };
+        let line = |_| u.put([7; 4]).to(3, Datatype::elements(mine)); // CONFLICT
+        line(())?;
+        u.fence()
+    }),
+];

@@ -1,0 +1,132 @@
+//! Small programs, each with its verdict in its name: `yes` where two operations of one epoch conflict, `no` where nothing
+//! does. In a `yes`, `// CONFLICT` is behind the lines that have to be named.
+//!
+//! Those of the first files follow the descriptions of RMARaceBench's MPI cases of these kinds, as far as they can be
+//! written: most of its local conflicts are programs that borrow a buffer twice, and do not compile. `similar` has programs
+//! of ours that only look as if something conflicted.
+
+mod atomic;
+mod conflict;
+mod misc;
+mod similar;
+mod sync;
+
+use fencepost::prelude::*;
+use fencepost::{Check, ranks};
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::transports::transports;
+use std::fmt::Write;
+
+/// A program of four ranks, named `NNN-what-yes` or `NNN-what-no`.
+pub(crate) type Case = (&'static str, fn(&World) -> Result<()>);
+
+/// A file of cases: its name, its text and its cases.
+type Suite = (&'static str, &'static str, &'static [Case]);
+
+const SUITES: [Suite; 5] = [
+    ("conflict.rs", include_str!("conflict.rs"), conflict::CASES),
+    ("sync.rs", include_str!("sync.rs"), sync::CASES),
+    ("atomic.rs", include_str!("atomic.rs"), atomic::CASES),
+    ("misc.rs", include_str!("misc.rs"), misc::CASES),
+    ("similar.rs", include_str!("similar.rs"), similar::CASES),
+];
+
+/// The numbers of the lines of a case that are marked.
+fn marked(text: &str, name: &str) -> Vec<usize> {
+    let own = text.lines().enumerate().skip_while(|(_, line)| !line.contains(&format!("\"{name}\"")));
+    let own = own.enumerate().take_while(|(i, (_, line))| *i == 0 || !line.trim_start().starts_with("(\""));
+    own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
+}
+
+/// How one rank's program ended.
+type End = std::result::Result<(), (ErrorClass, String)>;
+
+/// Whether a case ended as its name says: what is wrong, if anything is.
+fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
+    if name.ends_with("-no") {
+        return match ends.iter().find_map(|end| end.as_ref().err()) {
+            Some((class, text)) => Err(format!("a false alarm: {class:?} {text}")),
+            None => Ok(()),
+        };
+    }
+    let part = ends.iter().flatten_err().filter(|(class, _)| *class == ErrorClass::RmaConflict).count();
+    if part == 0 {
+        return Err(format!("no conflict was found: {ends:?}"));
+    }
+    for (class, text) in ends.iter().flatten_err() {
+        let named = lines.iter().all(|line| text.contains(&format!("cases/{file}:{line}: `")));
+        if !matches!(class, ErrorClass::RmaConflict | ErrorClass::RmaSync) || !named {
+            return Err(format!("lines {lines:?} are not named: {class:?} {text}"));
+        }
+    }
+    if ends.iter().any(End::is_ok) {
+        return Err(format!("a rank saw no error: {ends:?}"));
+    }
+    Ok(())
+}
+
+trait FlattenErr<'e> {
+    fn flatten_err(self) -> impl Iterator<Item = &'e (ErrorClass, String)>;
+}
+
+impl<'e, I: Iterator<Item = &'e End>> FlattenErr<'e> for I {
+    fn flatten_err(self) -> impl Iterator<Item = &'e (ErrorClass, String)> {
+        self.filter_map(|end| end.as_ref().err())
+    }
+}
+
+#[test]
+fn each_case_has_the_verdict_in_its_name_on_every_transport() {
+    let (mut table, mut wrong) = (String::new(), String::new());
+    let (mut all, mut races) = (0, 0);
+    let transports = transports(0..cases(3, 40));
+    for (file, text, suite) in SUITES {
+        for &(name, program) in suite {
+            let lines = marked(text, name);
+            let at_the_call = name.contains("-itself-y");
+            assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
+            for transport in &transports {
+                for check in [Check::Mark, Check::Log] {
+                    let world = ranks(4).transport(transport.clone()).check(check);
+                    let ends = world.collect(|world| {
+                        Ok(program(world).map_err(|error| (error.class(), error.to_string())))
+                    });
+                    let ends = ends.expect("the world goes on");
+                    // Such a call is refused where it is made, and nobody else learns of it.
+                    let judged = if at_the_call {
+                        let found = ends.iter().flatten_err().all(|(class, text)| {
+                            *class == ErrorClass::RmaConflict
+                                && text.contains(&format!("{file}:{}", lines[0]))
+                        });
+                        if found && ends.iter().any(End::is_err) { Ok(()) } else { Err(format!("{ends:?}")) }
+                    } else {
+                        judge(name, file, &lines, &ends)
+                    };
+                    if let Err(what) = judged {
+                        let _ = writeln!(wrong, "{name} on {transport:?}, {check}: {what}");
+                    }
+                }
+            }
+            all += 1;
+            races += usize::from(name.ends_with("-yes"));
+            let found = match (lines.as_slice(), at_the_call) {
+                ([], _) => "silent".to_owned(),
+                (lines, true) => format!("{file}:{lines:?} at the call"),
+                (lines, false) => format!("{file}:{lines:?} at the fence"),
+            };
+            let _ = writeln!(table, "{name:<44} {found:<34} mark, log");
+        }
+    }
+    println!("{table}{all} cases, {races} of them with a conflict");
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(all >= 40 && races >= 20, "{all} cases, {races} races");
+}
+
+/// Without a check each program runs to its end, since conflicting operations have a meaning (10).
+#[test]
+fn no_case_fails_where_nothing_is_checked() {
+    for (name, program) in SUITES.iter().flat_map(|suite| suite.2) {
+        let ended = ranks(4).check(Check::Off).run(program);
+        assert!(ended.is_ok(), "{name}: {ended:?}");
+    }
+}

@@ -1,0 +1,341 @@
+//! Generated epochs: what the reference interpreter calls a conflict is found with both lines, and nothing else is.
+
+use fencepost::prelude::*;
+use fencepost::{Check, TransportKind, ranks};
+use fencepost_planner::element::{ElementType, Scalar};
+use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation, Pattern, Site};
+use fencepost_planner::reference::{self, Epoch, conflicts};
+use fencepost_planner::table::Table;
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::sim;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Elements of each rank's part of both windows.
+const LEN: usize = 24;
+/// The most operations of an epoch: each is called at a line of its own.
+const MOST: usize = 12;
+/// The most conflicts on the elements of one rank that are told.
+const TOLD: usize = 20;
+
+/// An operation of an epoch, and the rank that calls it.
+#[derive(Clone, Debug)]
+struct Called {
+    rank: usize,
+    operation: Operation,
+}
+
+type Act = fn(&[Window<u64>; 2], &Called, u64) -> Result<()>;
+
+/// The line before the first of [`LINES`].
+const BEFORE: u32 = line!() + 3;
+#[rustfmt::skip]
+const LINES: [Act; MOST] = [
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+    |windows, called, seed| perform(windows, called, seed),
+];
+
+/// The values that an operation is given.
+fn values(seed: u64, count: usize) -> Vec<u64> {
+    (0..count as u64).map(|at| (seed * 1000 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).collect()
+}
+
+/// Calls the operation, at the line of the caller.
+#[track_caller]
+fn perform(windows: &[Window<u64>; 2], called: &Called, seed: u64) -> Result<()> {
+    let Called { rank, operation } = called;
+    let Operation { kind, window, target, remote, local, mode, .. } = operation;
+    let to = target.map(|target| (*rank as i64 + target.0) as usize);
+    let own = &windows[window.index()];
+    match (kind, local) {
+        (Kind::Get, Local::Buffer) => own.fetch(to, remote).map(drop),
+        (Kind::Get, Local::Section { window, datatype }) => {
+            own.get(windows[window.index()].section(datatype.clone())).from(to, remote)
+        }
+        (Kind::Put, Local::Buffer) => {
+            let values = values(seed, remote.size());
+            match remote.as_run() {
+                Some(run) => own.put(&values).mode(*mode).to(to, run.start as usize),
+                None => own.put(&values).mode(*mode).to(to, remote),
+            }
+        }
+        (Kind::Put, Local::Section { window, datatype }) => {
+            own.put(windows[window.index()].section(datatype.clone())).mode(*mode).to(to, remote)
+        }
+        (Kind::Accumulate(op), Local::Buffer) => {
+            own.accumulate(&values(seed, remote.size()), *op).to(to, remote)
+        }
+        (Kind::Accumulate(op), Local::Section { window, datatype }) => {
+            own.accumulate(windows[window.index()].section(datatype.clone()), *op).to(to, remote)
+        }
+    }
+}
+
+/// Some elements of a part: of this number, if it is given.
+fn elements(dice: &mut Random, size: Option<usize>) -> Datatype {
+    loop {
+        let count = size.unwrap_or_else(|| 1 + dice.below(5));
+        let at = dice.below(LEN);
+        let made = match dice.below(4) {
+            0 | 1 => Datatype::run(at..at + count),
+            2 => Datatype::nest(at as i64, &[(count, 1 + dice.below(5) as i64)], 1),
+            _ => Datatype::elements((0..count).map(|_| dice.below(LEN) as i64).collect::<Vec<_>>()),
+        };
+        if made.high() <= LEN as i64 && made.size() == count {
+            return made;
+        }
+    }
+}
+
+fn called(dice: &mut Random, ranks: usize) -> Called {
+    let (rank, target) = (dice.below(ranks), dice.below(ranks));
+    let kind = dice.one_of(&[
+        Kind::Put,
+        Kind::Put,
+        Kind::Get,
+        Kind::Get,
+        Kind::Accumulate(Op::Sum),
+        Kind::Accumulate(Op::Sum),
+        Kind::Accumulate(Op::Max),
+        Kind::Accumulate(Op::Replace),
+    ]);
+    loop {
+        let remote = elements(dice, None);
+        let local = match dice.below(3) {
+            0 => Local::Section {
+                window: WindowId::new(dice.below(2)),
+                datatype: elements(dice, Some(remote.size())),
+            },
+            _ => Local::Buffer,
+        };
+        // Calls that overwrite what they write are refused.
+        let lands = match (&local, kind) {
+            (_, Kind::Put) => remote.overlaps_itself(),
+            (Local::Section { datatype, .. }, Kind::Get) => datatype.overlaps_itself(),
+            _ => false,
+        };
+        if lands {
+            continue;
+        }
+        let target = Some(Delta::between(Rank::new(rank), Rank::new(target)));
+        let (window, mode, site) = (WindowId::new(dice.below(2)), dice.one_of(&Mode::ALL), Site::default());
+        return Called { rank, operation: Operation { kind, window, target, remote, local, mode, site } };
+    }
+}
+
+/// The epoch of these calls as the reference has it; those of each rank are in the order of the list.
+fn law(calls: &[Called], ranks: usize) -> Epoch {
+    let mut epoch = Epoch::default();
+    for rank in 0..ranks {
+        let (mut operations, mut sources) = (Table::new(), BTreeMap::new());
+        for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.rank == rank) {
+            let id = operations.push(call.operation.clone());
+            if call.operation.local == Local::Buffer && call.operation.kind != Kind::Get {
+                let values = values(number as u64, call.operation.remote.size());
+                sources.insert(id, values.iter().flat_map(|value| value.to_ne_bytes()).collect());
+            }
+        }
+        epoch.patterns.push(Pattern { operations });
+        epoch.sources.push(sources);
+    }
+    epoch
+}
+
+/// The number in the list of a rank's operation.
+fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
+    let own = calls.iter().enumerate().filter(|(_, call)| call.rank == rank.index());
+    own.map(|(number, _)| number).nth(operation.index()).expect("the operation is one of the calls")
+}
+
+/// A conflict: the window, the rank that owns the elements, the first and past the last of them, and of both operations the
+/// rank and the line, the lower ones first.
+type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
+
+/// The conflicts of these calls by the law.
+fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
+    let mut all: Vec<Found> = conflicts(&law(calls, ranks))
+        .into_iter()
+        .map(|found| {
+            let [a, b] = found.between.map(|(rank, operation)| {
+                (rank.index() as u64, u64::from(BEFORE) + number(calls, rank, operation) as u64)
+            });
+            let ends = [found.elements[0] as u64, *found.elements.last().expect("one at least") as u64 + 1];
+            (found.window.index() as u64, found.rank.index() as u64, ends, [a.min(b), a.max(b)])
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// The numbers in a line of a report that follow these words.
+fn after(line: &str, word: &str) -> Vec<u64> {
+    let key = format!("\"{word}\":");
+    let parts = line.split(&key[..]).skip(1);
+    parts
+        .map(|rest| {
+            let digits = rest.trim_start_matches('[').split(|c: char| !c.is_ascii_digit()).next();
+            digits.and_then(|digits| digits.parse().ok()).expect("a number")
+        })
+        .collect()
+}
+
+fn found(line: &str) -> Found {
+    let (windows, own, lines) = (after(line, "window"), after(line, "rank"), after(line, "line"));
+    let ends = line.split("\"elements\":[").nth(1).and_then(|rest| rest.split(']').next()).expect("elements");
+    let (start, end) = ends.split_once(',').expect("two");
+    let ends = [start.parse().expect("a number"), end.parse().expect("a number")];
+    let [a, b] = [(own[1], lines[0]), (own[2], lines[1])];
+    (windows[0], own[0], ends, [a.min(b), a.max(b)])
+}
+
+/// Runs the epochs one after another, and compares each with the law. Returns how many of them had a conflict.
+fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Check) -> usize {
+    static REPORTS: AtomicU32 = AtomicU32::new(0);
+    let report = REPORTS.fetch_add(1, Ordering::Relaxed);
+    let report = std::env::temp_dir().join(format!("fencepost-check-{}-{report}", std::process::id()));
+    let first = |rank: usize, window: usize| values(900 + (rank * 2 + window) as u64, LEN);
+    let mut world = reference::World {
+        element: [ElementType::scalar(Scalar::U64); 2].into_iter().collect(),
+        memory: (0..size)
+            .map(|rank| {
+                let bytes = |window| first(rank, window).iter().flat_map(|v| v.to_ne_bytes()).collect();
+                [bytes(0), bytes(1)].into_iter().collect()
+            })
+            .collect(),
+    };
+    let what = format!("{size} ranks on {transport:?}, {check}: {epochs:#?}");
+    let asked = ranks(size).transport(transport).check(check).check_report(&report);
+    let run = asked.collect(|world| {
+        let me = world.rank();
+        let mut windows = [world.window::<u64>(LEN)?, world.window::<u64>(LEN)?];
+        for (window, part) in windows.iter_mut().enumerate() {
+            part.copy_from_slice(&first(me, window));
+        }
+        let mut ends = Vec::new();
+        for calls in epochs {
+            for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.rank == me) {
+                LINES[number](&windows, call, number as u64)?;
+            }
+            let [u, v] = &mut windows;
+            let fenced = world.fence((u, v));
+            ends.push((fenced.err().map(|error| error.class()), windows[0].to_vec(), windows[1].to_vec()));
+        }
+        Ok(ends)
+    });
+    let ends = run.unwrap_or_else(|error| panic!("{error}\n{what}"));
+    let text = std::fs::read_to_string(&report).unwrap_or_default();
+    let _ = std::fs::remove_file(&report);
+    let mut told: Vec<Found> = text.lines().map(found).collect();
+    let mut some = 0;
+    for (number, calls) in epochs.iter().enumerate() {
+        let expected = expected(calls, size);
+        // The report has the conflicts of each epoch after those of the epoch before.
+        let count: usize = (0..size as u64)
+            .map(|rank| expected.iter().filter(|found| found.1 == rank).count().min(TOLD))
+            .sum();
+        assert!(told.len() >= count, "{} of {count} conflicts of epoch {number}\n{text}{what}", told.len());
+        let mut these: Vec<Found> = told.drain(..count).collect();
+        these.sort();
+        if count == expected.len() {
+            assert_eq!(these, expected, "epoch {number}\n{what}");
+        } else {
+            assert!(these.iter().all(|found| expected.contains(found)), "epoch {number}\n{what}");
+        }
+        let part: BTreeSet<u64> = these.iter().flat_map(|(_, owner, _, [a, b])| [*owner, a.0, b.0]).collect();
+        if expected.is_empty() {
+            reference::run(&mut world, &law(calls, size)).expect("operations fit");
+        } else {
+            some += 1;
+        }
+        for (rank, ends) in ends.iter().enumerate() {
+            let (class, u, v) = &ends[number];
+            let meant = match (expected.is_empty(), part.contains(&(rank as u64))) {
+                (true, _) => None,
+                (false, true) => Some(ErrorClass::RmaConflict),
+                (false, false) => Some(ErrorClass::RmaSync),
+            };
+            assert_eq!(*class, meant, "rank {rank}, epoch {number}\n{what}");
+            for (window, found) in [u, v].into_iter().enumerate() {
+                let bytes: Vec<u8> = found.iter().flat_map(|value| value.to_ne_bytes()).collect();
+                assert_eq!(
+                    bytes,
+                    world.memory[rank][WindowId::new(window)],
+                    "rank {rank}, epoch {number}\n{what}"
+                );
+            }
+        }
+    }
+    assert!(told.is_empty(), "{told:?} are no conflicts\n{what}");
+    some
+}
+
+/// The transports of a program of this number.
+fn on(number: u64, size: usize) -> Vec<TransportKind> {
+    let mut all = vec![TransportKind::Local, sim(number)];
+    match number % 8 {
+        0 => all.push(TransportKind::TcpThreads),
+        1 => all.push(TransportKind::ShmThreads),
+        2 => all.push(TransportKind::MixedThreads((0..size as u32).map(|rank| rank / 2).collect())),
+        _ => (),
+    }
+    all
+}
+
+fn check(number: u64) -> Check {
+    if number.is_multiple_of(2) { Check::Mark } else { Check::Log }
+}
+
+#[test]
+fn the_conflicts_of_any_epochs_are_those_of_the_reference() {
+    let (mut some, mut all) = (0, 0);
+    for number in 0..cases(60, 1000) {
+        let mut dice = Random::new(number);
+        let size = 1 + dice.below(5);
+        let epochs: Vec<Vec<Called>> =
+            (0..3).map(|_| (0..1 + dice.below(MOST)).map(|_| called(&mut dice, size)).collect()).collect();
+        for transport in on(number, size) {
+            some += play(&epochs, size, transport, check(number));
+            all += epochs.len();
+        }
+    }
+    assert!(some * 4 > all && some < all, "{some} of {all} epochs have a conflict");
+}
+
+#[test]
+fn one_planted_conflict_is_found_with_both_lines_and_without_it_all_is_silent() {
+    for number in 0..cases(60, 1000) {
+        let mut dice = Random::new(1 << 32 | number);
+        let size = 2 + dice.below(4);
+        let mut clean: Vec<Called> = Vec::new();
+        for _ in 0..40 {
+            if clean.len() < MOST - 1 {
+                clean.push(called(&mut dice, size));
+                if !expected(&clean, size).is_empty() {
+                    clean.pop();
+                }
+            }
+        }
+        let planted = (0..10_000).find_map(|_| {
+            let mut planted = clean.clone();
+            planted.insert(dice.below(clean.len() + 1), called(&mut dice, size));
+            (expected(&planted, size).len() == 1).then_some(planted)
+        });
+        let planted = planted.expect("some operation conflicts with one other");
+        for transport in on(number, size) {
+            let epochs = [clean.clone(), planted.clone(), clean.clone()];
+            assert_eq!(play(&epochs, size, transport, check(number)), 1);
+        }
+    }
+}

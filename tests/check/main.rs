@@ -1,0 +1,7 @@
+//! Epochs that are checked: conflicts end in an error that names both lines, and what only looks like one does not
+//! (planner/README.md, 28 to 30).
+
+mod cases;
+mod generated;
+mod reports;
+mod settings;

@@ -1,0 +1,114 @@
+//! What is said of a conflict, and where.
+
+use fencepost::prelude::*;
+use fencepost::{Check, ranks};
+use std::sync::Mutex;
+
+/// The messages of three ranks: 0 and 1 put to 1, and 2 does nothing. And the line before the first put.
+fn messages(check: Check, report: Option<&std::path::Path>) -> (Vec<(ErrorClass, String)>, u32) {
+    let world = ranks(3).check(check);
+    let world = match report {
+        Some(file) => world.check_report(file),
+        None => world,
+    };
+    let told = Mutex::new(vec![None; 3]);
+    let before = line!() + 3;
+    let run = world.run(|world| {
+        let mut u = world.window::<u64>(8)?;
+        match world.rank() {
+            0 => u.put([5; 3]).to(1, 2)?,
+            1 => u.accumulate([5; 3], Op::Max).to(1, 4)?,
+            _ => (),
+        }
+        let error = u.fence().expect_err("they conflict");
+        told.lock().expect("no panic")[world.rank()] = Some((error.class(), error.message().to_owned()));
+        u.fence()
+    });
+    run.expect("the world goes on");
+    let told = told.into_inner().expect("no panic").into_iter();
+    (told.collect::<Option<Vec<_>>>().expect("all ranks have an error"), before)
+}
+
+#[test]
+fn both_lines_are_quoted_with_ranks_window_elements_and_what_to_change() {
+    for check in [Check::Mark, Check::Log] {
+        let (told, before) = messages(check, None);
+        let classes: Vec<ErrorClass> = told.iter().map(|(class, _)| *class).collect();
+        assert_eq!(classes, [ErrorClass::RmaConflict, ErrorClass::RmaConflict, ErrorClass::RmaSync]);
+        let file = file!();
+        let expected = format!(
+            "two operations of this epoch conflict, and nothing was applied\n  element 4 of window 0 on rank 1:\n    written by rank 0 at {file}:{}: `0 => u.put([5; 3]).to(1, 2)?,`\n    accumulated into with MAX by rank 1 at {file}:{}: `1 => u.accumulate([5; 3], Op::Max).to(1, 4)?,`\n    unchecked, the lower rank's comes first, or of one rank the earlier: put a fence between the two",
+            before + 1,
+            before + 2
+        );
+        assert_eq!(told[0].1, expected);
+        assert_eq!(told[1].1, expected);
+        assert_eq!(told[2].1, format!("a conflict of other ranks: {expected}"));
+    }
+}
+
+#[test]
+fn a_report_has_one_line_of_json_for_each_conflict() {
+    let file = std::env::temp_dir().join(format!("fencepost-report-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let (_, before) = messages(Check::Log, Some(&file));
+    messages(Check::Mark, Some(&file));
+    let text = std::fs::read_to_string(&file).expect("the report was written");
+    let _ = std::fs::remove_file(&file);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines[0], lines[1]);
+    let start = format!(
+        "{{\"window\":0,\"rank\":1,\"elements\":[4,5],\"between\":[{{\"rank\":0,\"kind\":\"write\",\"file\":\"{}\",\"line\":{},\"column\":",
+        file!(),
+        before + 1
+    );
+    assert!(text.starts_with(&start), "{text}");
+    assert!(text.contains(&format!("\"kind\":\"MAX\",\"file\":\"{}\",\"line\":{}", file!(), before + 2)));
+}
+
+#[test]
+fn pairs_of_the_same_lines_are_told_once_with_their_number() {
+    let run = ranks(2).check(Check::Log).run(|world| {
+        let mut u = world.window::<u64>(80)?;
+        for at in 0..15 {
+            u.put([1]).to(0, 4 * at)?;
+        }
+        let error = u.fence().expect_err("they conflict");
+        let text = error.message();
+        assert_eq!(text.matches("of window 0 on rank 0").count(), 1, "{text}");
+        assert!(text.starts_with("15 pairs of operations of this epoch conflict"), "{text}");
+        assert!(text.contains("elements 0..57 of window 0 on rank 0, 15 times:"), "{text}");
+        // More than twenty are not told.
+        for at in 0..70 {
+            u.put([1]).to(0, at)?;
+        }
+        let error = u.fence().expect_err("they conflict");
+        assert!(error.message().starts_with("20 pairs of operations, or more,"), "{error}");
+        Ok(())
+    });
+    run.expect("no panic");
+}
+
+/// The rank of a conflict that had another error before it says that one.
+#[test]
+fn a_rank_that_failed_before_returns_its_own_error() {
+    for check in [Check::Mark, Check::Log] {
+        let run = ranks(3).check(check).run(|world| {
+            let mut u = world.window::<u64>(8)?;
+            let v = world.window::<u64>(8)?;
+            match world.rank() {
+                0 => u.put(v.section(0..1)).to(1, 0)?,
+                _ => u.put([1]).to(2, 3)?,
+            }
+            let error = u.fence().expect_err("it fails");
+            let (class, text) = (error.class(), error.message());
+            match world.rank() {
+                0 => assert!(class == ErrorClass::RmaSync && text.contains("not in its fence"), "{error}"),
+                _ => assert!(class == ErrorClass::RmaConflict, "{error}"),
+            }
+            u.fence()
+        });
+        run.expect("the world goes on");
+    }
+}

@@ -1,0 +1,152 @@
+//! Who is checked, and what that changes.
+
+use fencepost::prelude::*;
+use fencepost::{Assertions, Census, Check, TransportKind, ranks};
+use fencepost_tests_support::transports::transports;
+
+#[superstep]
+fn two_puts(u: &mut Window<u64>, at: usize) -> Result<()> {
+    let (me, size) = (u.rank(), u.size());
+    u.put(0..4).to((me + 1) % size, 8)?;
+    u.put(0..4).to((me + 2) % size, at)?;
+    Ok(())
+}
+
+#[test]
+fn a_superstep_with_a_conflict_is_not_prepared_where_conflicts_are_looked_for() {
+    for transport in transports([5]) {
+        for check in Check::ALL {
+            let run = ranks(4).transport(transport.clone()).check(check).run(|world| {
+                let mut u = world.window::<u64>(16)?;
+                two_puts::prepare(world, 12)?.run(&mut u, 12)?;
+                let prepared = two_puts::prepare(world, 9).err();
+                let finds = check >= Check::Mark;
+                assert_eq!(prepared.is_some(), finds, "{transport:?} {check}");
+                if let Some(error) = prepared {
+                    assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+                    let lines = [line!() - 17, line!() - 16].map(|line| format!("{}:{line}", file!()));
+                    assert!(lines.iter().all(|line| error.message().contains(line)), "{lines:?}: {error}");
+                }
+                u.fence()
+            });
+            run.expect("the world goes on");
+        }
+    }
+}
+
+#[test]
+fn names_are_read_and_written() {
+    for check in Check::ALL {
+        assert_eq!(check.to_string().parse::<Check>().expect("a name"), check);
+    }
+    let error = "mpi".parse::<Check>().expect_err("no name");
+    assert!(error.class() == ErrorClass::Arg && error.message().contains("`off`, `calls`, `mark` or `log`"));
+}
+
+#[test]
+fn conflicts_are_found_in_each_census() {
+    for census in Census::ALL {
+        for transport in transports([1]) {
+            for check in [Check::Mark, Check::Log] {
+                let world = ranks(4).transport(transport.clone()).census(census).check(check);
+                let run = world.run(|world| {
+                    let mut u = world.window::<u64>(8)?;
+                    for epoch in 0..6 {
+                        if world.rank() < 2 {
+                            u.put([1]).to(3, if epoch % 2 == 0 { 4 } else { world.rank() })?;
+                        }
+                        let class = u.fence().err().map(|error| error.class());
+                        let expected = match (epoch % 2, world.rank()) {
+                            (1, _) => None,
+                            (_, 2) => Some(ErrorClass::RmaSync),
+                            _ => Some(ErrorClass::RmaConflict),
+                        };
+                        assert_eq!(class, expected, "{transport:?} {census} {check}");
+                    }
+                    assert!(u[4] == 0 && (world.rank() < 3 || u[..2] == [1, 1]));
+                    Ok(())
+                });
+                run.expect("the world goes on");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_more_is_sent_where_nothing_is_checked() {
+    let messages = |check: Check| {
+        let sent = ranks(2).transport(TransportKind::TcpThreads).check(check).collect(|world| {
+            let mut u = world.window::<u64>(8)?;
+            let before = world.meter().total().frames;
+            for _ in 0..10 {
+                u.put([1]).to(1 - world.rank(), 3)?;
+                u.fence()?;
+            }
+            Ok(world.meter().total().frames - before)
+        });
+        sent.expect("no error")
+    };
+    assert_eq!(messages(Check::Off), messages(Check::Calls));
+    assert!(messages(Check::Mark)[0] > messages(Check::Off)[0]);
+}
+
+#[test]
+fn collectives_and_other_calls_are_as_they_were() {
+    for check in [Check::Mark, Check::Log] {
+        let run = ranks(4).check(check).run(|world| {
+            let mut u = world.window::<u64>(8)?;
+            let all = world.allgather(&vec![world.rank() as u64; 100 * world.rank()])?;
+            assert!(all.iter().enumerate().all(|(rank, list)| list.len() == 100 * rank));
+            u.put([1]).to(0, world.rank())?;
+            u.fence_with(Assertions::NOSUCCEED)?;
+            assert_eq!(u.put([1]).to(0, 1).expect_err("it was promised").class(), ErrorClass::Assert);
+            u.fence_with(Assertions::NOPRECEDE)?;
+            u.put([1]).to(0, 1)?;
+            let error = u.fence_with(Assertions::NOPRECEDE).expect_err("operations wait");
+            assert_eq!(error.class(), ErrorClass::Assert);
+            u.fence()
+        });
+        run.expect("no error");
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
+    for transport in transports([2]) {
+        for check in [Check::Mark, Check::Log] {
+            let run = ranks(4).transport(transport.clone()).check(check).run(|world| {
+                let mut u = world.window::<u64>(8)?;
+                u.put([1]).to(0, world.rank())?;
+                if world.rank() == 2 {
+                    return Ok(());
+                }
+                let error = u.fence().expect_err("rank 2 has left");
+                assert_eq!(error.class(), ErrorClass::ProcFailed, "{transport:?} {check}: {error}");
+                assert!(error.message().contains("rank 2") && u[..] == [0; 8], "{error}");
+                Ok(())
+            });
+            assert!(run.is_ok(), "{run:?}");
+        }
+    }
+}
+
+/// A rank returns from the epoch before the fence that the others are in; the next fences pair again.
+#[test]
+fn ranks_in_other_calls_are_brought_into_step() {
+    for transport in transports([4]) {
+        let run = ranks(4).transport(transport).check(Check::Log).run(|world| {
+            let mut u = world.window::<u64>(8)?;
+            u.put([1]).to(0, world.rank())?;
+            let ended = if world.rank() == 1 { world.barrier() } else { u.fence() };
+            assert_eq!(ended.expect_err("they are in other calls").class(), ErrorClass::RmaSync);
+            u.put([1]).to(0, 4 + world.rank())?;
+            match world.rank() {
+                1 => assert!(u.fence().is_ok()),
+                _ => u.fence()?,
+            }
+            assert!(world.rank() > 0 || u[..] == [0, 1, 0, 0, 1, 1, 1, 1], "{:?}", &u[..]);
+            Ok(())
+        });
+        run.expect("the world goes on");
+    }
+}
