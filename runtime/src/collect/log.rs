@@ -137,8 +137,11 @@ impl<R: Copy> LogWriter<R> {
     /// The record in `log`, which it fills, if there is one only.
     #[inline]
     pub(crate) fn only<'l>(&self, log: &'l Log<R>) -> Option<&'l R> {
-        // SAFETY: it fills the log, and has counted one record from its start on.
-        (self.next.get() == log.start.as_ptr().wrapping_add(1)).then(|| unsafe { log.start.as_ref() })
+        if self.next.get() != log.start.as_ptr().wrapping_add(1) {
+            return None;
+        }
+        // SAFETY: it fills the log, and has written one record at its start.
+        Some(unsafe { log.start.as_ref() })
     }
 
     /// Forget all records of `log`, which it fills.

@@ -196,8 +196,8 @@ fn compare(
 
 /// The line of the operation whose first entry has this place in the message; none where it was not told.
 fn site_of(parts: &[Part<'_>], place: usize) -> Site {
-    let entries = parts.iter().flat_map(|part| part.list.entries().map(move |entry| (part, entry)));
-    let entry = entries.skip(place).next().and_then(|(part, entry)| part.sites.get(entry?.site).cloned());
+    let mut entries = parts.iter().flat_map(|part| part.list.entries().map(move |entry| (part, entry)));
+    let entry = entries.nth(place).and_then(|(part, entry)| part.sites.get(entry?.site).cloned());
     entry.unwrap_or_default()
 }
 
