@@ -15,8 +15,8 @@ pub(crate) struct Batch {
     pub(crate) target: usize,
     /// Which access of this rank to the target it belongs to, from 0.
     pub(crate) number: u64,
-    /// Puts and accumulates: a record each, on an element or a datatype.
-    pub(crate) outbox: Outbox,
+    /// Puts and accumulates: a record each, on an element or a datatype. It is long, and a batch is moved at each step of its access.
+    pub(crate) outbox: Box<Outbox>,
     /// The lines of the records: how many in a row have each.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
@@ -34,7 +34,13 @@ pub(crate) struct Get {
 impl Batch {
     /// Nothing yet; records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Self {
-        Self { target: 0, number: 0, outbox: Outbox::new(memory), lines: Vec::new(), gets: Vec::new() }
+        Self {
+            target: 0,
+            number: 0,
+            outbox: Box::new(Outbox::new(memory)),
+            lines: Vec::new(),
+            gets: Vec::new(),
+        }
     }
 
     /// For this access to this target, with nothing collected; the memory is kept.

@@ -2,7 +2,7 @@
 
 use crate::collect::batch::Batch;
 use crate::exchange::frames::{of_batch, of_failed};
-use crate::exchange::{Site, gets, look, send};
+use crate::exchange::{Site, gets, look, look_early, send};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -10,6 +10,7 @@ use crate::state::exchange::{Exchange, Ports, Sent, misfit};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology};
+use smallvec::SmallVec;
 
 /// An access that is open: what it has collected, by target.
 pub(crate) struct Opened {
@@ -60,7 +61,7 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
     }
     let number = exchange.started;
     exchange.started += 1;
-    exchange.open.insert(number, site);
+    exchange.open.push((number, site));
     window.accesses.set(exchange.open.len());
     window.plain.set(false); // a fence finds the access then
     window.allow(false);
@@ -84,7 +85,7 @@ fn close(window: &WindowCore, exchange: &mut Exchange, access: &mut Opened) {
     if exchange.lists.len() < 4 && access.batches.is_empty() {
         exchange.lists.push(std::mem::take(&mut access.batches));
     }
-    exchange.open.remove(&access.number);
+    exchange.open.retain(|(number, _)| *number != access.number);
     window.accesses.set(exchange.open.len());
     if exchange.open.is_empty() {
         window.allow(!window.closed.get() && window.matching.borrow().is_none());
@@ -104,6 +105,9 @@ fn carry_out(
     for batch in &access.batches {
         let (target, needed) = (batch.target, batch.number + u64::from(!batch.gets.is_empty()));
         let to = exchange.to.entry(target).or_default();
+        if batch.gets.is_empty() && to.posts >= needed {
+            continue; // nothing is waited for, and the post is looked for below
+        }
         let watch = || Watch::new(world, call, windows, target, Awaited::One("posts"));
         wait(endpoint, watch, |endpoint| {
             if target != world.rank
@@ -122,11 +126,17 @@ fn carry_out(
         .map_err(|error| lost(&error))?;
     }
     let mut failed = gets::fetch(window, endpoint, exchange, &access.batches, call)?;
-    let mut sent = Ok(());
+    let (mut sent, mut targets) = (Ok(()), SmallVec::<[usize; 4]>::new());
     for batch in access.batches.drain(..) {
-        let target = batch.target;
+        targets.push(batch.target);
         if sent.is_ok() {
             sent = end(window, endpoint, exchange, batch, ports);
+        }
+    }
+    for target in targets {
+        // To look for posts takes as long as a line takes from the target; who waits for the access does not wait for that.
+        if sent.is_ok() {
+            sent = look_early(window, endpoint, exchange, target, ports.posts);
         }
         if failed.is_none() {
             failed = exchange.to.get_mut(&target).and_then(|to| to.owed.pop_front());

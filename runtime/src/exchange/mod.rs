@@ -30,7 +30,7 @@ mod gets;
 pub(crate) use access::{Opened, complete, drop_access, start};
 pub(crate) use exposure::{post, test, wait};
 
-use crate::state::exchange::Target;
+use crate::state::exchange::{Exchange, Target};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
@@ -98,6 +98,20 @@ fn send(
         Err(Lost { how: Loss::Left(_), .. }) => Ok(()),
         Err(lost) => Err(lost),
     }
+}
+
+/// Takes in the posts of `rank` that have come, if it is a target of an access whose post was not seen. That it has left is no
+/// error here, since nothing is waited for.
+fn look_early(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    rank: usize,
+    port: Port,
+) -> Result<(), Lost> {
+    let to = exchange.to.get_mut(&rank).filter(|to| to.posts < to.starts && rank != window.world.rank);
+    let looked = to.map_or(Ok(()), |to| look(window, endpoint, rank, to, port));
+    looked.or_else(|lost| if matches!(lost.how, Loss::Left(_)) { Ok(()) } else { Err(lost) })
 }
 
 /// Takes in the posts of `target` that have come.

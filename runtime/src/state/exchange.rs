@@ -17,8 +17,8 @@ type Site = &'static Location<'static>;
 pub(crate) struct Exchange {
     /// The post that has not been waited for.
     pub(crate) posted: Option<Posted>,
-    /// The accesses that are open, by number, and the line of each start.
-    pub(crate) open: BTreeMap<u64, Site>,
+    /// The accesses that are open, by number, ascending, and the line of each start.
+    pub(crate) open: Vec<(u64, Site)>,
     /// The number of accesses that were started.
     pub(crate) started: u64,
     /// What this rank knows of its targets, from its first start on.

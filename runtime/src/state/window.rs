@@ -222,7 +222,7 @@ impl WindowCore {
     fn opened_at(&self) -> Option<String> {
         let exchange = self.exchange.borrow();
         let post = exchange.posted.as_ref().map(|posted| ("posted", posted.site));
-        let start = || exchange.open.first_key_value().map(|(_, site)| ("being accessed", *site));
+        let start = || exchange.open.first().map(|(_, site)| ("being accessed", *site));
         let (what, site) = post.or_else(start)?;
         let (file, line, window) = (site.file(), site.line(), self.key.window);
         Some(format!("window {window} is {what} since {file}:{line}"))

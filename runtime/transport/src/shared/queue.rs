@@ -181,9 +181,16 @@ impl Receivers {
     /// Returns the oldest frame from `from` on this port that was not released, if it has arrived.
     #[inline]
     pub(crate) fn peek(&mut self, from: usize, port: Port) -> Option<Frame> {
-        if self.receiver(from, port).is_none() {
-            self.look();
+        match self.receiver(from, port) {
+            Some(receiver) => receiver.peek(),
+            None => self.peek_new(from, port),
         }
+    }
+
+    /// The same, where no queue of this origin and port is known.
+    #[cold]
+    fn peek_new(&mut self, from: usize, port: Port) -> Option<Frame> {
+        self.look();
         self.receiver(from, port)?.peek()
     }
 
