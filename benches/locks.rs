@@ -116,22 +116,27 @@ fn contended(iterations: u64) -> Duration {
     )
 }
 
-/// Rank 0 puts an element to rank 1 over TCP, in an epoch of its own. Rank 1 waits in a call, or computes and calls nothing.
+/// Epochs of [`far_puts`] in an iteration: where the target computes, the first ones wait some 2 ms for its attendant.
+const FAR: usize = 1024;
+
+/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. Rank 1 waits in a call, or computes and calls nothing.
 fn far_puts(computes: bool, iterations: u64) -> Duration {
-    let puts = [AtomicU64::new(0), AtomicU64::new(0)];
+    let rounds = [AtomicU64::new(0), AtomicU64::new(0)];
     ours::team_over(
         TransportKind::TcpThreads,
         2,
         iterations,
         |world| world.lock_window::<u64>(64),
         |world, u: &mut LockWindow<u64>, k| {
-            let mine = puts[world.rank()].fetch_add(1, Ordering::Relaxed);
             if world.rank() == 0 {
-                let lock = u.lock(1, LockType::Exclusive)?;
-                lock.put([k as u64], 7)?;
-                return lock.unlock();
+                for _ in 0..FAR {
+                    let lock = u.lock(1, LockType::Exclusive)?;
+                    lock.put([k as u64], 7)?;
+                    lock.unlock()?;
+                }
             }
-            while computes && puts[0].load(Ordering::Relaxed) <= mine {
+            let mine = rounds[world.rank()].fetch_add(1, Ordering::Relaxed);
+            while computes && rounds[0].load(Ordering::Relaxed) <= mine {
                 std::hint::spin_loop();
             }
             Ok(())
@@ -157,8 +162,8 @@ fn main() {
             .side("bare atomics", bare_atomics)
             .held("shared epochs of 16,384", 2.0, contended)
             .held("the same, shm", 2.0, ours::shm(contended)),
-        Contest::new("tcp: lock, put, unlock", 1)
-            .side("64 bytes there and back", move |n| wire.round_trip(64, n))
+        Contest::new("tcp: lock, put, unlock", FAR)
+            .side("64 bytes there and back", move |n| wire.round_trip(64, n * FAR as u64))
             .held("the target waits", 1.5, |n| far_puts(false, n))
             .held("the target computes", 4.0, |n| far_puts(true, n)),
     ]);
