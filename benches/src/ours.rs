@@ -1,13 +1,28 @@
 //! Fencepost's side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
 
-use fencepost::{Result, TransportKind, World, ranks};
+use fencepost::{Check, Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 thread_local! {
     /// The transport that the teams of this thread run on.
     static TRANSPORT: RefCell<TransportKind> = RefCell::default();
+    /// How they are checked.
+    static CHECK: Cell<Check> = const { Cell::new(Check::Off) };
+}
+
+/// The same side, checked.
+pub fn checked(
+    check: Check,
+    mut side: impl FnMut(u64) -> Duration + 'static,
+) -> impl FnMut(u64) -> Duration + 'static {
+    move |iterations| {
+        CHECK.set(check);
+        let taken = side(iterations);
+        CHECK.set(Check::Off);
+        taken
+    }
 }
 
 /// The same side, on ranks that reach each other as processes do.
@@ -45,7 +60,7 @@ pub fn team_over<S>(
     make: impl Fn(&World) -> Result<S> + Sync,
     epoch: impl Fn(&World, &mut S, usize) -> Result<()> + Sync,
 ) -> Duration {
-    let times: Result<Vec<Duration>> = ranks(size).transport(transport).collect(|world| {
+    let times: Result<Vec<Duration>> = ranks(size).transport(transport).check(CHECK.get()).collect(|world| {
         pin(world.rank());
         let mut state = make(world)?;
         for k in 0..iterations.div_ceil(4).max(2) {
