@@ -150,3 +150,18 @@ fn ranks_in_other_calls_are_brought_into_step() {
         run.expect("the world goes on");
     }
 }
+
+#[test]
+fn windows_are_checked_after_fences_that_were_refused() {
+    let run = ranks(2).check(Check::Log).run(|world| {
+        let mut u = world.window::<u64>(8)?;
+        let mut v = world.window::<u64>(8)?;
+        u.put([1]).to(0, 3)?;
+        v.put(u.section(0..1)).to(0, 3)?;
+        assert!(v.fence().is_err(), "the section is of a window that is not fenced");
+        assert_eq!(u.fence().expect_err("both put").class(), ErrorClass::RmaConflict);
+        u.put([1]).to(0, world.rank())?;
+        u.fence()
+    });
+    run.expect("the world goes on");
+}

@@ -45,22 +45,39 @@ impl Marks {
         self.op = None;
     }
 
+    /// Marks one element as touched in this way. Returns whether that is a hit. An element past the end is not marked.
+    #[inline]
+    pub fn touch_one(&mut self, at: usize, kind: Kind) -> bool {
+        let Some(mark) = self.mark(kind) else { return true };
+        let (word, first) = (at / PER_WORD, 2 * (at % PER_WORD));
+        let (Some(marks), Some(page)) = (self.words.get_mut(word), self.pages.get(word / PAGE)) else {
+            return false;
+        };
+        if *page != self.epoch {
+            return self.touch(at..at + 1, kind);
+        }
+        let there = *marks >> first & 3;
+        *marks |= mark << first;
+        there != 0 && (there != mark || mark == WRITTEN)
+    }
+
+    /// The mark of an access of this kind; `None` for an accumulate with another operator than those before.
+    #[inline]
+    fn mark(&mut self, kind: Kind) -> Option<u64> {
+        match kind {
+            Kind::Get => Some(READ),
+            Kind::Put => Some(WRITTEN),
+            Kind::Accumulate(op) => (*self.op.get_or_insert(op) == op).then_some(ACCUMULATED),
+        }
+    }
+
     /// Marks these elements as touched in this way. Returns whether that is a hit. Elements past the end are not marked.
     ///
     /// # Cost
     /// One step for each 32 elements.
     #[inline]
     pub fn touch(&mut self, elements: Range<usize>, kind: Kind) -> bool {
-        let mark = match kind {
-            Kind::Get => READ,
-            Kind::Put => WRITTEN,
-            Kind::Accumulate(op) => {
-                if *self.op.get_or_insert(op) != op {
-                    return true;
-                }
-                ACCUMULATED
-            }
-        };
+        let Some(mark) = self.mark(kind) else { return true };
         let end = elements.end.min(self.words.len() * PER_WORD);
         let (mut at, mut hit) = (elements.start, 0);
         while at < end {
@@ -109,9 +126,12 @@ mod tests {
                 let mut touched: Vec<Option<Kind>> = vec![None; len];
                 for _ in 0..6 {
                     let at = draw(len);
-                    let run = at..(at + 1 + draw(40)).min(len);
+                    let run = at..(at + 1 + draw(2) * draw(40)).min(len);
                     let kind = kinds[draw(4)];
-                    let hit = marks.touch(run.clone(), kind);
+                    let hit = match run.len() {
+                        1 => marks.touch_one(at, kind),
+                        _ => marks.touch(run.clone(), kind),
+                    };
                     let conflicts =
                         touched[run.clone()].iter().flatten().any(|before| conflict(*before, kind));
                     let op = |kind: Kind| matches!(kind, Kind::Accumulate(_));

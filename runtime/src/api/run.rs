@@ -229,7 +229,7 @@ impl Ranks {
     /// no conflict is looked for.
     ///
     /// # Cost
-    /// Nothing, unless conflicts are looked for. Then 16 bytes are kept of each operation, more of one on a datatype; each fence
+    /// Nothing, unless conflicts are looked for. Then 8 bytes are kept of an operation on one element, and more of another; each fence
     /// of windows has one exchange more, in which they travel to their targets, and each target marks the elements, a quarter of a
     /// byte for each of the window.
     pub fn check(mut self, check: Check) -> Self {

@@ -1,29 +1,31 @@
 //! [`List`]: what a rank has called for one target since the last fence, with the line of each call, for a search for conflicts.
 //!
-//! It is kept only while epochs are checked. An operation on elements next to each other is one entry of two words:
+//! It is kept only while epochs are checked. An access is an entry of a word, or of two:
 //!
 //! ```text
 //! bits  0..40  displacement of the first element, or where the datatype begins among the bytes
 //! bits 40..45  0 read, 1 written, 2 + operator
-//! bit  45      the entry has a datatype
-//! bit  46      it is another access of the operation of the entry before it
-//! bits 47..64  the line, by its place in the list's
+//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many bytes
+//! bit  47      it is another access of the operation of the entry before it
+//! bits 48..64  the line, by its place in the list's
 //! ```
 //!
-//! The second word is the number of elements, or the number of bytes of the datatype. A list is sent as it is.
+//! A list is sent as it is.
 
 use crate::collect::outbox::DISPLACEMENTS;
 use fencepost_planner::conflicts::{Marks, access_to_section};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;
-use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-const OF_TYPE: u64 = 1 << 45;
-const SAME: u64 = 1 << 46;
-const SITE: u32 = 47;
+const RUN: u64 = 1 << 45;
+const OF_TYPE: u64 = 2 << 45;
+const FORM: u64 = 3 << 45;
+const SAME: u64 = 1 << 47;
+const SITE: u32 = 48;
 /// More lines than a list tells apart: the last one stands for all that follow.
 const SITES: usize = 1 << (64 - SITE);
 
@@ -48,7 +50,7 @@ impl Touched<'_> {
 /// The accesses that one rank has asked for on another one, in the order of its calls.
 #[derive(Default)]
 pub(crate) struct List {
-    entries: Vec<[u64; 2]>,
+    entries: Vec<u64>,
     sites: Vec<&'static Location<'static>>,
     /// The place of the line that was added last: mostly the next call is the same one.
     last: usize,
@@ -77,8 +79,9 @@ impl List {
             }
         };
         match (run, touched) {
+            (Some((at, 1)), _) if (at as u64) < DISPLACEMENTS => self.entries.push(head | at as u64),
             (Some((at, count)), _) if (at as u64) < DISPLACEMENTS => {
-                self.entries.push([head | at as u64, count as u64]);
+                self.entries.extend([head | RUN | at as u64, count as u64]);
             }
             (_, Touched::Run(at, count)) => self.add_type(head, &Datatype::run(at..at + count)),
             (_, Touched::Type(elements)) => self.add_type(head, elements),
@@ -99,7 +102,7 @@ impl List {
     fn add_type(&mut self, head: u64, elements: &Datatype) {
         let at = self.types.len();
         elements.encode(&mut self.types);
-        self.entries.push([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
+        self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
     }
 
     /// Whether there is nothing in it.
@@ -107,14 +110,14 @@ impl List {
         self.entries.is_empty()
     }
 
-    /// The number of its entries.
+    /// The number of words of its entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The line of the entry at this place.
+    /// The line of the entry whose first word has this place.
     pub(crate) fn site_of(&self, place: usize) -> Option<&'static Location<'static>> {
-        let [head, _] = self.entries.get(place)?;
+        let head = self.entries.get(place)?;
         self.sites.get((head >> SITE) as usize).copied()
     }
 
@@ -123,14 +126,14 @@ impl List {
         &self.sites
     }
 
-    /// Appends its entries and its datatypes to `out`: the number of entries, that of bytes of datatypes, and both.
+    /// Appends its entries and its datatypes to `out`: the number of words, that of bytes of datatypes, and both.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend((self.entries.len() as u64).to_le_bytes());
         out.extend((self.types.len() as u64).to_le_bytes());
         if cfg!(target_endian = "little") {
             out.extend_from_slice(bytemuck::cast_slice(&self.entries));
         } else {
-            out.extend(self.entries.iter().flatten().flat_map(|word| word.to_le_bytes()));
+            out.extend(self.entries.iter().flat_map(|word| word.to_le_bytes()));
         }
         out.extend_from_slice(&self.types);
     }
@@ -197,9 +200,18 @@ impl Checked {
         }
     }
 
-    /// All that was called since the last fence.
-    pub(crate) fn lists(&self) -> Ref<'_, Lists> {
-        self.lists.borrow()
+    /// All that was called since the last fence; nothing is left, until its memory is given [back](Self::give_back).
+    pub(crate) fn take(&self) -> Lists {
+        self.lists.take()
+    }
+
+    /// Gives back the memory of what was taken.
+    pub(crate) fn give_back(&self, lists: Lists) {
+        // A window that is named twice in a fence has nothing the second time.
+        if !lists.targets.is_empty() {
+            *self.lists.borrow_mut() = lists;
+        }
+        self.clear();
     }
 
     /// The marks of this rank's elements.
@@ -240,6 +252,8 @@ pub(crate) struct Sent<'b> {
 /// An entry of a list that was sent.
 pub(crate) struct Entry<'b> {
     pub(crate) kind: Kind,
+    /// The place of its first word.
+    pub(crate) place: usize,
     /// Whether it is of the same operation as the entry before.
     pub(crate) same: bool,
     /// The place of its line.
@@ -252,27 +266,49 @@ impl<'b> Sent<'b> {
     /// Reads a list from the front of `bytes`, which is left at what follows; `None` where it is none.
     pub(crate) fn decode(bytes: &mut &'b [u8]) -> Option<Self> {
         let (entries, types) = (word(bytes)?, word(bytes)?);
-        let (entries, rest) = bytes.split_at_checked(usize::try_from(entries.checked_mul(16)?).ok()?)?;
+        let (entries, rest) = bytes.split_at_checked(usize::try_from(entries.checked_mul(8)?).ok()?)?;
         let (types, rest) = rest.split_at_checked(usize::try_from(types).ok()?)?;
         *bytes = rest;
         Some(Self { entries, types })
     }
 
-    /// Its entries; `None` in place of one that cannot be.
+    /// The number of words of its entries.
+    pub(crate) fn len(self) -> usize {
+        self.entries.len() / 8
+    }
+
+    /// Its entries; `None` in place of one that cannot be, and nothing after it.
     #[inline]
     pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
-        self.entries.chunks_exact(16).map(move |mut entry| {
-            let (head, count) = (word(&mut entry)?, word(&mut entry)?);
-            let (at, count) = ((head & (DISPLACEMENTS - 1)) as usize, usize::try_from(count).ok()?);
-            let run = if head & OF_TYPE == 0 {
-                at.checked_add(count)?;
-                Ok((at, count))
-            } else {
-                Err(self.types.get(at..at.checked_add(count)?)?)
-            };
-            let kind = kind(head >> 40 & 31)?;
-            Some(Entry { kind, same: head & SAME != 0, site: (head >> SITE) as usize, run })
+        let mut left = self.entries;
+        std::iter::from_fn(move || {
+            let place = (self.entries.len() - left.len()) / 8;
+            let head = word(&mut left)?;
+            let entry = self.entry(place, head, &mut left);
+            if entry.is_none() {
+                left = &[];
+            }
+            Some(entry)
         })
+    }
+
+    /// The entry of this first word, with the second one from the front of `left`.
+    #[inline(always)]
+    fn entry(self, place: usize, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
+        let at = (head & (DISPLACEMENTS - 1)) as usize;
+        let run = if head & FORM == 0 {
+            Ok((at, 1))
+        } else {
+            let count = usize::try_from(word(left)?).ok()?;
+            let end = at.checked_add(count)?;
+            match head & FORM {
+                RUN => Ok((at, count)),
+                OF_TYPE => Err(self.types.get(at..end)?),
+                _ => return None,
+            }
+        };
+        let kind = kind(head >> 40 & 31)?;
+        Some(Entry { kind, place, same: head & SAME != 0, site: (head >> SITE) as usize, run })
     }
 }
 
@@ -287,6 +323,7 @@ impl Entry<'_> {
 }
 
 /// The number at the front of `bytes`.
+#[inline(always)]
 pub(crate) fn word(bytes: &mut &[u8]) -> Option<u64> {
     let (word, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
@@ -301,11 +338,12 @@ pub(crate) fn code(kind: Kind) -> u64 {
     }
 }
 
+#[inline(always)]
 pub(crate) fn kind(code: u64) -> Option<Kind> {
     match code {
         0 => Some(Kind::Get),
         1 => Some(Kind::Put),
-        _ => Op::ALL.get(code as usize - 2).map(|op| Kind::Accumulate(*op)),
+        code => Op::ALL.get(code as usize - 2).map(|op| Kind::Accumulate(*op)),
     }
 }
 
@@ -352,14 +390,15 @@ mod tests {
     #[test]
     fn entries_that_cannot_be_are_none() {
         let entry = |head: u64, count: u64| {
-            let words = [1, 2, head, count].map(u64::to_le_bytes).concat();
+            let words = [2, 2, head, count].map(u64::to_le_bytes).concat();
             let bytes = [&words[..], &[0, 0]].concat();
             let sent = Sent::decode(&mut &bytes[..]).expect("it is a list");
             sent.entries().next().flatten().map(|entry| entry.elements().is_some())
         };
-        assert_eq!(entry(5, 1), Some(true));
-        assert_eq!(entry(5, u64::MAX), None, "past all elements");
+        assert_eq!((entry(5, 1), entry(5 | RUN, 1)), (Some(true), Some(true)));
+        assert_eq!(entry(5 | RUN, u64::MAX), None, "past all elements");
         assert_eq!(entry(31 << 40, 1), None, "no operator");
+        assert_eq!(entry(FORM, 1), None, "no form");
         assert_eq!(entry(OF_TYPE, 3), None, "past the datatypes");
         assert_eq!(entry(OF_TYPE, 2), Some(false), "not a datatype");
     }

@@ -123,6 +123,20 @@ pub(crate) fn fence(
     call: &Call,
     failed: Option<Error>,
 ) -> Result<()> {
+    if check::is_checked(world, windows) {
+        return check::fence(world, windows, call, failed);
+    }
+    fence_unchecked(world, windows, call, failed)
+}
+
+/// [`fence`], where no conflict is looked for, or none was found.
+#[inline(always)]
+fn fence_unchecked(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+) -> Result<()> {
     if let [window] = windows
         && failed.is_none()
         && let Some(result) = straight::fence(world, window, call)
@@ -165,21 +179,6 @@ pub(crate) fn fence_giving(
     if without(Wait::Composition) && !windows.iter().any(|window| window.is_pending()) {
         return Ok(());
     }
-    let checked = check::is_checked(world, windows);
-    let failed = if checked {
-        match check::before(world, windows, call, failed) {
-            Ok(failed) => failed,
-            Err(error) => {
-                if inside {
-                    world.supersteps.fenced(true);
-                }
-                discard(windows);
-                return Err(error);
-            }
-        }
-    } else {
-        failed
-    };
     windows.iter().for_each(|window| window.count());
     // Mostly the call is as it is, and is not copied.
     let (named, ordered);
@@ -218,11 +217,6 @@ pub(crate) fn fence_giving(
         Ok(_) => {
             windows.iter().for_each(|window| window.next_set(call.site));
             Ok(())
-        }
-        Err(error) if checked => {
-            let error = check::after(world, windows, call, error);
-            discard(windows);
-            Err(error)
         }
         Err(error) => {
             discard(windows);

@@ -24,7 +24,7 @@ fn is_straight(world: &WorldCore, window: &WindowCore, call: &Call) -> bool {
         && window.plain.get()
         && window.key.world == world.id
         && world.order.get() == Order::Canonical
-        && !window.observed.get()
+        && !world.explains.get()
         && !without(Wait::Composition)
         && window.getting.has_none(&window.pending.borrow().gets)
         && world.admits(call).is_ok()

@@ -2,12 +2,12 @@
 //!
 //! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
 //! sections of: the number of the window, the lines where they are told, and a [list](crate::collect::checked). Numbers are
-//! of eight bytes. An operation is known by its sender, and by the place of its first entry among all of the message.
+//! of eight bytes. An operation is known by its sender, and by the place of its first entry among the words of the entries of all of the message.
 //!
 //! First each element is marked ([`Marks`]). Where that tells that nothing conflicts, which it mostly does, nothing else is
 //! looked at; else all accesses to the window are compared.
 
-use crate::collect::checked::{Entry, List, Sent, word};
+use crate::collect::checked::{Entry, List, Lists, Sent, word};
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
 use fencepost_planner::datatype::Datatype;
@@ -29,9 +29,9 @@ struct Part<'b> {
 }
 
 /// What this rank tells rank `to`.
-pub(super) fn message(windows: &[&WindowCore], to: usize, with_lines: bool) -> Vec<u8> {
+pub(super) fn message(windows: &[&WindowCore], lists: &[Lists], to: usize, with_lines: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    each_list(windows, to, |window, list| {
+    each_list(windows, lists, to, |window, list| {
         out.extend(u64::from(window).to_le_bytes());
         let sites = if with_lines { list.sites() } else { &[] };
         out.extend((sites.len() as u64).to_le_bytes());
@@ -42,14 +42,13 @@ pub(super) fn message(windows: &[&WindowCore], to: usize, with_lines: bool) -> V
 }
 
 /// Calls `act` with each list that this rank has for rank `to`, and the number of the window that it is of, in the order of the message.
-fn each_list(windows: &[&WindowCore], to: usize, mut act: impl FnMut(u32, &List)) {
-    for window in windows {
-        let checked = window.checked.lists();
-        if let Some(list) = checked.for_target(to) {
+fn each_list(windows: &[&WindowCore], lists: &[Lists], to: usize, mut act: impl FnMut(u32, &List)) {
+    for (window, lists) in windows.iter().zip(lists) {
+        if let Some(list) = lists.for_target(to) {
             act(window.key.window, list);
         }
         if to == window.world.rank {
-            checked.sections().for_each(|(number, list)| act(number, list));
+            lists.sections().for_each(|(number, list)| act(number, list));
         }
     }
 }
@@ -116,7 +115,10 @@ fn is_hit(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<bool,
                     if at + count > len {
                         return Err(from);
                     }
-                    hit |= marks.touch(at..at + count, entry.kind);
+                    hit |= match count {
+                        1 => marks.touch_one(at, entry.kind),
+                        _ => marks.touch(at..at + count, entry.kind),
+                    };
                     continue;
                 }
                 let elements = inside(&entry, len).ok_or(from)?;
@@ -150,18 +152,18 @@ fn compare(
     // What is touched, how, and by which operation.
     let mut touched: Vec<(Datatype, Kind, (usize, usize))> = Vec::new();
     for (from, parts) in all.iter().enumerate() {
-        let (mut place, mut operation) = (0, 0);
+        let (mut before, mut operation) = (0, 0);
         for part in parts {
             let here = part.window == u64::from(window.key.window);
             for entry in part.list.entries() {
                 let entry = entry.ok_or(from)?;
-                operation = if entry.same { operation } else { place };
-                place += 1;
+                operation = if entry.same { operation } else { before + entry.place };
                 if here {
                     let elements = inside(&entry, len).ok_or(from)?;
                     touched.push((elements, entry.kind, (from, operation)));
                 }
             }
+            before += part.list.len();
         }
     }
     let mut accesses: Vec<Access<'_, (usize, usize)>> = touched
@@ -195,19 +197,23 @@ fn compare(
 }
 
 /// The line of the operation whose first entry has this place in the message; none where it was not told.
-fn site_of(parts: &[Part<'_>], place: usize) -> Site {
-    let mut entries = parts.iter().flat_map(|part| part.list.entries().map(move |entry| (part, entry)));
-    let entry = entries.nth(place).and_then(|(part, entry)| part.sites.get(entry?.site).cloned());
-    entry.unwrap_or_default()
+fn site_of(parts: &[Part<'_>], mut place: usize) -> Site {
+    let part = parts.iter().find(|part| {
+        let here = place < part.list.len();
+        place -= if here { 0 } else { part.list.len() };
+        here
+    });
+    let entry = part.and_then(|part| part.list.entries().flatten().find(|entry| entry.place == place));
+    part.zip(entry).and_then(|(part, entry)| part.sites.get(entry.site).cloned()).unwrap_or_default()
 }
 
 /// The lines of this rank's operations in `conflicts`, in order.
-pub(super) fn lines(me: usize, windows: &[&WindowCore], conflicts: &[Conflict]) -> Vec<u8> {
+pub(super) fn lines(me: usize, windows: &[&WindowCore], lists: &[Lists], conflicts: &[Conflict]) -> Vec<u8> {
     let mut out = Vec::new();
     for conflict in conflicts {
         for touch in conflict.between.iter().filter(|touch| touch.origin == me) {
             let (mut before, mut found): (usize, Option<&'static Location<'static>>) = (0, None);
-            each_list(windows, conflict.rank, |_, list| {
+            each_list(windows, lists, conflict.rank, |_, list| {
                 let place = touch.operation.checked_sub(before);
                 found = found.or_else(|| place.and_then(|place| list.site_of(place)));
                 before += list.len();

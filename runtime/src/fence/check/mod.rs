@@ -12,6 +12,8 @@
 mod find;
 mod report;
 
+use super::{discard, fence_unchecked};
+use crate::collect::checked::Lists;
 use crate::state::call::Call;
 use crate::state::check::Check;
 use crate::state::window::WindowCore;
@@ -41,19 +43,48 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
 
-/// Looks for conflicts, in an exchange of all ranks, unless this rank has `failed` before. Returns the error that it takes
-/// part in the fence with.
+/// The fence of windows that are checked.
 #[cold]
-pub(super) fn before(
+pub(super) fn fence(
     world: &WorldCore,
     windows: &[&WindowCore],
+    call: &Call,
+    failed: Option<Error>,
+) -> Result<()> {
+    let foreign = windows.iter().any(|window| window.key.world != world.id);
+    let is_matched = || world.supersteps.follows() && world.supersteps.matched(windows).is_some();
+    if foreign || world.admits(call).is_err() || is_matched() {
+        return fence_unchecked(world, windows, call, failed);
+    }
+    let lists: Vec<Lists> = windows.iter().map(|window| window.checked.take()).collect();
+    let result = match before(world, windows, &lists, call, failed) {
+        Ok(failed) => fence_unchecked(world, windows, call, failed)
+            .map_err(|error| after(world, windows, &lists, call, error)),
+        Err(error) => {
+            if world.supersteps.is_any_running() {
+                world.supersteps.fenced(true);
+            }
+            discard(windows);
+            Err(error)
+        }
+    };
+    windows.iter().zip(lists).for_each(|(window, lists)| window.checked.give_back(lists));
+    result
+}
+
+/// Looks for conflicts, in an exchange of all ranks, unless this rank has `failed` before. Returns the error that it takes
+/// part in the fence with.
+fn before(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    lists: &[Lists],
     call: &Call,
     failed: Option<Error>,
 ) -> Result<Option<Error>> {
     let with_lines = world.checks.checking.borrow().check == Check::Log;
     world.checks.begin(Vec::new());
     let mut own: Vec<Vec<u8>> = (0..world.size)
-        .map(|to| if failed.is_some() { Vec::new() } else { find::message(windows, to, with_lines) })
+        .map(|to| if failed.is_some() { Vec::new() } else { find::message(windows, lists, to, with_lines) })
         .collect();
     let others = (0..world.size).filter(|&to| to != world.rank);
     let gives: Vec<_> = others.map(|to| (Some(to), &own[to][..])).collect();
@@ -75,8 +106,7 @@ pub(super) fn before(
 
 /// The fence has failed on all ranks, with this `error` on this one. Returns the error that names the conflicts that this
 /// rank is part of, where there are some, else the same one.
-#[cold]
-pub(super) fn after(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
+fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);
     if all.is_empty() || error.world_ended() {
@@ -88,7 +118,7 @@ pub(super) fn after(world: &WorldCore, windows: &[&WindowCore], call: &Call, err
     let Some(mut conflicts) = decoded.map(|all| all.concat()) else { return error };
     if world.checks.checking.borrow().check != Check::Log {
         let called = exchange(world, call, LINES);
-        let own = find::lines(me, windows, &conflicts);
+        let own = find::lines(me, windows, lists, &conflicts);
         match world.meet(&called, &own) {
             Ok(lines) => find::name_lines(&mut conflicts, &lines),
             Err(lost) if lost.world_ended() => return lost,
