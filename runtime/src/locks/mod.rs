@@ -50,7 +50,7 @@ pub(crate) struct LockCore {
 
 /// Lets an attendant of this rank serve requests.
 fn attend(world: &WorldCore) -> Arc<Service> {
-    let service = Arc::new(Service::new());
+    let service = Arc::new(Service::default());
     let attends = || Attends(service.clone());
     world.attendants.attach(&mut world.endpoint.borrow_mut(), kind::LOCK, attends);
     service
@@ -406,10 +406,12 @@ impl LockCore {
         for target in 0..self.targets.len() {
             self.discard(target, call);
         }
-        self.targets[self.me()].words.close();
         let world = &self.data.world;
+        // Those who find the part dropped are told why, as this rank was.
+        let is_over = world.alive().is_err();
+        self.targets[self.me()].words.close(is_over);
         if let Some(service) = world.lock_service.get() {
-            world.send_answers(service.forget(self.data.key.window));
+            world.send_answers(service.forget(self.data.key.window, is_over));
         }
         self.wake_others();
     }

@@ -135,6 +135,11 @@ impl Asking<'_> {
                 let dropped = || dropped(self.window, self.target, self.call);
                 Err(lost.map_or_else(dropped, |lost| world.lost(&lost, self.call).leaving(State::Mixed)))
             }
+            Outcome::Over => {
+                let endpoint = &mut *world.endpoint.borrow_mut();
+                let lost = await_loss(self.window, self.target, self.call, endpoint);
+                Err(world.lost(&lost, self.call).leaving(State::Mixed))
+            }
             Outcome::Waits | Outcome::Refused => {
                 let message = format!(
                     "rank {} could not carry out what this rank asked for: it has no memory for what was to be found, or a frame was altered",
@@ -202,6 +207,17 @@ fn any_lost(world: &WorldCore, endpoint: &mut Endpoint) -> Option<Lost> {
     let others = (0..world.size).filter(|&rank| rank != world.rank);
     let mut lost = others.filter_map(|rank| endpoint.lost(rank));
     lost.find(|lost| lost.how != Loss::Left(Leave::Finished))
+}
+
+/// The owner of a part has dropped it when it knew that a rank was lost: waits until this rank knows that, too.
+#[cold]
+pub(super) fn await_loss(window: &WindowCore, target: usize, call: &Call, endpoint: &mut Endpoint) -> Lost {
+    let windows = [window];
+    let watch =
+        || Watch::new(&window.world, call, &windows, target, Awaited::One("reports of what was lost"));
+    match wait(endpoint, watch, |endpoint| Ok(any_lost(&window.world, endpoint))) {
+        Ok(lost) | Err(lost) => lost,
+    }
 }
 
 /// The error of an epoch on a part that its owner has dropped.

@@ -1,6 +1,6 @@
 //! Taking the locks of a part, and leaving them.
 
-use crate::locks::remote::dropped;
+use crate::locks::remote::{await_loss, dropped};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
@@ -131,7 +131,12 @@ impl At<'_> {
     /// The error of an epoch at a part that was dropped: why, if it was since a rank was lost.
     #[cold]
     fn closed(&self) -> Error {
-        let lost = self.any_lost(&mut self.window.world.endpoint.borrow_mut());
+        let endpoint = &mut *self.window.world.endpoint.borrow_mut();
+        let lost = if self.words.is_over() {
+            Some(await_loss(self.window, self.target, self.call, endpoint))
+        } else {
+            self.any_lost(endpoint)
+        };
         lost.map_or_else(|| dropped(self.window, self.target, self.call), |lost| self.lost(&lost))
     }
 

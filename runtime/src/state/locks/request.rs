@@ -118,6 +118,8 @@ pub(crate) enum Outcome {
     Dropped = 2,
     /// No origin asks so, or there is no memory for what it finds: nothing was done.
     Refused = 3,
+    /// The part was dropped when its owner knew that the world was over: nothing was done.
+    Over = 4,
 }
 
 /// The head of an answer.
@@ -134,6 +136,7 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8]
         1 => Outcome::Waits,
         2 => Outcome::Dropped,
         3 => Outcome::Refused,
+        4 => Outcome::Over,
         _ => return None,
     };
     let rank = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);

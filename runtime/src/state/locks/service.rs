@@ -10,11 +10,15 @@ use crate::state::locks::visit::{Others, Part};
 use crate::state::locks::words::{Presence, Words};
 use fencepost_transport::{FairLock, Hold, Next, Position};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The parts of one rank.
+#[derive(Default)]
 pub(crate) struct Service {
     parts: Mutex<BTreeMap<u32, Served>>,
+    /// Whether a part was dropped when its rank knew that the world was over.
+    is_over: AtomicBool,
 }
 
 /// A part, and what others do with it.
@@ -61,10 +65,6 @@ impl Served {
 }
 
 impl Service {
-    pub(crate) fn new() -> Self {
-        Self { parts: Mutex::default() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Served>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,14 +75,21 @@ impl Service {
     }
 
     /// Serves the part no more: when this returns, the attendant does not access it. Requests that wait are answered.
-    pub(crate) fn forget(&self, window: u32) -> Effects {
+    pub(crate) fn forget(&self, window: u32, is_over: bool) -> Effects {
         let mut effects = Effects::default();
-        if let Some(served) = self.lock().remove(&window) {
+        let mut parts = self.lock();
+        self.is_over.fetch_or(is_over, Ordering::Relaxed);
+        if let Some(served) = parts.remove(&window) {
             for job in served.jobs {
-                effects.answers.push((job.from, window, job.number, answer(Outcome::Dropped, None)));
+                effects.answers.push((job.from, window, job.number, answer(self.dropped(), None)));
             }
         }
         effects
+    }
+
+    /// The answer for a part that is not served.
+    fn dropped(&self) -> Outcome {
+        if self.is_over.load(Ordering::Relaxed) { Outcome::Over } else { Outcome::Dropped }
     }
 
     /// Looks at what `from` asks.
@@ -93,7 +100,7 @@ impl Service {
         let Some(served) = parts.get_mut(&window) else {
             // Who waits was answered already.
             if !matches!(Asked::read(bytes), Some(Asked::Holder)) {
-                reply(Outcome::Dropped);
+                reply(self.dropped());
             }
             return effects;
         };
@@ -273,7 +280,7 @@ mod tests {
         let mut all = vec![0_u64; layout.words()];
         // SAFETY: as many words as the layout says, which the value keeps.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
-        let service = Service::new();
+        let service = Service::default();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };
         // SAFETY: the value keeps the memory longer than the service.
         service.serve(5, unsafe { Served::new(part, words) });
@@ -350,9 +357,11 @@ mod tests {
         assert_eq!(fixture.memory[7], 17);
         assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()), "nobody is left there");
         assert_eq!(ask(2, &shared), []);
-        assert_eq!(answered(&fixture.service.forget(5)), [(2, Outcome::Dropped, None)]);
+        assert_eq!(answered(&fixture.service.forget(5, false)), [(2, Outcome::Dropped, None)]);
         assert_eq!(ask(0, &shared), [(0, Outcome::Dropped, None)]);
         assert_eq!(ask(0, &holder), []);
+        assert_eq!(answered(&fixture.service.forget(5, true)), []);
+        assert_eq!(ask(0, &shared), [(0, Outcome::Over, None)]);
     }
 
     #[test]

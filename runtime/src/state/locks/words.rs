@@ -30,8 +30,9 @@ const REGION_MIN: usize = 4096;
 const SITE: usize = (LINE - 1) * 8;
 /// The owner has changed its window over to locks, so that others may access the part; before it is 0.
 const OPEN: u64 = 1;
-/// The owner has dropped the part.
+/// The owner has dropped the part; the second one: when it knew that the world was over.
 const CLOSED: u64 = 2;
+const OVER: u64 = 3;
 
 /// Where the words of one part are, and which region an element is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,7 +153,12 @@ impl Words {
     /// Returns whether the owner has dropped the part.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        self.at(0).load(Ordering::Acquire) == CLOSED
+        self.at(0).load(Ordering::Acquire) >= CLOSED
+    }
+
+    /// Returns whether the owner has dropped the part when it knew that the world was over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.at(0).load(Ordering::Acquire) == OVER
     }
 
     /// Opens the part: from here on the owner accesses it under its locks only.
@@ -160,8 +166,8 @@ impl Words {
         self.at(0).store(OPEN, Ordering::Release);
     }
 
-    pub(crate) fn close(&self) {
-        self.at(0).store(CLOSED, Ordering::Release);
+    pub(crate) fn close(&self, is_over: bool) {
+        self.at(0).store(if is_over { OVER } else { CLOSED }, Ordering::Release);
     }
 
     /// Writes down what `rank` does here.
@@ -258,7 +264,8 @@ mod tests {
         assert!(!words.is_open() && !words.is_closed());
         words.open();
         assert!(words.is_open() && !words.is_closed());
-        words.close();
+        words.close(false);
+        assert!(!words.is_over());
         for rank in 0..5 {
             let site = words.held_since(rank).expect("it holds the part");
             assert!(site.ends_with(&format!("at/all.rs:{rank}")), "{site}");
