@@ -103,6 +103,7 @@ fn what_does_not_fit_is_lost_and_the_room_is_as_it_was() {
             );
             let error = world.recv_into(0, 0, &mut room).unwrap_err();
             assert_eq!(error.class(), ErrorClass::Type, "{error}");
+            assert!(error.to_string().contains("of type u64, and this receive is for u32"), "{error}");
             assert_eq!(room, [9; 4]);
             world.recv_into(0, 0, &mut room)?;
             assert_eq!(room, [3; 4]);

@@ -32,6 +32,9 @@ mod queue;
 #[path = "../../races.rs"]
 mod races;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../sort.rs"]
+mod sort;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../sparse.rs"]
 mod sparse;
 #[expect(dead_code, reason = "its command line is not used here")]
@@ -86,6 +89,11 @@ fn queue_does_each_task_once() {
 #[test]
 fn table_equals_the_serial_map() {
     table::check().unwrap();
+}
+
+#[test]
+fn sort_equals_the_keys_that_one_rank_sorts() {
+    sort::check().unwrap();
 }
 
 #[test]

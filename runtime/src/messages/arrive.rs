@@ -49,6 +49,9 @@ pub(super) fn read_from(
     if from == world.rank {
         return Ok(());
     }
+    if let Some(wrong) = messages.outbox.wrong() {
+        return Err(world.refuse(endpoint, wrong, "it asked for elements that were not sent to it"));
+    }
     while let Some(frame) = endpoint.poll(from, Port::MESSAGES)? {
         let result = arrived(world, endpoint, messages, from, &frame);
         endpoint.release(from, Port::MESSAGES);
@@ -287,7 +290,8 @@ fn ask(endpoint: &mut Endpoint, receive: &Receive, from: usize, number: u64) {
 fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: &Frame) -> Result<(), Wrong> {
     const WRONG: Wrong = "it sent elements that this rank has not asked for";
     let Header { word: number, kind, extra } = frame.header;
-    if kind != kind::ELEMENTS || number >= messages.peers[from].came {
+    let unasked = kind == kind::LEFT;
+    if !unasked && kind != kind::ELEMENTS || number >= messages.peers[from].came {
         return Err(WRONG);
     }
     // SAFETY: a frame is readable until it is released, which is later.
@@ -297,8 +301,9 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         let envelope = {
             let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(WRONG) };
             // A sender that leaves sends all of it once more.
+            let again = unasked && at < landing.came;
             // SAFETY: the receive is not done, so its room is there.
-            if at > landing.came || at == landing.came && !unsafe { landing.chunk(bytes) } {
+            if !again && (at != landing.came || !unsafe { landing.chunk(bytes) }) {
                 return Err(WRONG);
             }
             landing.is_whole().then_some(landing.envelope)
@@ -312,6 +317,9 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
             None => ask(endpoint, &receive, from, number),
         }
         return Ok(());
+    }
+    if !unasked {
+        return Err(WRONG);
     }
     let kept = messages.kept.iter_mut().find(|kept| kept.from == from && kept.number == number);
     if let Some(Kept { envelope, elements: Elements::Far(begin), .. }) = kept {

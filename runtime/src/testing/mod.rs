@@ -9,6 +9,8 @@ pub mod fuzzing;
 #[cfg(test)]
 mod garbled;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod schedules;
 #[cfg(test)]
 mod support;

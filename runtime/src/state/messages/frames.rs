@@ -13,8 +13,10 @@ pub(crate) mod kind {
     pub(crate) const GRANT: u32 = 24;
     /// To an attendant: elements of a message that was taken.
     pub(crate) const PULL: u32 = 25;
-    /// Elements of a message.
+    /// Elements of a message, as they were asked for.
     pub(crate) const ELEMENTS: u32 = 26;
+    /// The same, from a sender that leaves, unasked.
+    pub(crate) const LEFT: u32 = 27;
 }
 
 /// What is known of a message from its frame.
@@ -132,6 +134,11 @@ pub(crate) fn pull(number: u64, chunk: u32) -> Header {
 /// The header of a chunk of the elements of a message.
 pub(crate) fn elements(number: u64, chunk: u32) -> Header {
     Header { word: number, kind: kind::ELEMENTS, extra: chunk }
+}
+
+/// The header of a chunk of the elements of a message that nobody asked for: its sender leaves.
+pub(crate) fn left(number: u64, chunk: u32) -> Header {
+    Header { word: number, kind: kind::LEFT, extra: chunk }
 }
 
 #[cfg(test)]

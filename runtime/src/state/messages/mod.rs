@@ -211,7 +211,7 @@ impl Messages {
             let all = unsafe { std::slice::from_raw_parts(bytes.base(), len) };
             for at in 0..chunks(all.len()) {
                 let part = &all[chunk(at, all.len())];
-                let header = frames::elements(number, at as u32);
+                let header = frames::left(number, at as u32);
                 // SAFETY: the receiver does not reach this rank, so the bytes are copied.
                 let posted = unsafe { endpoint.post(to, Port::ELEMENTS, header, part.as_ptr(), part.len()) };
                 if posted.is_err() {

@@ -3,6 +3,7 @@
 use fencepost_transport::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The bytes that a rank asks for at a time.
@@ -11,10 +12,21 @@ const CHUNK: usize = 256 << 10;
 /// The elements of messages that were sent without them, by receiver and number of the message. The attendant of the rank
 /// reads them as well.
 #[derive(Default)]
-pub(crate) struct Outbox(Mutex<BTreeMap<(usize, u64), Waiting>>);
+pub(crate) struct Outbox {
+    all: Mutex<BTreeMap<(usize, u64), Waiting>>,
+    /// One more than the rank that has asked for what no rank asks for; 0 for none.
+    wrong: AtomicUsize,
+}
+
+/// A message that was sent without its elements.
+struct Waiting {
+    /// The number of chunks that were asked for.
+    asked: u32,
+    elements: Elements,
+}
 
 /// The elements of a message that was sent without them.
-enum Waiting {
+enum Elements {
     /// They are in memory of a call that waits.
     Borrowed(*const u8, usize),
     /// They were copied to the front of this memory.
@@ -22,11 +34,11 @@ enum Waiting {
 }
 
 // SAFETY: borrowed elements are only read, under the lock, and are taken out before their memory is written or freed.
-unsafe impl Send for Waiting {}
+unsafe impl Send for Elements {}
 
 impl Outbox {
     fn all(&self) -> MutexGuard<'_, BTreeMap<(usize, u64), Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds elements that stay where they are.
@@ -34,12 +46,21 @@ impl Outbox {
     /// # Safety
     /// The bytes can be read, and nobody writes or frees them before they are [removed](Self::remove).
     pub(crate) unsafe fn expose(&self, to: usize, number: u64, bytes: &[u8]) {
-        self.all().insert((to, number), Waiting::Borrowed(bytes.as_ptr(), bytes.len()));
+        self.insert(to, number, Elements::Borrowed(bytes.as_ptr(), bytes.len()));
     }
 
     /// Adds elements that were copied.
     pub(crate) fn keep(&self, to: usize, number: u64, bytes: Bytes, len: usize) {
-        self.all().insert((to, number), Waiting::Owned(bytes, len));
+        self.insert(to, number, Elements::Owned(bytes, len));
+    }
+
+    fn insert(&self, to: usize, number: u64, elements: Elements) {
+        self.all().insert((to, number), Waiting { asked: 0, elements });
+    }
+
+    /// Returns a rank that has asked for what no rank asks for.
+    pub(crate) fn wrong(&self) -> Option<usize> {
+        self.wrong.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Removes the elements of a message, if they are here: nobody reads them here any more.
@@ -50,24 +71,32 @@ impl Outbox {
     /// Removes all elements that were copied.
     pub(crate) fn take_owned(&self) -> Vec<((usize, u64), Bytes, usize)> {
         let all = std::mem::take(&mut *self.all());
-        let owned = all.into_iter().filter_map(|(message, waiting)| match waiting {
-            Waiting::Owned(bytes, len) => Some((message, bytes, len)),
-            Waiting::Borrowed(..) => None,
+        let owned = all.into_iter().filter_map(|(message, waiting)| match waiting.elements {
+            Elements::Owned(bytes, len) => Some((message, bytes, len)),
+            Elements::Borrowed(..) => None,
         });
         owned.collect()
     }
 
-    /// Shows a chunk of the elements of a message to `told`, or nothing where there is none.
+    /// Shows the chunk of the elements of a message to `told` that `to` asks for: the next one. Shows nothing where no rank would
+    /// ask, and keeps that one has.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
-        let all = self.all();
-        let bytes = match all.get(&(to, number)) {
-            // SAFETY: of `expose`; the lock is held.
-            Some(Waiting::Borrowed(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
-            // SAFETY: the bytes were written before they were added.
-            Some(Waiting::Owned(bytes, len)) => unsafe { std::slice::from_raw_parts(bytes.base(), *len) },
-            None => &[],
-        };
-        told(bytes.get(chunk(at as usize, bytes.len())).unwrap_or_default());
+        let mut all = self.all();
+        let waiting = all.get_mut(&(to, number)).filter(|waiting| waiting.asked == at);
+        let bytes = waiting.map_or(&[][..], |waiting| {
+            waiting.asked += 1;
+            match &waiting.elements {
+                // SAFETY: of `expose`; the lock is held.
+                Elements::Borrowed(first, len) => unsafe { std::slice::from_raw_parts(*first, *len) },
+                // SAFETY: the bytes were written before they were added.
+                Elements::Owned(bytes, len) => unsafe { std::slice::from_raw_parts(bytes.base(), *len) },
+            }
+        });
+        let part = bytes.get(chunk(at as usize, bytes.len())).unwrap_or_default();
+        if part.is_empty() {
+            self.wrong.store(to + 1, Ordering::Relaxed);
+        }
+        told(part);
     }
 }
 

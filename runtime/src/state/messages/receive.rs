@@ -7,7 +7,7 @@ use crate::state::messages::outbox::{chunk, chunks};
 use crate::state::messages::status::Status;
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::element::ElementType;
+use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use std::cell::RefCell;
 
 /// A receive that was begun.
@@ -64,6 +64,16 @@ impl<T: Element> List for Vec<T> {
     unsafe fn filled(&mut self, count: usize) {
         // SAFETY: the caller's, and any bits are an element.
         unsafe { self.set_len(count) }
+    }
+}
+
+/// An element type in words.
+fn words(element: ElementType) -> String {
+    let name = |scalar: Scalar| format!("{scalar:?}").to_lowercase();
+    match element.kind {
+        ElementKind::Scalar(scalar) => name(scalar),
+        ElementKind::ValueAt(value, index) => format!("ValueAt<{}, {}>", name(value), name(index)),
+        ElementKind::Opaque => format!("plain data of {} bytes", element.size),
     }
 }
 
@@ -129,9 +139,9 @@ impl Receive {
         let (len, tag) = (envelope.len(), envelope.tag);
         let about = || format!("the message of rank {from} with tag {tag}");
         if envelope.element != self.element {
-            let (sent, own) = (envelope.element, self.element);
+            let (sent, own) = (words(envelope.element), words(self.element));
             let message = format!(
-                "{} has elements of type {sent:?}, and this receive is for {own:?}: the message is lost; receive what is sent",
+                "{} has elements of type {sent}, and this receive is for {own}: the message is lost; receive the type that is sent",
                 about()
             );
             return Err((ErrorClass::Type, message));

@@ -1,0 +1,100 @@
+//! What does a message cost there and back, compared with what the machine needs for it: a cache line that goes there and back, one copy
+//! of the elements, and sockets that a program writes to by itself?
+
+use fencepost::{Result, TransportKind, World};
+use fencepost_benches::limits::team;
+use fencepost_benches::limits::wire::Wire;
+use fencepost_benches::{Contest, ours};
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A word in lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Line(AtomicU64);
+
+/// The elements of a mebibyte.
+const LONG: usize = 1 << 17;
+
+/// Each of two threads stores to its line and waits for the other's.
+fn line(iterations: u64) -> Duration {
+    let lines = [(); 2].map(|()| Line::default());
+    team(2, iterations, |beat, iterations| {
+        // The warm-up begins with lines of its own.
+        let begin = lines[beat.me].0.load(Ordering::Relaxed);
+        for k in begin + 1..=begin + iterations {
+            let wait = |line: &Line| {
+                while line.0.load(Ordering::Acquire) < k {
+                    spin_loop();
+                }
+            };
+            if beat.me == 1 {
+                wait(&lines[0]);
+            }
+            lines[beat.me].0.store(k, Ordering::Release);
+            if beat.me == 0 {
+                wait(&lines[1]);
+            }
+        }
+    })
+}
+
+/// One thread copies the elements into memory that is as warm.
+fn copies(iterations: u64) -> Duration {
+    team(1, iterations, |_, iterations| {
+        let (from, mut to) = (vec![1u64; LONG], vec![0u64; LONG]);
+        for _ in 0..iterations {
+            to.copy_from_slice(black_box(&from));
+            black_box(&mut to);
+        }
+    })
+}
+
+/// Rank 0 sends, and rank 1 sends back.
+fn there_and_back(world: &World, mine: &[u64], room: &mut [u64]) -> Result<()> {
+    if world.rank() == 0 {
+        world.send(1, 1, mine)?;
+        world.recv_into(1, 1, room)?;
+    } else {
+        world.recv_into(0, 1, room)?;
+        world.send(0, 1, mine)?;
+    }
+    Ok(())
+}
+
+fn messages(len: usize, iterations: u64) -> Duration {
+    let make = |_: &World| Ok((vec![1; len], vec![0; len]));
+    ours::team(2, iterations, make, |world, (mine, room), _| there_and_back(world, mine, room))
+}
+
+/// Each way counts as one.
+fn one_way(len: usize, iterations: u64) -> Duration {
+    messages(len, iterations.div_ceil(2))
+}
+
+fn over_tcp(len: usize, iterations: u64) -> Duration {
+    let make = |_: &World| Ok((vec![1; len], vec![0; len]));
+    let epoch = |world: &World, (mine, room): &mut (Vec<u64>, Vec<u64>), _| there_and_back(world, mine, room);
+    ours::team_over(TransportKind::TcpThreads, 2, iterations, make, epoch)
+}
+
+fn main() {
+    let (small, large) = (Wire::new(Vec::new()), Wire::new(Vec::new()));
+    fencepost_benches::main(vec![
+        Contest::new("message of 8 bytes, there and back", 1)
+            .side("a cache line, there and back", line)
+            .held("local", 2.5, |n| messages(1, n))
+            .held("shm", 2.5, ours::shm(|n| messages(1, n))),
+        Contest::new("message of 1 MiB, one way", 1)
+            .side("one copy", copies)
+            .held("local", 1.2, |n| one_way(LONG, n))
+            .held("shm", 1.2, ours::shm(|n| one_way(LONG, n))),
+        Contest::new("tcp: message of 8 bytes, there and back", 1)
+            .side("sockets by hand", move |n| small.round_trip(8, n))
+            .held("Fencepost", 1.3, |n| over_tcp(1, n)),
+        Contest::new("tcp: message of 1 MiB, there and back", 1)
+            .side("sockets by hand", move |n| large.round_trip(1 << 20, n))
+            .held("Fencepost", 1.1, |n| over_tcp(LONG, n)),
+    ]);
+}

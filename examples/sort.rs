@@ -1,0 +1,145 @@
+//! A sample sort of ten million keys, by messages.
+//!
+//! Each rank sorts its own keys and sends a sample of them to rank 0, which receives the samples as they come, from any rank, and
+//! sends all ranks the keys that divide the result into equal parts. Then each two ranks exchange the keys of each other's
+//! parts, a pair in each round, and each rank sorts its part. In the end rank 0 receives all parts in order, and they equal
+//! what `sort_unstable` makes of all keys.
+//!
+//! `cargo run --release --example sort -- -n 4`; `--transport shm` runs the ranks as processes
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use fencepost::Any;
+use fencepost::prelude::*;
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+use std::time::{Duration, Instant};
+
+/// Sort keys that are distributed over all ranks
+#[derive(Parser)]
+#[command(after_help = "Example:\n  sort -n 8 --keys 100000 --samples 64")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+    /// The number of keys
+    #[arg(long, default_value = "10000000")]
+    keys: usize,
+    /// The number of keys that each rank sends as a sample
+    #[arg(long, default_value = "256")]
+    samples: usize,
+}
+
+/// The tags of messages.
+const SAMPLE: u32 = 0;
+const DIVIDERS: u32 = 1;
+const COUNT: u32 = 2;
+const KEYS: u32 = 3;
+const PART: u32 = 4;
+
+/// Key number `number`; one in four is there more than once.
+fn key(number: usize) -> u64 {
+    let number = if number % 4 == 0 { number / 64 } else { number };
+    let mut bits = (number as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits ^ bits >> 27
+}
+
+/// `count` of these sorted keys, at equal distances; all, where there are not as many.
+fn spread(keys: &[u64], count: usize) -> Vec<u64> {
+    let count = count.min(keys.len());
+    (0..count).map(|i| keys[i * keys.len() / count]).collect()
+}
+
+/// The keys that divide the result: the first key of each part but the first, as samples of all ranks have it.
+fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
+    let mut sample = spread(keys, samples);
+    if world.rank() > 0 {
+        world.send(0, SAMPLE, &sample)?;
+        return Ok(world.recv(0, DIVIDERS)?.0);
+    }
+    for _ in 1..world.size() {
+        sample.extend(world.recv::<u64>(Any, SAMPLE)?.0);
+    }
+    sample.sort_unstable();
+    let mut dividers = spread(&sample, world.size());
+    // Where there are fewer keys than ranks, the last parts are empty.
+    dividers.resize(world.size(), u64::MAX);
+    dividers.remove(0);
+    (1..world.size()).try_for_each(|rank| world.send(rank, DIVIDERS, &dividers))?;
+    Ok(dividers)
+}
+
+/// Sorts the keys of all ranks: each has one part of the result.
+fn sort(world: &World, mut keys: Vec<u64>, samples: usize) -> Result<Vec<u64>> {
+    let (rank, size) = (world.rank(), world.size());
+    keys.sort_unstable();
+    let dividers = dividers(world, &keys, samples)?;
+    let first = |part: usize| match part.checked_sub(1).map(|before| dividers.get(before)) {
+        None => 0,
+        Some(None) => keys.len(),
+        Some(Some(divider)) => keys.partition_point(|key| key < divider),
+    };
+    let of = |part: usize| &keys[first(part)..first(part + 1)];
+    let mut part = of(rank).to_vec();
+    for round in 1..size {
+        let (to, from) = ((rank + round) % size, (rank + size - round) % size);
+        let (own, mut count) = (of(to), [0]);
+        world.sendrecv(to, COUNT, [own.len()], from, COUNT, &mut count)?;
+        let before = part.len();
+        part.resize(before + count[0], 0);
+        world.sendrecv(to, KEYS, own, from, KEYS, &mut part[before..])?;
+    }
+    part.sort_unstable();
+    Ok(part)
+}
+
+/// All keys in order, and the time of the slowest rank; `None` in processes other than rank 0's.
+fn sorted(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
+    let mut all = options.job.world().collect(|world| {
+        let keys = (world.rank()..options.keys).step_by(world.size()).map(key).collect();
+        world.barrier()?;
+        let clock = Instant::now();
+        let mut part = sort(world, keys, options.samples)?;
+        let mut slowest = [clock.elapsed().as_nanos() as u64];
+        world.allreduce(&mut slowest, Op::Max)?;
+        if world.rank() > 0 {
+            world.send(0, PART, &part)?;
+            return Ok(None);
+        }
+        for rank in 1..world.size() {
+            part.extend(world.recv::<u64>(rank, PART)?.0);
+        }
+        Ok(Some((part, Duration::from_nanos(slowest[0]))))
+    })?;
+    Ok(all.swap_remove(0))
+}
+
+fn report(options: &Options) -> Result<()> {
+    let Some((sorted, taken)) = sorted(options)? else { return Ok(()) };
+    let mut keys: Vec<u64> = (0..options.keys).map(key).collect();
+    let clock = Instant::now();
+    keys.sort_unstable();
+    let alone = clock.elapsed().as_secs_f64();
+    assert!(sorted == keys, "the parts are not the sorted keys");
+    let ratio = alone / taken.as_secs_f64().max(1e-9);
+    println!("{} keys on {} ranks: {:.3} s", options.keys, options.job.ranks(), taken.as_secs_f64());
+    println!("equal to sort_unstable by one rank alone, which takes {alone:.3} s: {ratio:.2} times as fast");
+    Ok(())
+}
+
+/// Runs the example with the options of the command line.
+pub fn main() -> Result<()> {
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options)
+}
+
+/// Runs small cases as a test, some with fewer keys than ranks.
+pub fn check() -> Result<()> {
+    for (ranks, keys, samples) in
+        [("1", "1000", "10"), ("4", "200000", "64"), ("5", "3", "1"), ("3", "0", "4"), ("2", "100", "1000")]
+    {
+        report(&Options::parse_from(["sort", "-n", ranks, "--keys", keys, "--samples", samples]))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Frames of messages that are changed on their way: a rank that finds anything wrong ends the world and names the sender, or
+//! nothing was wrong that a rank can see, and the program ends. Nobody panics, waits for ever or keeps more than it may.
+
+use crate::api::run::ranks;
+use crate::state::messages::frames::kind;
+use crate::state::messages::status::Any;
+use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_tests_support::random::Random;
+use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
+use std::sync::{Arc, Mutex};
+
+/// Short messages, a synchronous one, and long ones, which the receiver asks for; both ways.
+fn program(world: &World) -> Result<()> {
+    let other = 1 - world.rank();
+    world.attach_buffer(1 << 20)?;
+    for round in 0..8u64 {
+        let (mut short, mut long) = ([0u64; 3], vec![0u64; 50_000]);
+        world.sendrecv(other, 1, [round, 2, 3], other, 1, &mut short)?;
+        world.bsend(other, 2, [round; 100])?;
+        world.sendrecv(other, 3, vec![round; 50_000], Any, 3, &mut long)?;
+        let (values, _) = world.recv::<u64>(other, 2)?;
+        if values.len() > 100 {
+            return Err(Error::new(ErrorClass::Other, format!("{} elements came", values.len())));
+        }
+        if world.rank() == 0 {
+            world.ssend(1, 4, [round])?;
+        } else {
+            world.recv_into(0, 4, &mut short)?;
+        }
+    }
+    world.detach_buffer()?;
+    world.barrier()
+}
+
+/// The result of each rank when this happens to the frames of rank 0, of each kind counted from one.
+fn ends(
+    tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
+) -> [Option<(ErrorClass, String)>; 2] {
+    let ends = [Mutex::new(None), Mutex::new(None)];
+    let seen = Mutex::new([0; 32]);
+    let frames = move |way: [usize; 2], item: InFlight<'_>| {
+        if let InFlight::Frame(header, payload) = item
+            && way == [0, 1]
+            && (kind::MESSAGE..=kind::ELEMENTS).contains(&header.kind)
+        {
+            let number = {
+                let seen = &mut seen.lock().expect("no panic")[header.kind as usize];
+                *seen += 1;
+                *seen
+            };
+            tamper(number, header, payload);
+        }
+    };
+    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
+    let world = ranks(2).transport(TransportKind::Sim(config)).eager(64).unexpected(4096).end_deadlocks(true);
+    let whole = world.run(|world| {
+        let result = program(world);
+        let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
+        *ends[world.rank()].lock().expect("no panic") = error;
+        result
+    });
+    if let Err(error) = whole {
+        assert!(!error.message().contains("panicked"), "{error}");
+    }
+    ends.map(|end| end.into_inner().expect("no panic"))
+}
+
+/// Rank 1 says what is wrong, and both ranks name rank 0.
+#[track_caller]
+fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
+    let ends = ends(tamper);
+    for (rank, end) in ends.iter().enumerate() {
+        let (class, text) = end.as_ref().unwrap_or_else(|| panic!("rank {rank} is not told: {ends:?}"));
+        assert!(text.contains("rank 0") && text.contains(why), "rank {rank}: {text}");
+        assert_eq!(*class, ErrorClass::Intern, "{text}");
+    }
+}
+
+#[test]
+fn nothing_is_wrong_with_what_is_not_changed() {
+    assert_eq!(ends(|_, _, _| ()), [None, None]);
+}
+
+#[test]
+fn an_envelope_that_no_rank_writes_is_refused() {
+    let why = "it sent a message that no rank sends";
+    let of = |number: u64, header: &Header| header.kind == kind::MESSAGE && number == 3;
+    told(why, move |n, header, _| header.word |= if of(n, header) { 1 << 50 } else { 0 });
+    told(why, move |n, header, _| header.word |= if of(n, header) { 200 << 32 } else { 0 });
+    told(why, move |n, header, _| header.word ^= if of(n, header) { 8 } else { 0 });
+    told(why, move |n, header, payload| {
+        if of(n, header) {
+            payload.pop();
+        }
+    });
+    told(why, move |n, header, payload| {
+        if of(n, header) {
+            payload[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        }
+    });
+}
+
+#[test]
+fn frames_that_belong_to_nothing_are_refused() {
+    told("no rank sends", |n, header, _| {
+        header.kind += if header.kind == kind::MESSAGE && n == 2 { 7 } else { 0 }
+    });
+    told("it took a message that was not sent", |n, header, _| {
+        header.word += if header.kind == kind::TAKEN && n == 2 { 1000 } else { 0 };
+    });
+    told("it took a message that was not sent", |n, header, _| {
+        if header.kind == kind::TAKEN && n == 2 {
+            header.word = 0;
+        }
+    });
+    told("it granted more than it was sent", |n, header, _| {
+        if header.kind == kind::GRANT && n == 1 {
+            header.word = u64::MAX;
+        }
+    });
+}
+
+#[test]
+fn elements_that_were_not_asked_for_are_refused() {
+    let why = "it sent elements that this rank has not asked for";
+    let of = |n: u64, header: &Header| header.kind == kind::ELEMENTS && n == 2;
+    told(why, move |n, header, _| header.word += if of(n, header) { 1 << 40 } else { 0 });
+    told(why, move |n, header, _| header.extra += if of(n, header) { 5 } else { 0 });
+    told(why, move |n, header, payload| {
+        if of(n, header) {
+            payload.push(0);
+        }
+    });
+}
+
+#[test]
+fn a_message_that_is_longer_than_it_says_where_is_refused_or_does_not_fit() {
+    // It has as many elements as it says, or fewer: these are asked for, and are not there.
+    let ends = ends(|n, header, payload| {
+        if header.kind == kind::MESSAGE && n == 2 {
+            payload[..8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+        }
+    });
+    assert!(ends.iter().any(Option::is_some), "{ends:?}");
+}
+
+#[test]
+fn more_than_a_rank_keeps_is_refused() {
+    // Grants that come too late or too early are not seen as such; what exceeds the credit is.
+    told("it sent more messages than this rank keeps", |_, header, payload| {
+        if header.kind == kind::MESSAGE && header.extra == 1 {
+            payload.resize(4096, 0);
+        }
+    });
+}
+
+#[test]
+fn any_bit_that_is_changed_is_told_or_harmless() {
+    let mut wrong = 0;
+    for seed in 0..if cfg!(debug_assertions) { 60 } else { 1000 } {
+        let mut random = Random::new(seed);
+        let (of, number, bit, deep) = (
+            kind::MESSAGE + random.below(5) as u32,
+            1 + random.below(8) as u64,
+            random.below(96),
+            random.once_in(3),
+        );
+        let ends = ends(move |n, header, payload| {
+            if header.kind != of || n != number {
+                return;
+            }
+            match bit {
+                _ if deep && !payload.is_empty() => {
+                    let at = bit % payload.len();
+                    payload[at] ^= 1 << (bit % 8);
+                }
+                0..64 => header.word ^= 1 << bit,
+                64..80 => header.extra ^= 1 << (bit - 64),
+                _ => drop(payload.pop()),
+            }
+        });
+        wrong += usize::from(ends.iter().any(Option::is_some));
+    }
+    assert!(wrong > 20, "{wrong} were told");
+}
