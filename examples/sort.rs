@@ -38,7 +38,7 @@ const PART: u32 = 4;
 
 /// Key number `number`; one in four is there more than once.
 fn key(number: usize) -> u64 {
-    let number = if number % 4 == 0 { number / 64 } else { number };
+    let number = if number.is_multiple_of(4) { number / 64 } else { number };
     let mut bits = (number as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits ^ bits >> 27
