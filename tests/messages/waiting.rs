@@ -212,6 +212,47 @@ fn a_rank_that_fails_is_named_to_those_that_wait_for_it() {
     }
 }
 
+/// Its elements are asked for, and its envelopes read, while it leaves.
+#[test]
+fn messages_of_buffered_sends_are_received_while_their_sender_leaves() {
+    for transport in kinds(2) {
+        for (round, len) in [10, 3 << 20, 100_000, 1 << 20, 20, 2 << 20].into_iter().enumerate() {
+            let run = ranks(2).transport(transport.clone()).eager(0).run(|world| {
+                if world.rank() == 0 {
+                    world.attach_buffer(16 << 20)?;
+                    return [len, 30, len].into_iter().try_for_each(|len| world.bsend(1, 0, vec![7u8; len]));
+                }
+                for len in [len, 30, len] {
+                    assert_eq!(world.recv::<u8>(0, 0)?.0, vec![7u8; len]);
+                }
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, round {round}: {error}"));
+        }
+    }
+}
+
+/// What was sent with its elements is not in the buffer any more, whatever its receiver does.
+#[test]
+fn a_buffer_of_short_messages_is_detached_while_their_receiver_waits_for_its_owner() {
+    for transport in kinds(2) {
+        let run = ranks(2).transport(transport.clone()).run(|world| {
+            if world.rank() == 0 {
+                world.attach_buffer(100)?;
+                world.bsend(1, 0, [1u8; 60])?;
+                world.bsend(1, 0, [2u8; 60])?;
+                assert_eq!(world.detach_buffer()?, 100);
+                return world.barrier();
+            }
+            world.barrier()?;
+            assert_eq!(world.recv::<u8>(0, 0)?.0, [1u8; 60]);
+            assert_eq!(world.recv::<u8>(0, 0)?.0, [2u8; 60]);
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+    }
+}
+
 #[test]
 fn a_receiver_that_panics_while_it_reads_nothing_leaves_its_sender_an_error_and_its_elements() {
     for transport in kinds(2) {

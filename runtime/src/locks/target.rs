@@ -199,7 +199,7 @@ impl Target {
             words.note(me, Presence::Absent);
             return false;
         }
-        let passes = !words.is_closed();
+        let passes = words.is_open(); // its owner may have given up, and have its window back
         if passes {
             // SAFETY: as above, and this rank has the lock of the region.
             unsafe { visit_one(part, record, others) };

@@ -1,7 +1,7 @@
 //! What arrives: messages, and what is told of them.
 
 use crate::state::messages::frames::{Envelope, grant, kind, pull, taken};
-use crate::state::messages::limits::OVERHEAD;
+use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::chunks;
 use crate::state::messages::receive::{Receive, Stage};
 use crate::state::messages::{Elements, Kept, Messages};
@@ -14,6 +14,8 @@ const AHEAD: usize = 4;
 
 /// What a frame says that no rank sends.
 type Wrong = &'static str;
+
+const UNASKED: Wrong = "it sent elements that this rank has not asked for";
 
 /// The elements of a message that is taken.
 #[derive(Clone, Copy)]
@@ -71,6 +73,11 @@ fn read_elements(
     from: usize,
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(from, Port::ELEMENTS)? {
+        if frame.header.kind == kind::LEFT && frame.header.word >= messages.peers[from].came {
+            // It has left, and this rank has not read that there is such a message: it does so before it reads on.
+            let is_to_come = endpoint.poll(from, Port::MESSAGES).is_ok();
+            return if is_to_come { Ok(()) } else { Err(world.refuse(endpoint, from, UNASKED)) };
+        }
         let result = landed(endpoint, messages, from, &frame);
         endpoint.release(from, Port::ELEMENTS);
         result.map_err(|wrong| world.refuse(endpoint, from, wrong))?;
@@ -165,6 +172,10 @@ fn arrived(
                         "it sent more messages than this rank keeps: give all ranks one FENCEPOST_UNEXPECTED",
                     );
                 }
+            }
+            let of_rank = |kept: &&Kept| kept.from == from && kept.envelope.is_apart;
+            if messages.kept.len() > BUFFERED && messages.kept.iter().filter(of_rank).count() > BUFFERED {
+                return Err("it sent more messages than fit into the buffer of a rank");
             }
             let taken = Taken { from, number, envelope, elements, was_kept: false };
             deliver(world, endpoint, messages, &taken)
@@ -288,23 +299,22 @@ fn ask(endpoint: &mut Endpoint, receive: &Receive, from: usize, number: u64) {
 
 /// A chunk of elements has come.
 fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: &Frame) -> Result<(), Wrong> {
-    const WRONG: Wrong = "it sent elements that this rank has not asked for";
     let Header { word: number, kind, extra } = frame.header;
     let unasked = kind == kind::LEFT;
     if !unasked && kind != kind::ELEMENTS || number >= messages.peers[from].came {
-        return Err(WRONG);
+        return Err(UNASKED);
     }
     // SAFETY: a frame is readable until it is released, which is later.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let at = extra as usize;
     if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
         let envelope = {
-            let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(WRONG) };
+            let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(UNASKED) };
             // A sender that leaves sends all of it once more.
             let again = unasked && at < landing.came;
             // SAFETY: the receive is not done, so its room is there.
             if !again && (at != landing.came || !unsafe { landing.chunk(bytes) }) {
-                return Err(WRONG);
+                return Err(UNASKED);
             }
             landing.is_whole().then_some(landing.envelope)
         };
@@ -319,13 +329,13 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         return Ok(());
     }
     if !unasked {
-        return Err(WRONG);
+        return Err(UNASKED);
     }
     let kept = messages.kept.iter_mut().find(|kept| kept.from == from && kept.number == number);
     if let Some(Kept { envelope, elements: Elements::Far(begin), .. }) = kept {
         let range = crate::state::messages::outbox::chunk(at, envelope.bytes);
         if range.start != begin.len() || range.len() != bytes.len() || bytes.is_empty() {
-            return Err(WRONG);
+            return Err(UNASKED);
         }
         begin.try_reserve(bytes.len()).map_err(|_| "its messages need more memory than there is")?;
         begin.extend_from_slice(bytes);
@@ -376,7 +386,7 @@ fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Hea
     let posted = unsafe { endpoint.post(to, Port::MESSAGES, header, std::ptr::null(), 0) };
     // A sender that has left needs no answer; and a world that has ended tells its ranks by itself.
     if posted.is_ok() {
-        messages.count_frame(to, None, None);
+        messages.count_frame(to, None);
         endpoint.flush();
     }
 }

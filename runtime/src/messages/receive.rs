@@ -5,6 +5,7 @@ use crate::messages::arrive::{Came, Taken, read_all, read_from, read_landing, ta
 use crate::messages::{messages, rank_of};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
+use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::messages::receive::{Receive, Room, Stage};
 use crate::state::messages::status::{Sources, Status, Tags};
@@ -66,8 +67,11 @@ pub(crate) unsafe fn receive<T: Element>(
     // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
     let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
     let endpoint = &mut *world.endpoint.borrow_mut();
+    let guard = AbortOnUnwind("a receive");
     begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
-    complete(world, endpoint, &receive, wanted, call)
+    let result = complete(world, endpoint, &receive, wanted, call);
+    guard.over();
+    result
 }
 
 /// Begins a receive: it takes the first message that was kept and that it names, or waits for one.

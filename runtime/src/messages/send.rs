@@ -82,28 +82,29 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
     let wanted = Wanted::of(world, from, tag, call)?;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a send");
-    let receive = wanted.map(|wanted| {
-        // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
-        let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
-        begin_receive(world, endpoint, &mut messages(world).borrow_mut(), &receive);
-        (wanted, receive)
-    });
-    let sent = outgoing.map_or(Ok(()), |outgoing| {
-        // SAFETY: as in `send`.
-        let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) }?;
-        let also = receive.as_ref().map(|(wanted, receive)| (*wanted, &**receive));
-        sent.map_or(Ok(()), |sent| complete(world, endpoint, &sent, outgoing, also, call))
-    });
-    let result = match (sent, receive) {
-        (Ok(()), None) => Ok(Status::default()),
-        (Ok(()), Some((wanted, receive))) => complete_receive(world, endpoint, &receive, wanted, call),
-        (Err(error), receive) => {
-            if let Some((_, receive)) = receive {
-                messages(world).borrow_mut().forget(&receive);
+    // SAFETY: as in `send`.
+    let begin =
+        |outgoing| unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
+    // First: if it fails, no receive has taken a message.
+    let result = outgoing.map_or(Ok(None), begin).and_then(|sent| {
+        let receive = wanted.map(|wanted| {
+            // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
+            let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
+            begin_receive(world, endpoint, &mut messages(world).borrow_mut(), &receive);
+            (wanted, receive)
+        });
+        if let (Some(sent), Some(outgoing)) = (sent, outgoing) {
+            let also = receive.as_ref().map(|(wanted, receive)| (*wanted, &**receive));
+            let completed = complete(world, endpoint, &sent, outgoing, also, call);
+            if let (Err(_), Some((_, receive))) = (&completed, &receive) {
+                messages(world).borrow_mut().forget(receive);
             }
-            Err(error)
+            completed?;
         }
-    };
+        receive.map_or(Ok(Status::default()), |(wanted, receive)| {
+            complete_receive(world, endpoint, &receive, wanted, call)
+        })
+    });
     guard.over();
     result
 }
@@ -138,19 +139,21 @@ unsafe fn begin(
     let is_answered = mode == SendMode::Synchronous || !is_eager;
     let is_ready = mode == SendMode::Ready;
     let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart: !is_eager };
+    let (own, reached) = (to == world.rank, endpoint.reaches(to));
+    let is_copied = match is_eager {
+        true => reached && bytes.len() > COPIED,
+        false => is_buffered || reached && !endpoint.shares(to),
+    };
+    // First, since nothing is undone after it.
+    let copy = (is_copied && !own).then(|| copied(endpoint, messages, bytes)).transpose();
+    let copy = copy.map_err(|error| no_room(world, bytes.len(), error, call))?;
     let number = messages.peers[to].sent;
     messages.peers[to].sent += 1;
     if is_eager {
         messages.peers[to].used += cost;
     }
-    let no_room = |error: std::io::Error| {
-        call.error(
-            world,
-            ErrorClass::NoMem,
-            format!("there is no memory for a message of {} bytes: {error}", bytes.len()),
-        )
-    };
-    let buffered = is_buffered.then_some(bytes.len());
+    // What was sent with its elements is not in the buffer any more.
+    let buffered = (is_buffered && !is_eager).then_some(bytes.len());
     let sent = is_answered.then(|| {
         let is_taken = Cell::new(false);
         Rc::new(Sent { to, number, buffered, is_taken })
@@ -158,45 +161,41 @@ unsafe fn begin(
     if let Some(sent) = &sent {
         messages.sending.insert((to, number), sent.clone());
     }
-    if let Some(buffer) = messages.buffer.as_mut().filter(|_| is_buffered) {
+    if let Some(buffer) = messages.buffer.as_mut().filter(|_| buffered.is_some()) {
         buffer.used += bytes.len();
         buffer.messages += 1;
     }
-    if to == world.rank {
+    if own {
         let elements = if is_eager || is_buffered { Came::Here(bytes) } else { Came::Near(bytes.as_ptr()) };
-        if is_eager {
-            messages.free(buffered); // it has arrived
-        }
         let message = Taken { from: to, number, envelope, elements, was_kept: false };
-        deliver(world, endpoint, messages, &message)
-            .map_err(|why| call.error(world, ErrorClass::NoMem, why))?;
+        if let Err(why) = deliver(world, endpoint, messages, &message) {
+            messages.peers[to].sent -= 1;
+            messages.peers[to].used -= if is_eager { cost } else { 0 };
+            messages.sending.remove(&(to, number));
+            messages.free(buffered);
+            return Err(call.error(world, ErrorClass::NoMem, why));
+        }
         return Ok(sent.filter(|sent| !is_buffered && !sent.is_taken.get()));
     }
     let (mut place, mut kept) = ([0; 16], None);
     let payload = if is_eager {
-        if bytes.len() > COPIED && endpoint.reaches(to) {
-            let copy = copied(endpoint, messages, bytes).map_err(no_room)?;
-            let first = copy.base().cast_const();
-            kept = Some(copy);
-            (first, bytes.len())
-        } else {
-            (bytes.as_ptr(), bytes.len())
-        }
+        let first = copy.as_ref().map_or(bytes.as_ptr(), |copy| copy.base().cast_const());
+        kept = copy;
+        (first, bytes.len())
     } else {
         let mut address = 0;
-        if endpoint.shares(to) && !is_buffered {
-            address = bytes.as_ptr().expose_provenance();
-        } else if endpoint.reaches(to) || is_buffered {
-            let copy = copied(endpoint, messages, bytes).map_err(no_room)?;
-            if endpoint.reaches(to) {
-                address = copy.base().expose_provenance();
+        match copy {
+            Some(copy) => {
+                if reached {
+                    address = copy.base().expose_provenance();
+                }
+                messages.outbox.keep(to, number, copy, bytes.len());
             }
-            messages.outbox.keep(to, number, copy, bytes.len());
-        } else {
+            None if reached => address = bytes.as_ptr().expose_provenance(),
             // SAFETY: the caller's.
-            unsafe { messages.outbox.expose(to, number, bytes) };
+            None => unsafe { messages.outbox.expose(to, number, bytes) },
         }
-        if !endpoint.reaches(to) {
+        if !reached {
             world.attendants.attach(endpoint, kind::PULL, || Attends(messages.outbox.clone()));
         }
         place = envelope.place(address);
@@ -207,7 +206,7 @@ unsafe fn begin(
     let _ = place;
     match posted {
         Ok(()) => {
-            messages.count_frame(to, kept, buffered.filter(|_| is_eager));
+            messages.count_frame(to, kept);
             endpoint.flush();
             world.count_sent(bytes.len(), 0);
             Ok(sent.filter(|_| !is_buffered))
@@ -215,9 +214,16 @@ unsafe fn begin(
         Err(lost) => {
             messages.sending.remove(&(to, number));
             messages.outbox.remove(to, number);
+            messages.free(buffered);
             Err(world.lost(&lost, call))
         }
     }
+}
+
+#[cold]
+fn no_room(world: &WorldCore, bytes: usize, error: std::io::Error, call: &Call) -> fencepost_planner::Error {
+    let message = format!("there is no memory for a message of {bytes} bytes, which was not sent: {error}");
+    call.error(world, ErrorClass::NoMem, message)
 }
 
 /// A copy of elements in memory that other ranks reach.
@@ -250,9 +256,8 @@ fn may_buffer(
     if has_room(messages) {
         return Ok(());
     }
-    // Some of it may have been read.
+    // Some of it may have been received.
     drop(read_all(world, endpoint, messages));
-    (0..world.size).for_each(|to| messages.reclaim(to, endpoint));
     if has_room(messages) {
         return Ok(());
     }
@@ -297,12 +302,12 @@ fn complete(
         {
             let messages = &mut *messages(world).borrow_mut();
             messages.sending.remove(&(to, sent.number));
-            messages.outbox.remove(to, sent.number);
             messages.kept.retain(|kept| kept.from != world.rank || kept.number != sent.number);
         }
         if to != world.rank && endpoint.reaches(to) {
             untouched_by(world, endpoint, &[], call, to);
         }
+        messages(world).borrow_mut().outbox.remove(to, sent.number);
         world.lost(&lost, call)
     })
 }
@@ -336,7 +341,6 @@ pub(crate) fn detach(world: &WorldCore, call: &Call) -> Result<usize> {
     loop {
         let to = {
             let messages = &mut *messages(world).borrow_mut();
-            (0..world.size).for_each(|to| messages.reclaim(to, endpoint));
             let Some(buffer) = &messages.buffer else {
                 let message = "no buffer is attached: call `attach_buffer` first";
                 return Err(call.error(world, ErrorClass::Buffer, message));
@@ -346,10 +350,8 @@ pub(crate) fn detach(world: &WorldCore, call: &Call) -> Result<usize> {
                 messages.buffer = None;
                 return Ok(size);
             }
-            let apart = messages.sending.values().find(|sent| sent.buffered.is_some()).map(|sent| sent.to);
-            apart
-                .or_else(|| (0..world.size).find(|&to| messages.peers[to].has_buffered()))
-                .unwrap_or(world.rank)
+            let sent = messages.sending.values().find(|sent| sent.buffered.is_some());
+            sent.map_or(world.rank, |sent| sent.to)
         };
         let about = || format!(": a message of a buffered send to rank {to} has not been received");
         let watch = || Watch::new(world, call, &[], to, Awaited::One("receives")).about(&about);
@@ -360,9 +362,7 @@ pub(crate) fn detach(world: &WorldCore, call: &Call) -> Result<usize> {
             } else {
                 read_from(world, endpoint, messages, to)
             };
-            messages.reclaim(to, endpoint);
-            let is_left = messages.peers[to].has_buffered()
-                || messages.sending.values().any(|sent| sent.to == to && sent.buffered.is_some());
+            let is_left = messages.sending.values().any(|sent| sent.to == to && sent.buffered.is_some());
             if is_left { read.map(|()| None) } else { Ok(Some(())) }
         });
         waited.map_err(|lost| world.lost(&lost, call))?;

@@ -110,7 +110,7 @@ impl Checks {
         let Some((len, rest)) = said.split_first_chunk() else { return said };
         let len = usize::try_from(u64::from_le_bytes(*len)).unwrap_or(usize::MAX);
         let Some((found, rest)) = rest.split_at_checked(len) else { return rest };
-        if !found.is_empty() {
+        if !found.is_empty() && self.is_on() {
             self.heard.borrow_mut().push((from, found.to_vec()));
         }
         rest

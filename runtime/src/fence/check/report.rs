@@ -38,6 +38,9 @@ pub(super) fn decode(rank: usize, ranks: usize, mut bytes: &[u8]) -> Option<Vec<
         let bytes = &mut bytes;
         let window = word(bytes)? as usize;
         let elements = word(bytes)? as i64..word(bytes)? as i64;
+        if elements.start < 0 || elements.is_empty() || all.len() > MOST {
+            return None;
+        }
         let mut touch = || {
             let origin = usize::try_from(word(bytes)?).ok().filter(|&origin| origin < ranks)?;
             let (operation, kind) = (word(bytes)? as usize, kind(word(bytes)?)?);

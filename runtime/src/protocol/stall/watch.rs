@@ -145,12 +145,6 @@ impl<'a> Watch<'a> {
         self
     }
 
-    /// The call in words.
-    fn described(&self) -> String {
-        let about = self.about.map_or_else(String::new, |about| about());
-        self.call.describe(self.windows) + &about
-    }
-
     /// The number of the call.
     fn number(&self) -> u32 {
         self.run.unwrap_or_else(|| self.world.number())
@@ -180,8 +174,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
         self.follow();
         let (rank, peer, number) = (self.world.rank, self.peer, self.number());
-        let described = self.lasting.as_ref().is_some_and(|lasting| lasting.shown.is_none());
-        let described = if described { self.described() } else { String::new() };
+        let (call, windows, about) = (self.call, self.windows, self.about);
         let Some(lasting) = &mut self.lasting else {
             let stalls = self.world.stalls.borrow();
             if stalls.settings.watches() {
@@ -207,7 +200,7 @@ impl<'a> Watch<'a> {
         // A rank that may go on with something else may yet send what another one waits for.
         let mutual = self.is_mutual && !self.world.may_advance();
         if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
-            let text = format!("{described}, number {number}");
+            let text = format!("{}, number {number}", described(call, windows, about));
             waits.begin(rank, peer, &text);
             lasting.shown = Some(sent(endpoint, self.awaited));
         }
@@ -318,7 +311,7 @@ impl<'a> Watch<'a> {
             number: self.number(),
             file: self.call.site.file(),
             line: self.call.site.line(),
-            call: self.described(),
+            call: described(self.call, self.windows, self.about),
             what,
             expected,
             came,
@@ -389,6 +382,12 @@ fn censuses_differ(world: &WorldCore, endpoint: &mut Endpoint, sparse: usize, di
     );
     world.call_sites.end(ErrorClass::RmaSync);
     endpoint.end(Cause { rank: sparse + direct - world.rank, what });
+}
+
+/// A call in words, with what else there is to be said of it.
+fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> String>) -> String {
+    let about = about.map_or_else(String::new, |about| about());
+    call.describe(windows) + &about
 }
 
 /// Everything that this end has sent so far and that a rank may wait for, as a number.

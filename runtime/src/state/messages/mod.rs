@@ -71,10 +71,8 @@ pub(crate) struct Peer {
 pub(crate) struct Flying {
     /// The number of its frame.
     frame: u64,
-    /// The payload of the frame, where the receiver reads it in place.
-    bytes: Option<Bytes>,
-    /// The bytes that it takes of the buffer of buffered sends.
-    buffered: Option<usize>,
+    /// The payload of the frame, which the receiver reads in place.
+    bytes: Bytes,
 }
 
 /// A send that its receiver is to answer.
@@ -115,13 +113,6 @@ pub(crate) enum Elements {
     Far(Vec<u8>),
 }
 
-impl Peer {
-    /// Whether it may not have read messages of buffered sends.
-    pub(crate) fn has_buffered(&self) -> bool {
-        self.flying.iter().any(|flying| flying.buffered.is_some())
-    }
-}
-
 impl Messages {
     pub(crate) fn new(size: usize, limits: Limits) -> Self {
         Self {
@@ -141,10 +132,10 @@ impl Messages {
     }
 
     /// Counts a frame that was posted to `to`, and keeps its payload until it was read.
-    pub(crate) fn count_frame(&mut self, to: usize, bytes: Option<Bytes>, buffered: Option<usize>) {
+    pub(crate) fn count_frame(&mut self, to: usize, bytes: Option<Bytes>) {
         let peer = &mut self.peers[to];
-        if bytes.is_some() || buffered.is_some() {
-            peer.flying.push_back(Flying { frame: peer.frames, bytes, buffered });
+        if let Some(bytes) = bytes {
+            peer.flying.push_back(Flying { frame: peer.frames, bytes });
         }
         peer.frames += 1;
     }
@@ -160,14 +151,10 @@ impl Messages {
         while let Some(flying) = self.peers[to].flying.front()
             && flying.frame < released
         {
-            let Some(Flying { bytes, buffered, .. }) = self.peers[to].flying.pop_front() else { return };
-            if let Some(bytes) = bytes
-                && self.spare.len() < SPARE.0
-                && bytes.len() <= SPARE.1
-            {
+            let Some(Flying { bytes, .. }) = self.peers[to].flying.pop_front() else { return };
+            if self.spare.len() < SPARE.0 && bytes.len() <= SPARE.1 {
                 self.spare.push(bytes);
             }
-            self.free(buffered);
         }
     }
 
@@ -199,7 +186,7 @@ impl Messages {
         for (to, peer) in self.peers.iter_mut().enumerate() {
             let Some(last) = peer.flying.back() else { continue };
             let until = Until::Released { to, port: Port::MESSAGES, frame: last.frame };
-            let bytes = peer.flying.drain(..).filter_map(|flying| flying.bytes).collect();
+            let bytes = peer.flying.drain(..).map(|flying| flying.bytes).collect();
             endpoint.keep(bytes, until);
         }
         for ((to, number), bytes, len) in self.outbox.take_owned() {

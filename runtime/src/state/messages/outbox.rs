@@ -3,7 +3,7 @@
 use fencepost_transport::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The bytes that a rank asks for at a time.
@@ -14,6 +14,8 @@ const CHUNK: usize = 256 << 10;
 #[derive(Default)]
 pub(crate) struct Outbox {
     all: Mutex<BTreeMap<(usize, u64), Waiting>>,
+    /// Whether this rank has left: all that is asked for is sent unasked. Written under the lock.
+    left: AtomicBool,
     /// One more than the rank that has asked for what no rank asks for; 0 for none.
     wrong: AtomicUsize,
 }
@@ -68,9 +70,11 @@ impl Outbox {
         self.all().remove(&(to, number));
     }
 
-    /// Removes all elements that were copied.
+    /// Removes all elements that were copied, since this rank leaves: nothing is [shown](Self::show) any more.
     pub(crate) fn take_owned(&self) -> Vec<((usize, u64), Bytes, usize)> {
-        let all = std::mem::take(&mut *self.all());
+        let mut all = self.all();
+        self.left.store(true, Ordering::Relaxed);
+        let all = std::mem::take(&mut *all);
         let owned = all.into_iter().filter_map(|(message, waiting)| match waiting.elements {
             Elements::Owned(bytes, len) => Some((message, bytes, len)),
             Elements::Borrowed(..) => None,
@@ -79,9 +83,12 @@ impl Outbox {
     }
 
     /// Shows the chunk of the elements of a message to `told` that `to` asks for: the next one. Shows nothing where no rank would
-    /// ask, and keeps that one has.
+    /// ask, and keeps that one has; and does not call `told` when this rank has left.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
+        if self.left.load(Ordering::Relaxed) {
+            return;
+        }
         let waiting = all.get_mut(&(to, number)).filter(|waiting| waiting.asked == at);
         let bytes = waiting.map_or(&[][..], |waiting| {
             waiting.asked += 1;

@@ -424,7 +424,7 @@ impl<G: Backend> Liveness for SharedEnd<G> {
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
         let goes_on = self.membership.touch(self.rank, on);
-        if !on && self.membership.ended() {
+        if !goes_on || !on && self.membership.ended() {
             self.wakers.wake_others(self.rank); // the rank that ended it may wait for that
         }
         goes_on

@@ -238,16 +238,22 @@ impl Membership {
         self.at[rank].0.load(Ordering::Acquire)
     }
 
-    /// Declares that `rank` begins or ceases to access memory of other ranks; returns whether it may begin. By the
+    /// Declares that `rank` begins or ceases to access memory of other ranks; returns whether it may begin, and if not, it
+    /// has not begun. By the
     /// fence, either this rank sees that the world was ended, or the rank that ended it sees that this rank accesses
     /// memory.
     #[inline]
     pub(crate) fn touch(&self, rank: usize, on: bool) -> bool {
         self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`
-        if on {
-            fence(Ordering::SeqCst); // pairs with the one in `end`
+        if !on {
+            return true;
         }
-        !on || !self.ended()
+        fence(Ordering::SeqCst); // pairs with the one in `end`
+        let may = !self.ended();
+        if !may {
+            self.touching[rank].0.store(false, Ordering::Release);
+        }
+        may
     }
 
     /// Returns whether `rank` may be accessing memory of other ranks: not once it has left, even by unwinding. Acquire:

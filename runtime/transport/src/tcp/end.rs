@@ -398,9 +398,9 @@ impl Liveness for TcpEnd {
     }
 
     fn touching(&mut self, on: bool) -> bool {
-        self.touching = on;
-        let core = self.core();
-        !on || !self.own_loss(&core).is_some_and(|lost| matches!(lost.how, Loss::Ended(_)))
+        let may = !self.own_loss(&self.core()).is_some_and(|lost| matches!(lost.how, Loss::Ended(_)));
+        self.touching = on && may;
+        !on || may
     }
 
     fn is_touching(&self, peer: usize) -> bool {
