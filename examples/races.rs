@@ -93,7 +93,7 @@ fn told(world: &Ranks, program: Program) -> Result<String> {
 pub(crate) fn check() -> Result<()> {
     for (name, program) in PROGRAMS {
         let told = told(&fencepost::ranks(4), program)?;
-        assert!(told.matches("examples/races.rs:").count() >= 2, "{name}: {told}");
+        assert!(told.matches("races.rs:").count() >= 2, "{name}: {told}");
     }
     Ok(())
 }
