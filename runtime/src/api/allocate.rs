@@ -39,7 +39,7 @@ impl World {
         let window = handler.report(self.window_in(len, &call))?;
         window.on_error(handler.get());
         if self.core().checks.is_on() {
-            window.core().checked.begin(self.size());
+            window.core().checked.begin();
             window.core().observed.set(true);
             window.core().allow(true);
         }

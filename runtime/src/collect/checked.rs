@@ -105,7 +105,7 @@ impl List {
         self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -147,7 +147,7 @@ impl List {
     }
 }
 
-/// What is kept of a window to find conflicts, where that is asked for.
+/// The calls on a window and the marks of its elements, kept to find conflicts where that is asked for.
 #[derive(Default)]
 pub(crate) struct Checked {
     on: Cell<bool>,
@@ -158,20 +158,19 @@ pub(crate) struct Checked {
 /// The lists of one window.
 #[derive(Default)]
 pub(crate) struct Lists {
-    /// By target.
+    /// By target, as far as there is one.
     targets: Vec<List>,
     /// This rank's accesses to its own part of other windows, as sections, by their numbers.
     sections: BTreeMap<u32, List>,
 }
 
 impl Checked {
-    /// Conflicts of the window are looked for from here on, in a world of this number of ranks.
-    pub(crate) fn begin(&self, ranks: usize) {
+    /// Conflicts of the window are looked for from here on.
+    pub(crate) fn begin(&self) {
         self.on.set(true);
-        self.lists.borrow_mut().targets.resize_with(ranks, List::default);
     }
 
-    /// Whether conflicts are looked for.
+    /// Returns whether conflicts are looked for.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         cfg!(feature = "check") && self.on.get()
@@ -190,17 +189,17 @@ impl Checked {
             return;
         }
         let lists = &mut *self.lists.borrow_mut();
-        lists.targets[target].add(kind, touched, false, site);
+        lists.target(target).add(kind, touched, false, site);
         if let Some((window, section)) = section {
             let kind = access_to_section(kind);
             match window {
-                None => lists.targets[me].add(kind, section, target == me, site),
+                None => lists.target(me).add(kind, section, target == me, site),
                 Some(other) => lists.sections.entry(other).or_default().add(kind, section, false, site),
             }
         }
     }
 
-    /// All that was called since the last fence; nothing is left, until its memory is given [back](Self::give_back).
+    /// Returns all that was called since the last fence; nothing is left. Its memory may be given [back](Self::give_back).
     pub(crate) fn take(&self) -> Lists {
         self.lists.take()
     }
@@ -219,7 +218,7 @@ impl Checked {
         self.marks.borrow_mut()
     }
 
-    /// Forgets what was called.
+    /// Forgets the calls.
     #[inline]
     pub(crate) fn clear(&self) {
         if self.is_on() {
@@ -231,7 +230,21 @@ impl Checked {
 }
 
 impl Lists {
-    /// What was called for `target`, if anything was.
+    #[inline]
+    fn target(&mut self, target: usize) -> &mut List {
+        // Lists that were taken are not given back by a fence that a panic has left.
+        if target >= self.targets.len() {
+            self.grow(target);
+        }
+        &mut self.targets[target]
+    }
+
+    #[cold]
+    fn grow(&mut self, target: usize) {
+        self.targets.resize_with(target + 1, List::default);
+    }
+
+    /// Returns the accesses for `target`, if there are any.
     pub(crate) fn for_target(&self, target: usize) -> Option<&List> {
         self.targets.get(target).filter(|list| !list.is_empty())
     }
@@ -258,7 +271,7 @@ pub(crate) struct Entry<'b> {
     pub(crate) same: bool,
     /// The place of its line.
     pub(crate) site: usize,
-    /// Where its elements are, which [`elements`](Self::elements) reads where they are no run.
+    /// The first of its elements and their number; for others than a run the datatype, which [`elements`](Self::elements) reads.
     pub(crate) run: Result<(usize, usize), &'b [u8]>,
 }
 
@@ -385,6 +398,19 @@ mod tests {
         (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut &out[..len]).is_none()));
         list.clear();
         assert!(list.is_empty() && list.sites().is_empty());
+    }
+
+    #[test]
+    fn what_is_called_after_lists_were_taken_and_not_given_back_is_kept() {
+        let (checked, site) = (Checked::default(), Location::caller());
+        checked.begin();
+        let element = Touched::Run(0, 1);
+        checked.add((Kind::Put, 2, element), None, 3, site);
+        drop(checked.take());
+        checked.add((Kind::Get, 1, element), Some((None, element)), 3, site);
+        let lists = checked.take();
+        let of = |target| lists.for_target(target).map(List::len);
+        assert_eq!([0, 1, 2, 3, 4].map(of), [None, Some(1), None, Some(1), None]);
     }
 
     #[test]
