@@ -1,7 +1,8 @@
 //! Programs of messages in small steps (24 to 27): which results they can have, and where they can stop.
 //!
-//! A step is a call of a rank, or the arrival of a message. Every order of steps that keeps the order of each rank's calls,
-//! and of the messages of each pair of ranks, is one that may happen; a state is looked at once.
+//! A step is a call of a rank, or the arrival of a message, or of the word that a buffered one was received. Every order of
+//! steps that keeps the order of each rank's calls, and of what each rank sends to each other one, is one that may happen; a
+//! state is looked at once.
 
 use super::messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
 use crate::element::ElementType;
@@ -12,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A rank and the place of a call in its program: of a request, or of a message.
 type Position = (usize, usize);
 
-/// Whether some order of steps gives all results that `programs`, by rank, have brought: `None` if so, else the first, by
-/// rank and program order, that no order gives together with those before it. Each rank has `buffer` bytes for the messages
+/// Looks for an order of steps that gives all results that `programs`, by rank, have brought. Returns `None` if there is one,
+/// else the first result, by rank and program order, that no order gives together with those before it. Each rank has `buffer` bytes for the messages
 /// of its buffered sends.
 ///
 /// # Errors
@@ -125,7 +126,7 @@ struct Message<'a> {
 struct Model<'a> {
     programs: &'a [Vec<MessageCall>],
     buffer: usize,
-    /// When standard sends are complete; `None` where it is free.
+    /// The time at which standard sends are complete; `None` where it is free.
     standard: Option<Standard>,
     /// The calls whose results are to be given.
     known: BTreeSet<Position>,
@@ -135,7 +136,8 @@ struct Model<'a> {
 struct State {
     /// By rank, the next call.
     at: Vec<usize>,
-    /// Messages that were sent and have not arrived, by sender and receiver, in order.
+    /// Messages that were sent and have not arrived, by sender and receiver, in order. A message of the receiver itself stands
+    /// for the word that it was received.
     flying: BTreeMap<(usize, usize), Vec<Position>>,
     /// By rank, messages that have arrived and no receive has taken, in the order of their arrival.
     kept: Vec<Vec<Position>>,
@@ -158,7 +160,7 @@ impl State {
 }
 
 impl Model<'_> {
-    /// Whether all ranks can end with the results that are known.
+    /// Returns whether all ranks can end with the results that are known.
     fn ends(&self) -> Result<bool> {
         let ended = |state: &State| (0..self.programs.len()).all(|rank| self.next(state, rank).is_none());
         self.search(ended)
@@ -237,6 +239,9 @@ impl Model<'_> {
         if flying.is_empty() {
             state.flying.remove(&pair);
         }
+        if message.0 == to && pair.0 != to {
+            return state; // it has heard that its message was received
+        }
         let Message { tag, mode, .. } = self.message(message);
         let takes = |at: &usize| self.receive((to, *at)).is_some_and(|from| from.takes(message.0, tag));
         if let Some(place) = state.posted[to].iter().position(takes) {
@@ -271,9 +276,9 @@ impl Model<'_> {
                     return vec![send];
                 }
                 next.void.insert((rank, at));
-                let (least, most) = self.buffered(state, rank);
-                let succeeds = least + bytes.len() <= self.buffer && !(known && *sent == Some(false));
-                let fails = most + bytes.len() > self.buffer && !(known && *sent == Some(true));
+                let succeeds = bytes.len() <= self.buffer && !(known && *sent == Some(false));
+                let fails =
+                    self.buffered(state, rank) + bytes.len() > self.buffer && !(known && *sent == Some(true));
                 [(next, fails), (send, succeeds)]
                     .into_iter()
                     .filter(|(_, may)| *may)
@@ -315,7 +320,15 @@ impl Model<'_> {
                 let fits = sets.into_iter().filter(|set| self.fits(&ask, &active, set));
                 let follows = fits.map(|set| {
                     let mut next = next.clone();
-                    next.complete.extend(set.into_iter().map(|at| (rank, at)));
+                    for place in set.into_iter().map(|at| (rank, at)) {
+                        next.complete.insert(place);
+                        let taken = state.taken.get(&place).filter(|message| message.0 != rank);
+                        if let Some(&message) =
+                            taken.filter(|at| self.message(**at).mode == SendMode::Buffered)
+                        {
+                            next.flying.entry((rank, message.0)).or_default().push(message);
+                        }
+                    }
                     next
                 });
                 follows.collect()
@@ -332,25 +345,25 @@ impl Model<'_> {
         }
     }
 
-    /// The bytes of the buffered sends of a rank that have not arrived, and that no receive has taken: the room that they
-    /// need is given back at some time between.
-    fn buffered(&self, state: &State, rank: usize) -> (usize, usize) {
-        let sum = |places: &mut dyn Iterator<Item = Position>| {
-            let messages = places.filter(|place| place.0 == rank).map(|place| self.message(place));
-            let buffered = messages.filter(|message| message.mode == SendMode::Buffered);
-            buffered.map(|message| message.bytes.len()).sum::<usize>()
-        };
-        let flying = sum(&mut state.flying.values().flatten().copied());
-        (flying, flying + sum(&mut state.kept.iter().flatten().copied()))
+    /// The bytes of the buffered sends of a rank that may count against its buffer: those of messages that were not received,
+    /// or of which the rank has not heard it.
+    fn buffered(&self, state: &State, rank: usize) -> usize {
+        let flying = state.flying.values().flatten();
+        let kept = state.kept.iter().flatten();
+        let taken = state.taken.iter().filter(|(at, _)| at.0 != rank && !state.complete.contains(at));
+        let all = flying.chain(kept).chain(taken.map(|(_, message)| message));
+        let messages = all.filter(|place| place.0 == rank).map(|place| self.message(*place));
+        let buffered = messages.filter(|message| message.mode == SendMode::Buffered);
+        buffered.map(|message| message.bytes.len()).sum()
     }
 
-    /// Whether a request was begun and not completed yet: a buffered send that found no room has begun none.
+    /// Returns whether a request was begun and not completed yet: a buffered send that found no room has begun none.
     fn is_active(&self, state: &State, place: Position) -> bool {
         let receives = self.receive(place).is_some();
         !state.complete.contains(&place) && (receives || !state.void.contains(&place))
     }
 
-    /// Whether a request can be complete, and whether it is.
+    /// Returns whether a request can be complete, and whether it is.
     fn is_complete(&self, state: &State, place: Position) -> (bool, bool) {
         let both = |is| (is, is);
         match &self.programs[place.0][place.1] {
@@ -388,7 +401,7 @@ impl Model<'_> {
         })
     }
 
-    /// Whether a call may complete exactly this set of the active requests.
+    /// Returns whether a call may complete exactly this set of the active requests.
     fn fits(&self, ask: &Ask<'_>, active: &BTreeSet<usize>, set: &BTreeSet<usize>) -> bool {
         let (mut can, mut are) = (BTreeSet::new(), BTreeSet::new());
         for &at in active {

@@ -1,4 +1,4 @@
-//! What programs of locks are made of (18 to 21).
+//! Programs of locks (18 to 21): their calls, and what these bring.
 
 use super::values::apply;
 use crate::datatype::Datatype;
@@ -33,11 +33,11 @@ pub enum LockCall {
         lock: usize,
         /// The elements.
         elements: Datatype,
-        /// What is done to each of them.
+        /// The action on each of them.
         action: Action,
         /// The operands, an element each; empty where the action has none.
         bytes: Vec<u8>,
-        /// What was found, an element each; empty where the action returns nothing.
+        /// The elements that were found, one for each; empty where the action returns nothing.
         found: Vec<u8>,
     },
     /// Waits until the operations of a lock so far are done.
@@ -54,7 +54,7 @@ pub enum LockCall {
     Meet,
 }
 
-/// What an operation does to each of its elements, atomically.
+/// The action of an operation on each of its elements, atomically.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Replaces it.

@@ -10,7 +10,7 @@ use crate::ids::Rank;
 pub enum MessageCall {
     /// Begins to send.
     Send {
-        /// When the send is complete.
+        /// The time at which the send is complete.
         mode: SendMode,
         /// The receiver, which may be the rank itself.
         to: Rank,
@@ -129,7 +129,7 @@ pub enum Standard {
 }
 
 impl Envelope {
-    /// Whether a message from `source` with `tag` is one of these.
+    /// Returns whether a message from `source` with `tag` is one of these.
     pub(super) fn takes(&self, source: usize, tag: u32) -> bool {
         self.source.is_none_or(|rank| rank.0 as usize == source)
             && self.tag.is_none_or(|wanted| wanted == tag)

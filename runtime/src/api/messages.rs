@@ -84,9 +84,9 @@ impl World {
         self.sent(SendMode::Synchronous, to.into(), tag, elements, &call)
     }
 
-    /// [`send`](Self::send), which never waits: the elements are copied, and count against the buffer that was
-    /// [attached](Self::attach_buffer) until the receiver has told that the message has arrived, or was received. The message
-    /// is received also after this rank has left.
+    /// [`send`](Self::send), which never waits: the elements are copied, and may count against the buffer that was
+    /// [attached](Self::attach_buffer) until this rank has heard that the message was received. The message can be received
+    /// after this rank has left as well.
     ///
     /// # Errors
     /// As [`send`](Self::send), and `BUFFER` where no buffer is attached, or it has no room: nothing was sent. A buffer has room
@@ -248,7 +248,7 @@ impl World {
         self.core().handler.report(messages::attach(self.core(), bytes, &call))
     }
 
-    /// Waits until all messages in the buffer have arrived or were received, detaches it, and returns its size.
+    /// Waits until no message counts against the buffer any more, detaches it, and returns its size.
     ///
     /// # Errors
     /// `BUFFER` where none is attached; `PROC_FAILED` where a receiver has left or died, or the world has ended.
