@@ -1,15 +1,15 @@
 //! Messages between two ranks, outside all windows.
 //!
 //! A message is a frame on [`Port::MESSAGES`] of its world: so the messages of a pair come in the order of their sends, and
-//! neither mix with nor wait for anything else. Its receiver reads the port in its calls of messages, and while it waits in any
-//! call of the world. It hands each message, as it reads it, to the first [`Receive`](crate::state::messages::receive::Receive)
-//! that waits and names it, or keeps it for one to come.
+//! neither mix with nor wait for anything else. From its first call of messages on, its receiver reads the port in each of these
+//! calls, and while it waits in any call of the world. It hands each message, as it reads it, to the first
+//! [`Receive`](crate::state::messages::receive::Receive) that waits and names it, or keeps it for a receive to come.
 //!
 //! - A short message has its elements in the frame. The receiver allows each sender an equal part of what it keeps
 //!   (*credit*), and grants it again when messages were taken. So what is kept is bounded, and the port is always read.
 //! - Where a message is longer, or there is no credit, its envelope alone is sent, and its elements stay with the sender until
-//!   a receive takes it: then the receiver reads them in place, where it reaches them, and says that it has. Else it asks the
-//!   sender's attendant for them, chunk by chunk, so the sender need not be in any call. Thus a standard send waits where
+//!   a receive takes it: then the receiver reads them in place, where it reaches them, and says that it has. Otherwise it asks
+//!   the sender's attendant for them, chunk by chunk, so the sender need not be in any call. Thus a standard send waits where
 //!   there is no credit; a buffered one leaves its elements in the buffer; and no message waits behind another one.
 //! - A synchronous send is answered when its message was taken.
 //! - Elements are read in place while the sender waits. When the world ends meanwhile, the sender ends it for all, and goes on
@@ -53,7 +53,7 @@ fn rank_of(world: &WorldCore, rank: usize, call: &Call) -> Result<usize> {
     Err(call.error(world, ErrorClass::Rank, message))
 }
 
-/// Reads what has come while this rank waits for something else.
+/// Reads the messages that have come while this rank waits in another call.
 fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
     // In a wait of a call of messages that call reads.
     let Some(Ok(mut messages)) = world.messages.get().map(|messages| messages.try_borrow_mut()) else {
