@@ -36,7 +36,7 @@ const COUNT: u32 = 2;
 const KEYS: u32 = 3;
 const PART: u32 = 4;
 
-/// Key number `number`; one in four is there more than once.
+/// Returns key number `number`; one key in four occurs more than once.
 fn key(number: usize) -> u64 {
     let number = if number.is_multiple_of(4) { number / 64 } else { number };
     let mut bits = (number as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -44,13 +44,13 @@ fn key(number: usize) -> u64 {
     bits ^ bits >> 27
 }
 
-/// `count` of these sorted keys, at equal distances; all, where there are not as many.
+/// Returns `count` of these sorted keys, at equal distances, or all where there are fewer.
 fn spread(keys: &[u64], count: usize) -> Vec<u64> {
     let count = count.min(keys.len());
     (0..count).map(|i| keys[i * keys.len() / count]).collect()
 }
 
-/// The keys that divide the result: the first key of each part but the first, as samples of all ranks have it.
+/// Returns the keys that divide the result: the first key of each part but the first, as the samples of all ranks have it.
 fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     let mut sample = spread(keys, samples);
     if world.rank() > 0 {
@@ -69,7 +69,7 @@ fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     Ok(dividers)
 }
 
-/// Sorts the keys of all ranks: each has one part of the result.
+/// Sorts the keys of all ranks, and returns this rank's part of the result.
 fn sort(world: &World, mut keys: Vec<u64>, samples: usize) -> Result<Vec<u64>> {
     let (rank, size) = (world.rank(), world.size());
     keys.sort_unstable();
@@ -93,7 +93,7 @@ fn sort(world: &World, mut keys: Vec<u64>, samples: usize) -> Result<Vec<u64>> {
     Ok(part)
 }
 
-/// All keys in order, and the time of the slowest rank; `None` in processes other than rank 0's.
+/// Returns all keys in order, and the time of the slowest rank; `None` in processes other than rank 0's.
 fn sorted(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     let mut all = options.job.world().collect(|world| {
         let keys = (world.rank()..options.keys).step_by(world.size()).map(key).collect();

@@ -1,4 +1,4 @@
-//! The calls of an origin: start, complete and drop. What it collects in between is in [`Opened`].
+//! The calls of an origin: start, complete and drop. [`Opened`] has the operations that it collects in between.
 
 use crate::collect::batch::Batch;
 use crate::exchange::frames::{of_batch, of_failed};
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 /// An access that is open: what it has collected, by target.
 pub(crate) struct Opened {
-    /// Which access to the window it is.
+    /// The number of the access, among those of this rank to the window.
     number: u64,
     pub(crate) site: Site,
     /// Ascending targets.

@@ -16,8 +16,9 @@
 //! - `complete` first waits for all posts that it needs, and sends nothing before: what a target sees of an access is its end.
 //! - Elements are read in place from where they were collected, and their memory is used again once the target has released
 //!   the frame. At most one access of a pair is queued, but for those that were dropped, which have no elements.
-//! - Who asked for what was not lent finds out at both ends: the origin if it knows the post when it completes, and says so
-//!   in its frame; else the target, and the origin when the post comes, which the next `complete` of the pair waits for.
+//! - An operation on elements that were not lent is found at both ends: by the origin if it knows the post when it completes, and
+//!   says so in its frame; else by the target, and by the origin when the post comes, which the next `complete` of the pair
+//!   waits for.
 //!
 //! When the world ends while an exposure stands, others may be reading the window. `wait` then ends the world for all, so
 //! that nobody begins to read, and returns the window when nobody does.
@@ -40,8 +41,8 @@ use std::panic::Location;
 type Site = &'static Location<'static>;
 
 impl WindowCore {
-    /// Whether the window may be posted or accessed: nothing of it is collected for a fence, and no calls are compared with a
-    /// plan.
+    /// Checks that the window may be posted or accessed: nothing of it is collected for a fence, and no calls are compared with
+    /// a plan.
     fn is_free(&self, what: &str, site: Site) -> Result<()> {
         self.world.alive()?;
         let refuse = |why: String| Err(self.error(ErrorClass::RmaSync, why, site));

@@ -142,7 +142,7 @@ impl LockCore {
         self.targets.iter().enumerate().find_map(open)
     }
 
-    /// Whether this rank holds the part of `target` until it unlocks it.
+    /// Returns whether this rank holds the part of `target` until it unlocks it.
     pub(crate) fn holds(&self, target: usize) -> bool {
         self.targets[target].open.is_held()
     }

@@ -93,7 +93,7 @@ impl LockQueue for Queue {
 }
 
 impl Queue {
-    /// Whether to ask now who is in the way.
+    /// Returns whether to ask now for the rank that is in the way.
     fn asks_now(&self) -> bool {
         let Some(number) = self.wanted.take() else { return false };
         self.asks.set(Some(number));
@@ -115,7 +115,7 @@ impl Queue {
 const LOOKS: u32 = 64;
 
 impl Asking<'_> {
-    /// Asks, and waits for the answer. What was found is appended.
+    /// Asks, and waits for the answer. The elements that were found are appended to `found`.
     ///
     /// # Errors
     /// `RMA_SYNC` if the part was dropped; `PROC_FAILED` if a rank was lost, or the world has ended.

@@ -31,7 +31,7 @@ pub(super) struct Target {
     pub(super) asked: Cell<u64>,
 }
 
-/// What this rank has collected for one target.
+/// The operations that this rank has collected for one target.
 #[derive(Default)]
 pub(super) struct Epoch {
     pub(super) visits: Visits,
@@ -67,13 +67,13 @@ impl Opening {
         Self { site: Cell::new(None), kind: Cell::new(LockType::Shared), held: no(), of_all: no() }
     }
 
-    /// Whether no epoch is open.
+    /// Returns whether no epoch is open.
     #[inline]
     pub(super) fn is_none(&self) -> bool {
         self.site.get().is_none()
     }
 
-    /// Whether this rank holds all regions.
+    /// Returns whether this rank holds all regions.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
         self.held.get()
@@ -84,7 +84,7 @@ impl Opening {
         self.site.get().map(|site| Open { kind, site, held, of_all })
     }
 
-    /// An epoch is open from here on, which holds nothing.
+    /// Opens an epoch, which holds nothing.
     #[inline]
     pub(super) fn set(&self, kind: LockType, of_all: bool, site: &'static Location<'static>) {
         self.site.set(Some(site));
@@ -92,12 +92,12 @@ impl Opening {
         self.of_all.set(of_all);
     }
 
-    /// The open epoch holds all regions.
+    /// Notes that the open epoch holds all regions.
     pub(super) fn hold(&self) {
         self.held.set(true);
     }
 
-    /// No epoch is open.
+    /// Ends the epoch.
     #[inline]
     pub(super) fn end(&self) {
         self.site.set(None);
@@ -149,12 +149,12 @@ impl Target {
         self.collected(|epoch| epoch.visits.records.push(record));
     }
 
-    /// Says that the last operation finds an element, and returns where that lands.
+    /// Notes that the last operation finds an element, and returns the slot that this one lands in.
     pub(super) fn lands(&self) -> Slot {
         self.epoch.borrow_mut().lands(self.part.element.size as usize, Slot::default())
     }
 
-    /// Calls `act` with what was collected.
+    /// Calls `act` with the operations that were collected.
     #[inline]
     pub(super) fn collected<R>(&self, act: impl FnOnce(&mut Epoch) -> R) -> R {
         let epoch = &mut *self.epoch.borrow_mut();
@@ -225,7 +225,7 @@ impl Epoch {
         slot
     }
 
-    /// Fills tickets with what was found.
+    /// Fills tickets with the elements that were found.
     pub(super) fn land(&mut self, found: &[u8], window: &WindowCore, call: &Call) -> Result<()> {
         if found.len() != self.found {
             let message = format!("{} bytes were found where {} were asked for", found.len(), self.found);

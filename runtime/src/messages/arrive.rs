@@ -1,4 +1,4 @@
-//! What arrives: messages, and what is told of them.
+//! How a rank reads frames of messages as they arrive, and how a receive takes a message.
 
 use crate::state::messages::frames::{Envelope, grant, kind, pull, taken};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
@@ -12,19 +12,19 @@ use std::rc::Rc;
 /// The chunks of a message that a rank has asked for, and that have not come, at most.
 const AHEAD: usize = 4;
 
-/// What a frame says that no rank sends.
+/// The reason why a frame is none that a rank sends.
 type Wrong = &'static str;
 
 const UNASKED: Wrong = "it sent elements that this rank has not asked for";
 
-/// The elements of a message that is taken.
+/// Where the elements of a message are when a receive takes it.
 #[derive(Clone, Copy)]
 pub(super) enum Came<'a> {
-    /// They are here.
+    /// This rank has them.
     Here(&'a [u8]),
-    /// They are at this address.
+    /// The sender has them at this address, which this rank reaches.
     Near(*const u8),
-    /// Their sender has them; the first of them have come.
+    /// The sender has them, out of reach; these first ones have come.
     Far(&'a [u8]),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Taken<'a> {
     pub(super) was_kept: bool,
 }
 
-/// Reads what has come from `from`.
+/// Reads the frames of messages that have come from `from`.
 ///
 /// # Errors
 /// Nothing more can come.
@@ -85,11 +85,10 @@ fn read_elements(
     Ok(())
 }
 
-/// Reads what has come from all ranks. Returns why nothing more can come, if that is so of a rank that did not finish, or of
-/// all others.
+/// Reads the frames of messages that have come from all ranks, and the elements of messages that were taken.
 ///
 /// # Errors
-/// The same, for a receive from any.
+/// A rank has failed, or all others have finished: so nothing more can come for a receive from any.
 pub(super) fn read_all(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -140,7 +139,7 @@ fn next_landing(messages: &Messages, after: Option<usize>) -> Option<usize> {
     messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
 }
 
-/// A frame has come on the port of messages.
+/// Takes in a frame that has come on the port of messages.
 fn arrived(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -197,7 +196,7 @@ fn arrived(
     }
 }
 
-/// A message has arrived: the first receive that names it takes it, or it is kept.
+/// Hands a message that has arrived to the first receive that waits and names it, or keeps it.
 pub(super) fn deliver(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -224,7 +223,7 @@ pub(super) fn deliver(
     Ok(())
 }
 
-/// The message of this number to `to` was taken. Returns whether one of that number was to be answered.
+/// Marks the message of this number to `to` as taken. Returns whether one of that number was to be answered.
 fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
     let Some(sent) = messages.sending.remove(&(to, number)) else { return false };
     messages.outbox.remove(to, number);
@@ -233,7 +232,7 @@ fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
     true
 }
 
-/// A receive takes a message, and is done unless its elements have to come yet.
+/// Lets a receive take a message. The receive is done then, unless the elements have yet to come.
 pub(super) fn take(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -284,7 +283,7 @@ pub(super) fn take(
     settle(world, endpoint, messages, from, number, &envelope);
 }
 
-/// Asks for more of a message that was taken.
+/// Asks the sender for more chunks of a message that was taken.
 fn ask(endpoint: &mut Endpoint, receive: &Receive, from: usize, number: u64) {
     let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return };
     while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
@@ -297,7 +296,7 @@ fn ask(endpoint: &mut Endpoint, receive: &Receive, from: usize, number: u64) {
     endpoint.flush();
 }
 
-/// A chunk of elements has come.
+/// Takes in a chunk of elements that has come.
 fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: &Frame) -> Result<(), Wrong> {
     let Header { word: number, kind, extra } = frame.header;
     let unasked = kind == kind::LEFT;
@@ -343,7 +342,8 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
     Ok(())
 }
 
-/// The message was taken, and all of it has landed: its sender is told what it needs to know.
+/// Tells the sender of a message that was taken, and of which all has landed, what it needs to know: its credit, or that the
+/// message was taken.
 fn settle(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -23,7 +23,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What is received; `None` where it is nothing, from nobody.
+    /// Returns what such a call receives; `None` where that is nothing, from nobody.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have.
@@ -167,7 +167,7 @@ pub(super) fn go_on(
     if receive.is_landing() { landed } else { Ok(()) }
 }
 
-/// Reads what has come from the ranks that are named.
+/// Reads the messages that have come from the ranks that are named.
 fn read(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -182,7 +182,7 @@ fn read(
     }
 }
 
-/// Whom a call that waits for such a message waits for.
+/// Returns the rank that a call waits for which waits for such a message, and how the stall report says so.
 fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'static>) {
     match wanted.source {
         Some(source) => (source, Awaited::One("messages")),

@@ -25,7 +25,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What is sent to whom.
+/// A message that is to be sent, and its receiver.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) to: usize,
@@ -238,7 +238,7 @@ fn copied(endpoint: &Endpoint, messages: &mut Messages, bytes: &[u8]) -> std::io
     Ok(copy)
 }
 
-/// Whether the buffer has room for a message.
+/// Checks that the buffer has room for a message.
 ///
 /// # Errors
 /// `BUFFER`.

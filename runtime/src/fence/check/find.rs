@@ -1,11 +1,11 @@
-//! What ranks tell each other of their calls before a fence that is checked, and the conflicts in it.
+//! The messages in which ranks tell each other of their calls before a fence that is checked, and the conflicts in them.
 //!
 //! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
 //! sections of: the number of the window, the lines where they are told, and a [list](crate::collect::checked). Numbers are
 //! of eight bytes. An operation is known by its sender, and by the place of its first entry among the words of the entries of all of the message.
 //!
-//! First each element is marked ([`Marks`]). Where that tells that nothing conflicts, which it mostly does, nothing else is
-//! looked at; else all accesses to the window are compared.
+//! First each element is marked ([`Marks`]). Mostly the marks show that nothing conflicts, and nothing else is looked at;
+//! otherwise all accesses to the window are compared.
 
 use crate::collect::checked::{Entry, List, Lists, Sent, word};
 use crate::state::window::WindowCore;
@@ -28,7 +28,7 @@ struct Part<'b> {
     list: Sent<'b>,
 }
 
-/// What this rank tells rank `to`.
+/// Returns the message of this rank to rank `to`.
 pub(super) fn message(windows: &[&WindowCore], lists: &[Lists], to: usize, with_lines: bool) -> Vec<u8> {
     let mut out = Vec::new();
     each_list(windows, lists, to, |window, list| {
@@ -101,7 +101,7 @@ pub(super) fn conflicts(me: usize, windows: &[&WindowCore], all: &[Vec<u8>]) -> 
     Ok(found)
 }
 
-/// Whether some element of the window has a mark that something does not fit.
+/// Marks the elements of the window; returns whether an access did not fit the mark of its element.
 fn is_hit(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<bool, usize> {
     let len = window.peers[me].len;
     let marks = &mut *window.checked.marks();

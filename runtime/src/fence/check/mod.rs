@@ -1,10 +1,10 @@
 //! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before anything moves.
 //!
-//! Before the fence itself, ranks exchange once what each has called on each other one ([`find`] says how it is written), and
-//! each looks for conflicts on the elements that it owns. A rank that finds some fails in the fence, as a rank does that has
-//! no memory for what it puts: so all ranks learn it, and nothing is applied. What it says there of its failure has the
-//! conflicts with it; so each rank that is part of one returns an error that names it. Where lines were not told before,
-//! all ranks make one more exchange for them then: all have heard of the same conflicts, unless the world has ended.
+//! Before the fence itself, ranks exchange once the accesses that each has asked for on each other one ([`find`] has the form),
+//! and each looks for conflicts on the elements that it owns. A rank that finds some fails in the fence, as a rank does that
+//! has no memory for its puts: so all ranks learn it, and nothing is applied. Its report of the failure has the conflicts; so
+//! each rank that is part of one returns an error that names it. Where lines were not exchanged before, all ranks make one
+//! more exchange for them then: all have heard of the same conflicts, unless the world has ended.
 //!
 //! - W1 to W6: the exchanges are ones that fence no window, each complete in itself, and the fence is as it always is.
 //! - Ranks that check and ranks that do not, or in another way, are in exchanges of different words, and all learn it.
@@ -26,7 +26,7 @@ const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
 /// In the hash of the exchange of lines.
 const LINES: u64 = 0xc4ec_4ed0_11e5_0000;
 
-/// Whether a fence of these windows is checked: on all ranks or on none.
+/// Returns whether a fence of these windows is checked: on all ranks or on none.
 #[inline(always)]
 pub(super) fn is_checked(world: &WorldCore, windows: &[&WindowCore]) -> bool {
     world.checks.is_on() && windows.iter().any(|window| window.checked.is_on())

@@ -1,4 +1,4 @@
-//! Conflicts as people, programs and other ranks read them.
+//! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
 
 use super::find::{MOST, read_site, write_site};
 use crate::collect::checked::{code, kind, word};
@@ -52,7 +52,7 @@ pub(super) fn decode(rank: usize, ranks: usize, mut bytes: &[u8]) -> Option<Vec<
     Some(all)
 }
 
-/// Says how many conflicts there are, for ranks that read no more of it.
+/// Returns the number of conflicts in words, for ranks that read no more of it.
 pub(super) fn brief(conflicts: &[Conflict]) -> String {
     format!("{} of this epoch conflict on elements of this rank", count(conflicts))
 }
@@ -65,7 +65,7 @@ fn count(conflicts: &[Conflict]) -> String {
     }
 }
 
-/// What the access of an operation is called.
+/// Returns the word for an access.
 fn access(kind: Kind) -> String {
     match kind {
         Kind::Get => "read".into(),
@@ -74,7 +74,7 @@ fn access(kind: Kind) -> String {
     }
 }
 
-/// What becomes of two accesses that conflict where nothing is checked, and what to do.
+/// Returns what two accesses that conflict would do where nothing is checked, and the advice to their author.
 fn advice(a: &Touch, b: &Touch) -> &'static str {
     match (a.kind, b.kind) {
         (Kind::Get, _) | (_, Kind::Get) => {

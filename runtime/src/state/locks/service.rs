@@ -301,7 +301,7 @@ mod tests {
         move |visits| visits.records.push(record(Action::Fetch(Op::Sum), at, value as u64))
     }
 
-    /// Who was answered what, and what was found there first.
+    /// The ranks that were answered, each with its outcome and the first element that it found.
     fn answered(effects: &Effects) -> Vec<(usize, Outcome, Option<i64>)> {
         let each = effects.answers.iter().map(|(to, window, _, bytes)| {
             assert_eq!(*window, 5);
@@ -311,7 +311,7 @@ mod tests {
         each.collect()
     }
 
-    /// Who waits, and who is in the way.
+    /// The ranks that wait, each with the one in its way.
     fn answers_of(effects: &Effects) -> Vec<(usize, Option<usize>)> {
         let each = effects.answers.iter().map(|(to, .., bytes)| {
             let (outcome, in_the_way, _) = read_answer(bytes).expect("an answer");

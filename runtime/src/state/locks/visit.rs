@@ -16,12 +16,12 @@ pub(crate) struct Part {
     pub(crate) element: ElementType,
 }
 
-/// Who accesses the elements meanwhile.
+/// The accesses of other ranks to the elements meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Others {
-    /// Nobody does.
+    /// There are none.
     Nobody,
-    /// Others do, atomically as well.
+    /// They are atomic as well.
     Atomic,
 }
 
@@ -213,7 +213,7 @@ unsafe fn narrow<V: Values, H: How>(part: &Part, action: Action, records: &[Reco
     }
 }
 
-/// How elements are accessed. Values are in the first bytes of words.
+/// A way to access elements. Values are in the first bytes of words.
 ///
 /// # Safety
 /// Each function is unsafe as [`List::carry_out`] is, for one element of type `V`.

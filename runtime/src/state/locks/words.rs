@@ -34,7 +34,7 @@ const OPEN: u64 = 1;
 const CLOSED: u64 = 2;
 const OVER: u64 = 3;
 
-/// Where the words of one part are, and which region an element is in.
+/// The places of the words of one part, and the regions of its elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     ranks: usize,
@@ -78,7 +78,7 @@ impl Layout {
         at >> self.shift
     }
 
-    /// Whether there is a rank of this number.
+    /// Returns whether there is a rank of this number.
     pub(crate) fn has_rank(&self, rank: usize) -> bool {
         rank < self.ranks
     }
@@ -116,7 +116,7 @@ impl Words {
         Self { first, layout }
     }
 
-    /// Whether the words are reached from here.
+    /// Returns whether this rank reaches the words.
     pub(crate) fn are_reached(&self) -> bool {
         !self.first.is_null()
     }

@@ -19,7 +19,7 @@ pub(crate) mod kind {
     pub(crate) const LEFT: u32 = 27;
 }
 
-/// What is known of a message from its frame.
+/// The facts of a message that its frame has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Envelope {
     pub(crate) tag: u32,

@@ -25,7 +25,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The defaults, with what `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED` say.
+    /// Returns the defaults, changed by `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`.
     pub(crate) fn from_environment() -> Result<Self> {
         let mut limits = Self::default();
         for (name, value) in

@@ -26,7 +26,7 @@ pub(crate) struct Messages {
     pub(crate) limits: Limits,
     /// The cost of messages that each rank may send to another one before their receives.
     pub(crate) credit: usize,
-    /// What this rank knows of each rank, itself included.
+    /// The state of the exchange with each rank, this one included.
     pub(crate) peers: Vec<Peer>,
     /// Messages that have arrived and that no receive has taken, in the order of their arrival.
     pub(crate) kept: VecDeque<Kept>,
@@ -48,7 +48,7 @@ pub(crate) struct Messages {
     pub(crate) looks: u32,
 }
 
-/// What a rank knows of another one.
+/// The state of the exchange with one other rank.
 #[derive(Default)]
 pub(crate) struct Peer {
     /// The number of messages that were sent to it.
@@ -109,7 +109,7 @@ pub(crate) enum Elements {
     Here(Vec<u8>),
     /// They are in memory of the sender that this rank reaches.
     Near(*const u8),
-    /// The sender has them, and this rank asks for them. What a sender that left has sent unasked: chunks.
+    /// The sender has them, and this rank asks for them. A sender that leaves sends all of them unasked: these have come.
     Far(Vec<u8>),
 }
 
@@ -140,7 +140,7 @@ impl Messages {
         peer.frames += 1;
     }
 
-    /// Takes back what `to` has read.
+    /// Takes back the memory of messages that `to` has read.
     pub(crate) fn reclaim(&mut self, to: usize, endpoint: &mut Endpoint) {
         /// The number of pieces of memory that are kept for messages to come, and the bytes of each at most.
         const SPARE: (usize, usize) = (16, 1 << 16);
@@ -175,13 +175,13 @@ impl Messages {
         self.kept.iter().position(takes)
     }
 
-    /// A receive of this rank has ended without having taken anything, or all that it took.
+    /// Forgets a receive of this rank that has ended without a message, or without all elements of the one that it took.
     pub(crate) fn forget(&mut self, receive: &Rc<Receive>) {
         self.posted.retain(|posted| !Rc::ptr_eq(posted, receive));
         self.landing.retain(|_, landing| !Rc::ptr_eq(landing, receive));
     }
 
-    /// The rank leaves: messages of buffered sends reach their receivers all the same.
+    /// Hands the messages of buffered sends on, so that their receivers get them when this rank has left.
     pub(crate) fn leave(&mut self, endpoint: &mut Endpoint) {
         for (to, peer) in self.peers.iter_mut().enumerate() {
             let Some(last) = peer.flying.back() else { continue };

@@ -1,4 +1,4 @@
-//! [`Receive`]: a receive that was begun, where it lands, and what became of it.
+//! [`Receive`]: a receive that was begun, the room for its elements, and its outcome.
 
 use crate::kernel;
 use crate::kernel::element::{Element, element_type};
@@ -21,7 +21,7 @@ pub(crate) struct Receive {
     pub(crate) stage: RefCell<Stage>,
 }
 
-/// How far a receive has come.
+/// The progress of a receive.
 pub(crate) enum Stage {
     /// It has taken nothing.
     Posted,
@@ -31,10 +31,10 @@ pub(crate) enum Stage {
     Done(Outcome),
 }
 
-/// What became of a receive.
+/// The outcome of a receive.
 pub(crate) type Outcome = Result<Status, (ErrorClass, String)>;
 
-/// Where the elements of a message land.
+/// The room for the elements of a message.
 pub(crate) enum Room {
     /// In these elements of a slice, in their order.
     Elements(*mut u8, Datatype),
@@ -85,11 +85,11 @@ pub(crate) struct Landing {
     pub(crate) came: usize,
     /// The number of chunks that were asked for.
     pub(crate) asked: usize,
-    /// What has come, where it does not land in one piece.
+    /// The elements that have come, where they do not land in one piece.
     gathered: Vec<u8>,
 }
 
-/// Where the elements of one message land.
+/// The part of the room in which the elements of one message land.
 enum Area {
     Run(*mut u8),
     Scattered(*mut u8, Datatype),
@@ -105,13 +105,13 @@ impl Receive {
         Self { source, tag, element: element_type::<T>(), room, stage: RefCell::new(Stage::Posted) }
     }
 
-    /// Whether it takes such a message.
+    /// Returns whether it takes such a message.
     #[inline]
     pub(crate) fn takes(&self, from: usize, tag: u32) -> bool {
         self.source.is_none_or(|source| source == from) && self.tag.is_none_or(|wanted| wanted == tag)
     }
 
-    /// Returns what became of it, once that is known.
+    /// Returns the outcome, once the receive is complete.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match &*self.stage.borrow() {
             Stage::Done(outcome) => Some(outcome.clone()),
@@ -119,7 +119,7 @@ impl Receive {
         }
     }
 
-    /// Whether a message was taken whose elements are on their way.
+    /// Returns whether it has taken a message whose elements are on their way.
     pub(crate) fn is_landing(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Landing(_))
     }
@@ -186,7 +186,7 @@ impl Receive {
         }
     }
 
-    /// All elements of the message have landed.
+    /// Completes the receive: all elements of the message have landed.
     pub(crate) fn done(&self, from: usize, envelope: &Envelope) {
         let len = envelope.len();
         if let Room::List(list) = &self.room {
@@ -247,7 +247,7 @@ impl Landing {
         chunk(self.came, self.envelope.bytes).len()
     }
 
-    /// Whether all chunks have come.
+    /// Returns whether all chunks have come.
     pub(crate) fn is_whole(&self) -> bool {
         self.came == chunks(self.envelope.bytes)
     }

@@ -1,4 +1,4 @@
-//! [`Status`]: what a receive or a probe has found; [`Sources`] and [`Tags`]: what it takes.
+//! [`Status`]: the message that a receive or a probe has found; [`Sources`] and [`Tags`]: the messages that it takes.
 
 /// Any rank as the source of a message, or any tag: `world.recv(Any, 7)?`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
