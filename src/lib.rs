@@ -127,6 +127,14 @@
 //!
 #![doc = include_str!("states.md")]
 //!
+//! # Classes of errors
+//!
+//! Every class, with some of the calls that return it; what a call returns in all is in its documentation. Other classes of MPI
+//! are about values that do not exist here: a tag, a count and a lock type are never out of range (TAG, COUNT, LOCKTYPE), a window
+//! has no base address of the program's (BASE), and a world or a request cannot be one that was freed (COMM, REQUEST).
+//!
+#![doc = include_str!("classes.md")]
+//!
 //! # What is stable
 //!
 //! `src/surface.txt` lists each item that a program can reach, as it is declared; a change of the list is a change of the

@@ -79,6 +79,34 @@ impl ErrorClass {
     ];
 }
 
+/// The name of a class, as the documentation has it: that of MPI without `MPI_ERR_`, where MPI has one.
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ErrorClass::Win => "WIN",
+            ErrorClass::Size => "SIZE",
+            ErrorClass::Disp => "DISP",
+            ErrorClass::Assert => "ASSERT",
+            ErrorClass::RmaSync => "RMA_SYNC",
+            ErrorClass::RmaConflict => "RMA_CONFLICT",
+            ErrorClass::Rank => "RANK",
+            ErrorClass::Op => "OP",
+            ErrorClass::Type => "TYPE",
+            ErrorClass::Arg => "ARG",
+            ErrorClass::Truncate => "TRUNCATE",
+            ErrorClass::Buffer => "BUFFER",
+            ErrorClass::NoMem => "NO_MEM",
+            ErrorClass::Dims => "DIMS",
+            ErrorClass::Io => "IO",
+            ErrorClass::File => "FILE",
+            ErrorClass::Plan => "PLAN",
+            ErrorClass::ProcFailed => "PROC_FAILED",
+            ErrorClass::Intern => "INTERN",
+            ErrorClass::Other => "OTHER",
+        })
+    }
+}
+
 /// The state of windows after an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum State {
@@ -225,7 +253,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
-        write!(f, "{:?}: {}", inner.class, inner.message)?;
+        write!(f, "{}: {}", inner.class, inner.message)?;
         let mut open = " [";
         if let Some(rank) = inner.rank {
             write!(f, "{open}rank {rank}")?;

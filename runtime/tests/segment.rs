@@ -19,7 +19,7 @@ fn a_window_that_there_is_no_memory_for_is_refused_on_all_ranks_with_what_there_
             .run(|world| {
                 let len = if world.rank() == 1 { bytes / 8 } else { 5 };
                 let error = world.window::<u64>(len).map(drop).unwrap_err();
-                assert_eq!(error.class(), ErrorClass::Size);
+                assert_eq!(error.class(), ErrorClass::NoMem);
                 let message = error.message();
                 assert!(message.starts_with("rank 1 asked for "), "{message}");
                 let said = message.contains("of shared memory, and ") && message.contains(" is available (");

@@ -601,10 +601,10 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
             for len in [MOST, MOST - 1, MOST - 64, MOST / 2 + 2, MOST + 1, usize::MAX] {
                 let mine = if world.rank() == 1 { len } else { 1 };
                 let error = world.window::<u8>(mine).map(drop).expect_err("there is no such memory");
-                assert_eq!(error.class(), ErrorClass::Size, "{len}: {error}");
+                assert_eq!(error.class(), ErrorClass::NoMem, "{len}: {error}");
                 assert!(error.to_string().contains("rank 1") && !error.world_ended(), "{len}: {error}");
                 let error = world.window::<u64>(mine).map(drop).expect_err("there is no such memory");
-                assert_eq!(error.class(), ErrorClass::Size, "{len}: {error}");
+                assert_eq!(error.class(), ErrorClass::NoMem, "{len}: {error}");
             }
             let mut u = world.window::<u8>(1)?;
             u.put([1]).to((world.rank() + 1) % 3, 0)?;

@@ -209,7 +209,7 @@ fn abort_prints_the_error_and_ends_the_process() {
         .unwrap();
     let (said, error) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert_eq!(out.status.code(), Some(1), "{error}");
-    assert!(error.contains("an error of rank 1 ends the process: Disp"), "{error}");
+    assert!(error.contains("an error of rank 1 ends the process: DISP"), "{error}");
     assert!(error.contains("handlers.rs"), "{error}");
     assert!(!said.contains("it went on"), "{said}");
 }

@@ -7,13 +7,14 @@
 
 use fencepost::prelude::*;
 use fencepost::{World, ranks};
+use fencepost_tests_support::golden;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use std::{env, fs};
+use std::fs;
 
 /// The states: how the docs say it, and the code, in which `BODY` is the call.
 const STATES: [(&str, &str); 12] = [
@@ -157,35 +158,8 @@ fn outcome(run: fn(&World) -> Result<()>) -> String {
     let world = ranks(1).stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
     match world.run(run) {
         Ok(()) => "yes".to_owned(),
-        Err(error) => format!("`{}`", class_name(error.class())),
+        Err(error) => format!("`{}`", error.class()),
     }
-}
-
-/// The name of a class as the docs have it.
-fn class_name(class: ErrorClass) -> String {
-    let name = format!("{class:?}");
-    let mut words = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !words.is_empty() {
-            words.push('_');
-        }
-        words.push(letter.to_ascii_uppercase());
-    }
-    words
-}
-
-fn is_blessed() -> bool {
-    env::var_os("FENCEPOST_BLESS").is_some()
-}
-
-/// Compares a file with what it should be, or writes it.
-fn golden(path: &str, is: &str) {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    if is_blessed() {
-        fs::write(&path, is).unwrap();
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(expected, is, "{}: FENCEPOST_BLESS=1 writes it again", path.display());
 }
 
 #[test]
@@ -199,7 +173,7 @@ fn the_compiler_refuses_the_same_cells_as_before() {
         let _ = writeln!(file, "    (({state}, {call}), s{state}_c{call}),");
     }
     file.push_str("];\n");
-    golden("tests/states/cells.in", &file);
+    golden::compare(env!("CARGO_MANIFEST_DIR"), "tests/states/cells.in", &file);
 }
 
 #[test]
@@ -223,5 +197,5 @@ fn the_table_of_the_docs_says_what_each_call_does_in_each_state() {
     }
     table.push('\n');
     io::stdout().write_all(table.as_bytes()).unwrap();
-    golden("src/states.md", &table);
+    golden::compare(env!("CARGO_MANIFEST_DIR"), "src/states.md", &table);
 }

@@ -84,7 +84,7 @@ pub fn deadlocks() {
             for wait in
                 ["rank 0 waits for rank 1 in World::barrier", "rank 1 waits for rank 0 in World::barrier"]
             {
-                assert!(line.starts_with("error ") && line.contains("RmaSync"), "{ended:#?}");
+                assert!(line.starts_with("error ") && line.contains("RMA_SYNC"), "{ended:#?}");
                 assert!(line.contains("deadlock: ") && line.contains(wait), "{ended:#?}");
             }
         }
@@ -198,9 +198,9 @@ pub fn overlapping() {
         assert_eq!(lines("nested well"), ranks, "{transport}: {ended:#?}");
         assert_eq!(lines("after well"), ranks, "{transport}: {ended:#?}");
         let refused =
-            lines("inner Arg: this thread called `run` while another thread of the process was in a `run`");
+            lines("inner ARG: this thread called `run` while another thread of the process was in a `run`");
         assert_eq!(refused, ranks, "{transport}: {ended:#?}");
-        assert_eq!(lines("outer Arg: another thread called `run`"), ranks, "{transport}: {ended:#?}");
+        assert_eq!(lines("outer ARG: another thread called `run`"), ranks, "{transport}: {ended:#?}");
     }
 }
 

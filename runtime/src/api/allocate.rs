@@ -25,7 +25,7 @@ impl World {
     /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
     ///
     /// # Errors
-    /// `TYPE` where ranks ask for different element types, also of one size, `SIZE` where some rank cannot allocate its
+    /// `TYPE` where ranks ask for different element types, also of one size, `NO_MEM` where some rank cannot allocate its
     /// part; no rank has the window then. `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world
     /// has made 2^32 - 1 windows and splits before.
     ///
@@ -130,7 +130,7 @@ fn allocate(
         }
         if !description.made {
             return error(
-                ErrorClass::Size,
+                ErrorClass::NoMem,
                 format!(
                     "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
                     description.len,

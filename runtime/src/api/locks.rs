@@ -149,7 +149,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Errors
     /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, if an access to it is open on any, or if
-    /// another rank is in another call; `SIZE` where some rank has no memory for the locks; `PROC_FAILED` if the world has ended.
+    /// another rank is in another call; `NO_MEM` where some rank has no memory for the locks; `PROC_FAILED` if the world has ended.
     /// The window is given back.
     #[track_caller]
     pub fn into_locked(self) -> Result<LockWindow<T>, Refused<Self>> {

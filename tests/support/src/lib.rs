@@ -1,10 +1,11 @@
-//! The common parts of test programs. [`random`], [`counting`] and [`cases`] need nothing of ours, so that the tests of
+//! The common parts of test programs. [`random`], [`counting`], [`golden`] and [`cases`] need nothing of ours, so that the tests of
 //! every layer can use them; the feature `worlds` adds transports and programs.
 
 pub mod cases;
 pub mod counting;
 #[cfg(feature = "worlds")]
 pub mod ends;
+pub mod golden;
 #[cfg(feature = "worlds")]
 mod halves;
 #[cfg(feature = "worlds")]
