@@ -320,6 +320,8 @@ mod tests {
         assert_eq!(groups(&[0; 5]), [0, 0, 2, 2, 4]);
         assert_eq!(groups(&[0; 8]), [0, 0, 0, 0, 4, 4, 4, 4]);
         assert_eq!(groups(&[0, 1, 0, 1, 2]), [0, 1, 0, 1, 4]);
+        assert_eq!(groups(&[0, 0, 0, 0, 1]), [0, 0, 0, 0, 4], "one of several machines is not halved");
+        assert_eq!(groups(&[1, 0, 0, 0, 0]), [0, 1, 1, 1, 1], "whichever is first");
         for (ranks, machines) in [(16, 1), (64, 1), (64, 4), (40, 4), (7, 7)] {
             let found = groups(&(0..ranks).map(|rank| rank % machines).collect::<Vec<_>>());
             let each: BTreeMap<_, Vec<usize>> =

@@ -134,3 +134,63 @@ fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     }
     Ok(())
 }
+
+/// A send that has no memory for its copy has sent nothing: numbers, credit and buffer are as they were.
+#[test]
+fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
+    const BYTES: usize = 8 * LEN;
+    let refused = |call: &dyn Fn() -> Result<()>| {
+        let error = with_at_most(LEN, call).expect_err("there is no memory");
+        assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
+        assert!(error.to_string().contains("memory") && !error.world_ended(), "{error}");
+    };
+    for (transport, size, is_eager) in [
+        (TransportKind::Local, 1, true),
+        (TransportKind::Local, 1, false),
+        (TransportKind::Local, 2, true),
+        (TransportKind::Local, 2, false),
+        (TransportKind::TcpThreads, 2, false),
+        (TransportKind::Sim(SimConfig::default()), 2, false),
+    ] {
+        // There is credit for one message with its elements at a time, or for none, and room in the buffer for one.
+        let (eager, unexpected) = if is_eager { (BYTES, size * (BYTES + 1000)) } else { (0, 1 << 24) };
+        let world = ranks(size).transport(transport.clone()).end_deadlocks(true);
+        let run = world.eager(eager).unexpected(unexpected).run(|world| {
+            let values = vec![5u64; LEN];
+            if world.rank() == 0 {
+                world.attach_buffer(BYTES)?;
+                for _ in 0..2 {
+                    (0..size).for_each(|to| refused(&|| world.bsend(to, 0, &values)));
+                    if is_eager {
+                        refused(&|| world.send(size - 1, 0, &values));
+                        refused(&|| world.ssend(size - 1, 0, &values));
+                    }
+                }
+                // No receive waits for it.
+                match is_eager {
+                    true => world.send(size - 1, 0, &values)?,
+                    false => world.bsend(size - 1, 0, &values)?,
+                }
+            }
+            world.barrier()?;
+            if world.rank() == size - 1 {
+                assert!(world.recv::<u64>(0, 0)?.0 == values);
+            }
+            if world.rank() == 0 {
+                assert_eq!(world.detach_buffer()?, BYTES, "it waits for no message that was not sent");
+            }
+            // The answer to a synchronous send names its message by the number.
+            if size == 1 {
+                let mut came = vec![0; LEN];
+                world.sendrecv(0, 1, &values, 0, 1, &mut came)?;
+                assert!(came == values);
+            } else if world.rank() == 0 {
+                world.ssend(1, 1, &values)?;
+            } else {
+                assert!(world.recv::<u64>(0, 1)?.0 == values);
+            }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}, {size} ranks, eager: {is_eager}: {error}"));
+    }
+}

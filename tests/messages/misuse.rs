@@ -1,6 +1,6 @@
 //! Every call with arguments that are not valid.
 
-use crate::meaning::everywhere;
+use crate::meaning::{everywhere, kinds};
 use fencepost::{Any, Datatype, Error, ErrorClass, Result, Status, World, ranks};
 
 #[track_caller]
@@ -92,6 +92,28 @@ fn a_buffer_is_attached_once_and_what_has_no_room_in_it_is_not_sent() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn buffered_sends_with_their_elements_in_the_message_take_no_room_in_the_buffer() {
+    for transport in kinds(2) {
+        let world = ranks(2).transport(transport.clone()).end_deadlocks(true);
+        let run = world.run(|world| {
+            if world.rank() == 0 {
+                world.attach_buffer(10)?;
+                // Rank 1 has received none of them, and detaching waits for none.
+                (0..100).try_for_each(|i| world.bsend(i % 2, 0, [i as u8; 8]))?;
+                assert_eq!(world.detach_buffer()?, 10);
+            }
+            world.barrier()?;
+            let own = 100 / 2;
+            (0..own).try_for_each(|i| {
+                assert_eq!(world.recv::<u8>(0, 0)?.0, [2 * i + world.rank() as u8; 8]);
+                Ok(())
+            })
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+    }
 }
 
 #[test]

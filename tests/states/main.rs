@@ -10,11 +10,11 @@ use fencepost::{World, ranks};
 use fencepost_tests_support::golden;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use std::fs;
 
 /// The states: how the docs say it, and the code, in which `BODY` is the call.
 const STATES: [(&str, &str); 12] = [

@@ -8,7 +8,7 @@ use fencepost_planner::explain::{cost, cost_at_fence};
 use fencepost_planner::grid::Block;
 use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
-use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::machine::Machine;
 use fencepost_planner::reference;
 use fencepost_planner::table::Table;
@@ -423,6 +423,58 @@ ranks c0 c1
     assert!(
         explain(&other, &Machine::default()).contains("posts and starts between partners; 1 ranks need not")
     );
+}
+
+/// The schedule of ranks that each put some elements to the next one: by rank the number of elements, and where they stand.
+fn puts_to_the_next(elements: &[usize], placement: Placement, machine: &Machine) -> Schedule {
+    let mut text = "superstep chain\nwindow w0 f64\nshape 1\n".to_owned();
+    let mut kinds: Vec<usize> = elements.to_vec();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for (class, count) in kinds.iter().enumerate() {
+        text += &format!("class c{class}\n");
+        if *count > 0 {
+            text += &format!("  put w0 0..{count} -> +1 w0 {count}..{}\n", 2 * count);
+        }
+    }
+    text += "ranks";
+    for count in elements {
+        text += &format!(" c{}", kinds.binary_search(count).expect("one of them"));
+    }
+    let patterns: Patterns = (text + "\n").parse().expect("patterns");
+    compile(&patterns, placement, machine, &Options::default()).expect("good patterns").get().clone()
+}
+
+#[test]
+fn an_epoch_costs_at_a_fence_what_the_slowest_rank_takes() {
+    let machine = Machine::default();
+    let at_fence = |elements: &[usize]| {
+        cost_at_fence(&puts_to_the_next(elements, Placement::Apart, &machine), &machine).0.0
+    };
+    // Whichever ranks are slow, the first, the last or others, and whatever the others do.
+    let slowest = at_fence(&[0, 1000, 0, 0, 0, 0]);
+    for elements in
+        [[1000, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1000, 0], [0, 1000, 0, 0, 10, 0], [10, 0, 0, 1000, 0, 0]]
+    {
+        let cost = at_fence(&elements);
+        assert!((cost - slowest).abs() < 1e-6, "{elements:?}: {cost}, and {slowest} alone");
+    }
+    assert!(at_fence(&[0, 10, 0, 0, 0, 0]) < slowest);
+}
+
+#[test]
+fn ranks_of_one_class_cost_more_where_their_peers_are_on_another_host() {
+    let mut machine = Machine::default();
+    machine.network.per_byte = 1000.0;
+    let hosts = Placement::Hosts { ranks_each: 4 };
+    // Ranks 1 to 6 call the same; the first of them has its peers on its own host, and 3 and 4 are on different hosts.
+    let schedule = puts_to_the_next(&[1, 1, 1, 1, 1, 1, 1, 0], hosts, &machine);
+    let least = 8.0 * machine.network.per_byte;
+    let (prepared, at_fence) = (cost(&schedule, &machine), cost_at_fence(&schedule, &machine).0);
+    assert!(prepared.predicted.0 >= least && at_fence.0 >= least, "{prepared:?}, {at_fence}");
+    assert!([3, 4].contains(&prepared.slowest), "{prepared:?}");
+    let together = puts_to_the_next(&[1, 1, 1, 1, 1, 1, 1, 0], Placement::Together, &machine);
+    assert!(cost(&together, &machine).predicted.0 < least, "nothing crosses the network");
 }
 
 #[test]

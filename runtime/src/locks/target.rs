@@ -244,3 +244,42 @@ impl Epoch {
         (self.regions, self.found) = (0, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::run::ranks;
+    use crate::state::locks::words::Layout;
+
+    #[test]
+    fn an_epoch_of_one_put_does_not_pass_into_a_part_that_its_owner_has_not_opened_or_has_dropped() {
+        let run = ranks(1).run(|world| {
+            let elements = world.window::<u64>(4)?;
+            let core = &**elements.core();
+            let layout = Layout::new(1, 4, core.element);
+            let notes = world.window::<u64>(layout.words())?;
+            // SAFETY: as many words, zero, of a window that outlives them and that nobody else accesses.
+            let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
+            let part = Part { base: core.region.base(), len: 4, element: core.element };
+            let target = Target::new(part, words);
+            for kind in [LockType::Shared, LockType::Exclusive] {
+                target.open.set(kind, false, Location::caller());
+                target.push(Action::Put, 1, 7);
+                assert!(!target.pass(core, 0, true), "it is not open yet");
+                words.open();
+                words.close(false);
+                assert!(!target.pass(core, 0, true), "it is dropped");
+                assert_eq!(elements[..], [0; 4]);
+                assert_eq!(words.presence(0), Presence::Absent);
+                target.collected(|epoch| assert_eq!(epoch.visits.records.len(), 1, "it is not carried out"));
+                words.open();
+                assert!(target.pass(core, 0, true), "the lock of the region was left");
+                // SAFETY: the element is in the window, and nobody else accesses it.
+                assert_eq!(unsafe { core.region.base().cast::<u64>().add(1).replace(0) }, 7);
+                words.close(false);
+            }
+            Ok(())
+        });
+        run.unwrap();
+    }
+}

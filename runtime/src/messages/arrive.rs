@@ -390,3 +390,57 @@ fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Hea
         endpoint.flush();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::run::ranks;
+    use crate::messages::messages;
+    use crate::messages::receive::{Wanted, begin, complete};
+    use crate::state::call::Call;
+    use crate::state::messages::receive::Room;
+    use crate::state::transport_kind::TransportKind;
+    use fencepost_planner::datatype::Datatype;
+    use fencepost_transport::SimConfig;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// The elements of a message, in more chunks than are asked for at a time.
+    const LEN: usize = 8 * (256 << 10) / 8;
+
+    #[test]
+    fn elements_that_a_sender_leaves_of_a_message_that_was_not_read_yet_wait_until_it_is() {
+        let sim = SimConfig { max_delay: 0, ..SimConfig::default() };
+        for transport in [TransportKind::Sim(sim), TransportKind::TcpThreads] {
+            let is_asked_for = AtomicBool::new(false);
+            let run = ranks(2).transport(transport.clone()).run(|world| {
+                let part = world.split(Some(0), 0)?.expect("a part of the world");
+                if world.rank() == 0 {
+                    part.attach_buffer(1 << 24)?;
+                    part.bsend(1, 0, vec![1u64; LEN])?;
+                    while !is_asked_for.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
+                    part.bsend(1, 0, vec![2u64; LEN])?;
+                    drop(part);
+                    return world.barrier();
+                }
+                part.probe(0, 0)?;
+                let (core, call) = (part.core(), Call::named(0, "a receive"));
+                let mut first = vec![0u64; LEN];
+                let room = Room::Elements(first.as_mut_ptr().cast(), Datatype::run(0..LEN));
+                // SAFETY: the room is there until the receive is done, or this test has failed.
+                let receive = Rc::new(unsafe { Receive::new::<u64>(Some(0), Some(0), room) });
+                begin(core, &mut core.endpoint.borrow_mut(), &mut messages(core).borrow_mut(), &receive);
+                is_asked_for.store(true, Ordering::Release);
+                // After that the elements of both have come, and the second message was not read.
+                world.barrier()?;
+                let wanted = Wanted { source: Some(0), tag: Some(0) };
+                complete(core, &mut core.endpoint.borrow_mut(), &receive, wanted, &call)?;
+                assert!(first == [1; LEN]);
+                assert!(part.recv::<u64>(0, 0)?.0 == [2; LEN]);
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+        }
+    }
+}

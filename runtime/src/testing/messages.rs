@@ -34,8 +34,22 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// The result of each rank when this happens to the frames of rank 0, of each kind counted from one.
+/// A message of a buffered send whose sender leaves before it is received.
+fn leaving(world: &World) -> Result<()> {
+    let part = world.split(Some(0), 0)?.expect("a part of the world");
+    if world.rank() == 0 {
+        part.attach_buffer(1 << 20)?;
+        part.bsend(1, 0, vec![1u64; 50_000])?;
+        drop(part);
+        return world.barrier();
+    }
+    world.barrier()?;
+    part.recv::<u64>(0, 0).map(drop)
+}
+
+/// The result of each rank of `program` when this happens to the frames of rank 0, of each kind counted from one.
 fn ends(
+    program: fn(&World) -> Result<()>,
     tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> [Option<(ErrorClass, String)>; 2] {
     let ends = [Mutex::new(None), Mutex::new(None)];
@@ -43,7 +57,7 @@ fn ends(
     let frames = move |way: [usize; 2], item: InFlight<'_>| {
         if let InFlight::Frame(header, payload) = item
             && way == [0, 1]
-            && (kind::MESSAGE..=kind::ELEMENTS).contains(&header.kind)
+            && (kind::MESSAGE..=kind::LEFT).contains(&header.kind)
         {
             let number = {
                 let seen = &mut seen.lock().expect("no panic")[header.kind as usize];
@@ -70,7 +84,7 @@ fn ends(
 /// Rank 1 says what is wrong, and both ranks name rank 0.
 #[track_caller]
 fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
-    let ends = ends(tamper);
+    let ends = ends(program, tamper);
     for (rank, end) in ends.iter().enumerate() {
         let (class, text) = end.as_ref().unwrap_or_else(|| panic!("rank {rank} is not told: {ends:?}"));
         assert!(text.contains("rank 0") && text.contains(why), "rank {rank}: {text}");
@@ -80,7 +94,8 @@ fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync
 
 #[test]
 fn nothing_is_wrong_with_what_is_not_changed() {
-    assert_eq!(ends(|_, _, _| ()), [None, None]);
+    assert_eq!(ends(program, |_, _, _| ()), [None, None]);
+    assert_eq!(ends(leaving, |_, _, _| ()), [None, None]);
 }
 
 #[test]
@@ -136,9 +151,28 @@ fn elements_that_were_not_asked_for_are_refused() {
 }
 
 #[test]
+fn elements_that_a_sender_leaves_of_no_message_or_not_in_order_are_refused() {
+    let left = |what: &str, tamper: fn(&mut Header, &mut Vec<u8>)| {
+        let [_, receiver] = ends(leaving, move |n, header, payload| {
+            if header.kind == kind::LEFT && n == 1 {
+                tamper(header, payload);
+            }
+        });
+        let (class, text) = receiver.unwrap_or_else(|| panic!("{what}: it is not told"));
+        assert!(text.contains("rank 0") && text.contains("has not asked for"), "{text}");
+        assert_eq!(class, ErrorClass::Intern, "{text}");
+    };
+    left("of the next message", |header, _| header.word += 1);
+    left("of the last message", |header, _| header.word = u64::MAX);
+    left("the next chunk", |header, _| header.extra += 1);
+    left("a byte less", |_, payload| payload.truncate(payload.len() - 1));
+    left("no elements", |_, payload| payload.clear());
+}
+
+#[test]
 fn a_message_that_is_longer_than_it_says_where_is_refused_or_does_not_fit() {
     // It has as many elements as it says, or fewer: these are asked for, and are not there.
-    let ends = ends(|n, header, payload| {
+    let ends = ends(program, |n, header, payload| {
         if header.kind == kind::MESSAGE && n == 2 {
             payload[..8].copy_from_slice(&(1u64 << 40).to_le_bytes());
         }
@@ -167,7 +201,7 @@ fn any_bit_that_is_changed_is_told_or_harmless() {
             random.below(96),
             random.once_in(3),
         );
-        let ends = ends(move |n, header, payload| {
+        let ends = ends(program, move |n, header, payload| {
             if header.kind != of || n != number {
                 return;
             }

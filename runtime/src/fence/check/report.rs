@@ -38,7 +38,7 @@ pub(super) fn decode(rank: usize, ranks: usize, mut bytes: &[u8]) -> Option<Vec<
         let bytes = &mut bytes;
         let window = word(bytes)? as usize;
         let elements = word(bytes)? as i64..word(bytes)? as i64;
-        if elements.start < 0 || elements.is_empty() || all.len() > MOST {
+        if elements.start < 0 || elements.is_empty() || all.len() >= MOST {
             return None;
         }
         let mut touch = || {
@@ -193,4 +193,35 @@ fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conflict(elements: Range<i64>) -> Conflict {
+        let touch = |origin| Touch { origin, operation: 3, kind: Kind::Put, site: Site::default() };
+        Conflict { rank: 1, ranks: 1, window: 0, elements, between: [touch(0), touch(2)] }
+    }
+
+    #[test]
+    fn conflicts_are_read_as_they_were_written() {
+        let all = vec![conflict(0..1), conflict(5..i64::MAX)];
+        assert_eq!(decode(1, 3, &encode(&all)), Some(all));
+        let most = vec![conflict(0..1); MOST];
+        assert_eq!(decode(1, 3, &encode(&most)), Some(most));
+    }
+
+    #[test]
+    fn conflicts_that_no_rank_writes_are_refused() {
+        for (start, end) in [(0, 0), (-1, 1), (5, 4), (i64::MIN, i64::MAX), (3, -3)] {
+            assert_eq!(decode(1, 3, &encode(&[conflict(start..end)])), None, "{start}..{end}");
+        }
+        assert_eq!(decode(1, 3, &encode(&vec![conflict(0..1); MOST + 1])), None, "more than are told");
+        let good = encode(&[conflict(0..1)]);
+        assert_eq!(decode(1, 2, &good), None, "there is no rank 2");
+        for len in 1..good.len() {
+            assert_eq!(decode(1, 3, &good[..len]), None, "{len} of {} bytes", good.len());
+        }
+    }
 }

@@ -117,3 +117,45 @@ pub(crate) fn chunk(at: usize, bytes: usize) -> Range<usize> {
     let first = at.saturating_mul(CHUNK).min(bytes);
     first..bytes.min(first + CHUNK)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_transport::Memory;
+
+    /// A message to rank 1 of two chunks.
+    fn outbox() -> Outbox {
+        let outbox = Outbox::default();
+        outbox.keep(1, 5, Memory::heap().zeroed(2 * CHUNK).expect("memory"), CHUNK + 7);
+        outbox
+    }
+
+    #[test]
+    fn chunks_are_shown_once_and_in_order_and_nothing_else_is() {
+        let outbox = outbox();
+        let shown = |to, number, at| {
+            let mut shown = None;
+            outbox.show(to, number, at, |bytes| shown = Some(bytes.len()));
+            shown
+        };
+        assert_eq!([shown(1, 5, 0), shown(1, 5, 1)], [Some(CHUNK), Some(7)]);
+        assert_eq!(outbox.wrong(), None);
+        for (to, number, at) in [(1, 5, 0), (1, 5, 2), (1, 5, 3), (1, 4, 0), (2, 5, 0)] {
+            outbox.wrong.store(0, Ordering::Relaxed);
+            assert_eq!((shown(to, number, at), outbox.wrong()), (Some(0), Some(to)));
+        }
+    }
+
+    #[test]
+    fn nothing_is_shown_and_nobody_is_wrong_once_the_rank_has_left() {
+        let outbox = outbox();
+        outbox.show(1, 5, 0, |bytes| assert_eq!(bytes.len(), CHUNK));
+        let owned = outbox.take_owned();
+        assert_eq!(
+            owned.iter().map(|(message, _, len)| (*message, *len)).collect::<Vec<_>>(),
+            [((1, 5), CHUNK + 7)]
+        );
+        outbox.show(1, 5, 1, |_| panic!("all of it is sent unasked"));
+        assert_eq!(outbox.wrong(), None);
+    }
+}

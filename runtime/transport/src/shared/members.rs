@@ -329,3 +329,21 @@ impl Membership {
 
 /// How often a reader looks for a text that is being written.
 const WRITE_ATTEMPTS: usize = 1000;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_may_not_begin_to_access_memory_has_not_begun() {
+        let table = Membership::new(2);
+        assert!(table.touch(0, true) && table.touches(0));
+        assert!(table.touch(0, false) && !table.touches(0));
+        assert!(table.touch(1, true));
+        table.end(Cause { rank: 1, what: "enough".into() });
+        assert!(table.touches(1), "it has begun before");
+        assert!(!table.touch(0, true), "the world was ended");
+        assert!(!table.touches(0), "nobody waits for a rank that was refused");
+        assert!(table.touch(1, false) && !table.touches(1), "to cease is always allowed");
+    }
+}
