@@ -231,3 +231,23 @@ fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
         Ok(())
     });
 }
+
+#[test]
+fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
+    // 64 bytes each, besides their elements, of a half of 16 MiB.
+    const MESSAGES: usize = (8 << 20) / 64;
+    for transport in [TransportKind::Local, TransportKind::TcpThreads] {
+        let run = ranks(2).transport(transport.clone()).end_deadlocks(true).run(|world| {
+            if world.rank() == 0 {
+                // Each is sent without a receive.
+                (0..MESSAGES).try_for_each(|i| world.send(1, i as u32, [0u8; 0]))?;
+                return world.barrier();
+            }
+            // They are read by the first call of messages.
+            assert_eq!(world.try_probe(0, u32::MAX)?, None);
+            world.barrier()?;
+            (0..MESSAGES).try_for_each(|i| world.recv_into(0, i as u32, &mut [0u8; 0]).map(drop))
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+    }
+}

@@ -172,8 +172,7 @@ fn arrived(
                     );
                 }
             }
-            let of_rank = |kept: &&Kept| kept.from == from && kept.envelope.is_apart;
-            if messages.kept.len() > BUFFERED && messages.kept.iter().filter(of_rank).count() > BUFFERED {
+            if peer.apart > BUFFERED {
                 return Err("it sent more messages than fit into the buffer of a rank");
             }
             let taken = Taken { from, number, envelope, elements, was_kept: false };
@@ -219,7 +218,7 @@ pub(super) fn deliver(
         Came::Near(address) => Elements::Near(address),
         Came::Far(_) => Elements::Far(Vec::new()),
     };
-    messages.kept.push_back(Kept { from, number, envelope, elements });
+    messages.keep(Kept { from, number, envelope, elements });
     Ok(())
 }
 

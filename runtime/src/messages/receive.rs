@@ -81,7 +81,7 @@ pub(super) fn begin(
     messages: &mut Messages,
     receive: &Rc<Receive>,
 ) {
-    let kept = messages.first(receive.source, receive.tag).and_then(|at| messages.kept.remove(at));
+    let kept = messages.first(receive.source, receive.tag).and_then(|at| messages.take_kept(at));
     let Some(Kept { from, number, envelope, elements }) = kept else {
         messages.posted.push_back(receive.clone());
         return;

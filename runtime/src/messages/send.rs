@@ -13,7 +13,7 @@ use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::Outbox;
 use crate::state::messages::receive::{Receive, Room};
 use crate::state::messages::status::{Sources, Status, Tags};
-use crate::state::messages::{Buffer, Messages, Sent};
+use crate::state::messages::{Buffer, Kept, Messages, Sent};
 use crate::state::world::WorldCore;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::reference::SendMode;
@@ -302,7 +302,13 @@ fn complete(
         {
             let messages = &mut *messages(world).borrow_mut();
             messages.sending.remove(&(to, sent.number));
-            messages.kept.retain(|kept| kept.from != world.rank || kept.number != sent.number);
+            let is_it = |kept: &Kept| kept.from == to && kept.number == sent.number;
+            // One to another rank is kept there.
+            if to == world.rank
+                && let Some(at) = messages.kept.iter().position(is_it)
+            {
+                messages.take_kept(at);
+            }
         }
         if to != world.rank && endpoint.reaches(to) {
             untouched_by(world, endpoint, &[], call, to);

@@ -55,6 +55,8 @@ pub(crate) struct Peer {
     pub(crate) sent: u64,
     /// The number of its messages that have arrived.
     pub(crate) came: u64,
+    /// The number of its messages that are kept without their elements.
+    pub(crate) apart: usize,
     /// The cost of the messages to it that it has not granted again.
     pub(crate) used: usize,
     /// The cost of the messages from it that this rank has not granted again.
@@ -173,6 +175,19 @@ impl Messages {
             source.is_none_or(|source| source == kept.from) && tag.is_none_or(|tag| tag == kept.envelope.tag)
         };
         self.kept.iter().position(takes)
+    }
+
+    /// Keeps a message that no receive has taken.
+    pub(crate) fn keep(&mut self, message: Kept) {
+        self.peers[message.from].apart += usize::from(message.envelope.is_apart);
+        self.kept.push_back(message);
+    }
+
+    /// Removes the message at this place from those that are kept.
+    pub(crate) fn take_kept(&mut self, at: usize) -> Option<Kept> {
+        let message = self.kept.remove(at)?;
+        self.peers[message.from].apart -= usize::from(message.envelope.is_apart);
+        Some(message)
     }
 
     /// Forgets a receive of this rank that has ended without a message, or without all elements of the one that it took.
