@@ -391,6 +391,22 @@ mod design_notes {
         });
     }
 
+    /// Ranks 0 and 1 put to each other, and by the other reading of the table to 3 and 2.
+    fn put_for_the_fence(u: &mut Window<u32>, world: &World, other_reading: bool) -> Result<()> {
+        let me = world.rank();
+        u.put([me as u32 + 1]).to(1 - me, 0)?;
+        if other_reading {
+            u.put([me as u32 + 5]).to(3 - me, 0)?;
+        }
+        Ok(())
+    }
+
+    fn put_by_start_and_complete(u: &Window<u32>, world: &World) -> Result<()> {
+        let access = u.start(&world.group([3])?)?;
+        access.put([7, 8]).to(3, 0)?;
+        access.complete()
+    }
+
     /// The first puzzle. A fence opens nothing at other ranks (17): so 2 and 3 may exchange by start and post between two fences,
     /// while 0 and 1 put for the second one. What 3 was put is in its window from its wait on, and the fence applies what was collected
     /// for it over that, in both readings of the table.
@@ -401,17 +417,8 @@ mod design_notes {
                 let mut u = world.window::<u32>(2)?;
                 u.fence()?;
                 match world.rank() {
-                    me @ (0 | 1) => {
-                        u.put([me as u32 + 1]).to(1 - me, 0)?;
-                        if other_reading {
-                            u.put([me as u32 + 5]).to(3 - me, 0)?;
-                        }
-                    }
-                    2 => {
-                        let access = u.start(&world.group([3])?)?;
-                        access.put([7, 8]).to(3, 0)?;
-                        access.complete()?;
-                    }
+                    0 | 1 => put_for_the_fence(&mut u, world, other_reading)?,
+                    2 => put_by_start_and_complete(&u, world)?,
                     _ => {
                         u = u.post(&world.group([2])?)?.wait()?;
                         assert_eq!(u[..], [7, 8]);
@@ -443,16 +450,9 @@ mod design_notes {
                 let mut u = world.window::<u32>(2)?;
                 u.fence()?;
                 match world.rank() {
-                    me @ (0 | 1) => {
-                        u.put([me as u32 + 1]).to(1 - me, 0)?;
-                        if other_reading {
-                            u.put([me as u32 + 5]).to(3 - me, 0)?;
-                        }
-                    }
+                    0 | 1 => put_for_the_fence(&mut u, world, other_reading)?,
                     2 => {
-                        let access = u.start(&world.group([3])?)?;
-                        access.put([7, 8]).to(3, 0)?;
-                        access.complete()?;
+                        put_by_start_and_complete(&u, world)?;
                         pair.barrier()?;
                         u.put([9]).to(3, 0)?;
                     }

@@ -2,26 +2,14 @@
 
 use crate::player::{Found, Played, play};
 use crate::programs::{Drawn, program};
-use fencepost::transport::SimConfig;
 use fencepost::{ErrorClass, TransportKind, ranks};
 use fencepost_planner::ids::{Id as _, WindowId};
 use fencepost_planner::reference::{Call, Outcome};
 use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::transports::of_program;
 
 /// How many programs are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [300, 10_000];
-
-/// The transports that play the program of this seed: two of them do always, each other one an eighth of the programs.
-fn transports(seed: u64, ranks: usize) -> Vec<TransportKind> {
-    let mut all = vec![TransportKind::Local, TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })];
-    all.extend(match seed % 8 {
-        0 => Some(TransportKind::ShmThreads),
-        1 => Some(TransportKind::TcpThreads),
-        2 => Some(TransportKind::MixedThreads((0..ranks as u32).map(|rank| rank % 2).collect())),
-        _ => None,
-    });
-    all
-}
 
 #[test]
 fn every_program_does_what_the_reference_does() {
@@ -29,7 +17,7 @@ fn every_program_does_what_the_reference_does() {
     let programs = cases(PROGRAMS[0], PROGRAMS[1]);
     for seed in 0..programs {
         let drawn = program(seed);
-        for transport in transports(seed, drawn.programs.len()) {
+        for transport in of_program(seed, drawn.programs.len()) {
             let played = run(&drawn, &transport, seed);
             for (rank, (found, windows)) in played.into_iter().enumerate() {
                 let about = || format!("seed {seed}, {transport:?}, rank {rank}: {:?}", drawn.programs);

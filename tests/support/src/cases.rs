@@ -15,7 +15,7 @@ pub fn cases(sample: u64, all: u64) -> u64 {
     }
 }
 
-/// Whether a test that enumerates its cases tries every one: where `FENCEPOST_CASES` is set, whatever to.
+/// Returns whether a test that enumerates its cases tries every one: where `FENCEPOST_CASES` is set, whatever to.
 pub fn every_case() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }

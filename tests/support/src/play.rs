@@ -327,7 +327,7 @@ struct Call<'p> {
 }
 
 impl Call<'_> {
-    /// Whether it brings something to where the reference has it, too.
+    /// Returns whether it brings something to where the reference has it, too.
     fn brings(&self) -> bool {
         self.operation.kind == Kind::Get
             && self.operation.local == Local::Buffer

@@ -19,3 +19,15 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
 pub fn sim(seed: u64) -> TransportKind {
     TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
 }
+
+/// The transports that play the random program of this seed: two of them do always, each other one an eighth of the programs.
+pub fn of_program(seed: u64, ranks: usize) -> Vec<TransportKind> {
+    let mut all = vec![TransportKind::Local, sim(seed)];
+    all.extend(match seed % 8 {
+        0 => Some(TransportKind::ShmThreads),
+        1 => Some(TransportKind::TcpThreads),
+        2 => Some(TransportKind::MixedThreads((0..ranks as u32).map(|rank| rank % 2).collect())),
+        _ => None,
+    });
+    all
+}
