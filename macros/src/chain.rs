@@ -66,7 +66,7 @@ impl Scope {
         }
     }
 
-    /// Whether a name is a window, taking part or not.
+    /// Returns whether a name is a window, taking part or not.
     pub fn is_any_window(&self, name: &str) -> bool {
         self.windows.contains_key(name) || self.shared.contains(name)
     }
@@ -90,7 +90,7 @@ impl Scope {
     }
 }
 
-/// Whether a type is `&[T]` or `&mut [T]`: with it a window's name becomes its elements.
+/// Returns whether a type is `&[T]` or `&mut [T]`: with it a window's name becomes its elements.
 pub fn is_slice_reference(ty: &syn::Type) -> bool {
     matches!(crate::parse::strip_type(ty), syn::Type::Reference(reference)
         if matches!(crate::parse::strip_type(&reference.elem), syn::Type::Slice(_)))

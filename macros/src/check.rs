@@ -26,7 +26,7 @@ pub fn check(superstep: &Superstep, body: &Body) -> Result<()> {
     conflicts(&body.flow, &Stable::of(superstep))
 }
 
-/// Whether there is a fence anywhere in it.
+/// Returns whether there is a fence anywhere in it.
 pub fn fenced(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Fence { .. } => true,
@@ -36,7 +36,7 @@ pub fn fenced(flow: &[Flow]) -> bool {
     })
 }
 
-/// Whether there is an operation anywhere in it.
+/// Returns whether there is an operation anywhere in it.
 fn operates(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Operation(_) => true,
@@ -254,7 +254,7 @@ pub fn idle_fences(body: &Body) -> Vec<Span> {
     idle
 }
 
-/// Whether the first thing that the body does with its windows is a fence that orders nothing.
+/// Returns whether the first thing that the body does with its windows is a fence that orders nothing.
 pub fn opens(body: &Body) -> bool {
     let mut steps = body.flow.iter().filter(|step| !matches!(step, Flow::Branch { .. } | Flow::Loop { .. }));
     let Some(Flow::Fence { span, .. }) = steps.next() else { return false };
@@ -391,7 +391,7 @@ impl Stable {
         Self { changing: changing.map(|(name, _)| name).collect() }
     }
 
-    /// Whether two expressions have the same text and mean the same.
+    /// Returns whether two expressions have the same text and mean the same.
     fn same(&self, a: &Expr, b: &Expr) -> bool {
         struct Constant<'s>(&'s Stable, bool);
         impl<'a> Visit<'a> for Constant<'_> {

@@ -494,7 +494,7 @@ impl Walk<'_> {
         self.inside = outside;
     }
 
-    /// Whether an expression is a window and nothing else, behind any `&`, `&mut` and `*`.
+    /// Returns whether an expression is a window and nothing else, behind any `&`, `&mut` and `*`.
     fn bare_window(&self, expr: &Expr) -> bool {
         match strip(expr) {
             Expr::Reference(reference) => self.bare_window(&reference.expr),
@@ -503,7 +503,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether indexing an expression reads or writes a window's elements.
+    /// Returns whether indexing an expression reads or writes a window's elements.
     fn elements_of(&self, expr: &Expr) -> bool {
         self.bare_window(expr)
     }

@@ -14,7 +14,7 @@ pub fn strip(expr: &Expr) -> &Expr {
     }
 }
 
-/// Whether an expression is an `Err(..)`, or something with `?` after one.
+/// Returns whether an expression is an `Err(..)`, or something with `?` after one.
 pub fn is_err(expr: &Expr) -> bool {
     match strip(expr) {
         Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path)
@@ -53,7 +53,7 @@ pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
     })
 }
 
-/// Whether a function is `Ok`.
+/// Returns whether a function is `Ok`.
 pub fn is_ok(func: &Expr) -> bool {
     matches!(strip(func), Expr::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Ok"))
 }
@@ -130,7 +130,7 @@ pub fn bound_by(pat: &Pat) -> Vec<Bound> {
     binder.0
 }
 
-/// Whether a name is a constant's, by its case.
+/// Returns whether a name is a constant's, by its case.
 pub fn is_constant(name: &Ident) -> bool {
     name.to_string().trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
 }

@@ -315,7 +315,7 @@ pub fn effect(method: &Ident) -> Effect {
     }
 }
 
-/// Whether a call may change what it is called on even if that is not `mut`.
+/// Returns whether a call may change what it is called on even if that is not `mut`.
 pub fn changes_inside(call: &ExprMethodCall) -> bool {
     let method = &call.method;
     match (method.to_string().as_str(), call.args.len()) {
@@ -328,14 +328,14 @@ pub fn changes_inside(call: &ExprMethodCall) -> bool {
     }
 }
 
-/// Whether a call reads what others may change meanwhile: an atomic, a lock, a cell, a channel, a clock.
+/// Returns whether a call reads what others may change meanwhile: an atomic, a lock, a cell, a channel, a clock.
 pub fn reads_state(call: &ExprMethodCall) -> bool {
     const OF_ANY: [&str; 9] =
         ["load", "lock", "try_lock", "try_borrow", "try_read", "recv", "try_recv", "recv_timeout", "elapsed"];
     among(&OF_ANY, &call.method) || (among(&["borrow", "read"], &call.method) && call.args.is_empty())
 }
 
-/// Whether a type of this name changes without being assigned, as far as names tell.
+/// Returns whether a type of this name changes without being assigned, as far as names tell.
 pub fn state_type(name: &str) -> bool {
     const TYPES: [&str; 13] = [
         "Cell",
@@ -355,7 +355,7 @@ pub fn state_type(name: &str) -> bool {
     TYPES.contains(&name) || name.strip_prefix("Atomic").is_some_and(|of| !of.is_empty())
 }
 
-/// Whether a method goes through all of a map or set.
+/// Returns whether a method goes through all of a map or set.
 pub fn iterates(method: &Ident) -> bool {
     const METHODS: [&str; 10] = [
         "drain",
@@ -372,7 +372,7 @@ pub fn iterates(method: &Ident) -> bool {
     among(&METHODS, method)
 }
 
-/// Whether `method` is one of slices, that a window has only through `Deref`.
+/// Returns whether `method` is one of slices, that a window has only through `Deref`.
 pub fn is_slice_method(method: &Ident) -> bool {
     among(SLICE, method) || among(REARRANGE, method)
 }

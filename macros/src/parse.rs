@@ -263,7 +263,7 @@ fn kind_of(ty: &Type) -> ParamKind {
     }
 }
 
-/// Whether a reference type is `&mut`.
+/// Returns whether a reference type is `&mut`.
 pub fn is_mut(reference: &syn::TypeReference) -> bool {
     reference.mutability.is_some()
 }

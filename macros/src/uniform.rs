@@ -253,7 +253,7 @@ impl<'a> Visit<'a> for Judge<'_> {
     }
 }
 
-/// Whether a loop's body has a jump under a condition that may differ.
+/// Returns whether a loop's body has a jump under a condition that may differ.
 fn leaves_unevenly(uniform: &Uniform, body: &syn::Block) -> bool {
     struct Jumps<'u>(&'u Uniform, bool, bool);
     impl<'a> Visit<'a> for Jumps<'_> {

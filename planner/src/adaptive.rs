@@ -79,7 +79,7 @@ impl Departure {
         }
     }
 
-    /// Whether what is collected for a target leaves now: `collected` bytes, of `all` bytes to it in this epoch.
+    /// Returns whether what is collected for a target leaves now: `collected` bytes, of `all` bytes to it in this epoch.
     pub fn is_due(self, collected: u64, all: u64, machine: &Machine) -> bool {
         match self {
             Departure::Held => false,
@@ -127,8 +127,8 @@ impl Rendezvous {
         Self { saved: saved.map(Nanos), price: machine.entry_and_done() }
     }
 
-    /// Whether the target reads this section in place: one of mode direct always, one of mode auto where that saves time
-    /// and all of them save more than the wait costs.
+    /// Returns whether the target reads this section in place: one of mode direct always, one of mode auto where that saves
+    /// time and all of them save more than the wait costs.
     pub fn exposes(&self, section: &Section<'_>, machine: &Machine) -> bool {
         let pays = self.saved.is_some_and(|saved| saved.0 > self.price.0);
         section.mode == Mode::Direct || pays && section.saved(machine).is_some_and(|saved| saved.0 > 0.0)
@@ -147,13 +147,14 @@ pub fn run_bytes(machine: &Machine) -> usize {
 /// before they write what nobody reads.
 pub const LISTED: usize = 64;
 
-/// Whether gets of `bytes` bytes are listed where the list has to be sent: a get that is not listed is copied once more, out of
-/// the cache that it was just copied to.
+/// Returns whether gets of `bytes` bytes are listed where the list has to be sent: a get that is not listed is copied once
+/// more, out of the cache that it was just copied to.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
     machine.moving.remote * bytes as f64 > machine.message(true, 1).0
 }
 
-/// Whether a get of `mode` between ranks that reach each other's memory lands where it belongs at once, without a copy between.
+/// Returns whether a get of `mode` between ranks that reach each other's memory lands where it belongs at once, without a
+/// copy between.
 pub fn lands_in_place(mode: Mode) -> bool {
     matches!(mode, Mode::Auto | Mode::Direct)
 }

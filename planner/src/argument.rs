@@ -16,7 +16,7 @@ pub trait Argument {
         None
     }
 
-    /// Whether anything was asked, since the last call of this method, that tells ranks of one class apart.
+    /// Returns whether anything was asked, since the last call of this method, that tells ranks of one class apart.
     fn observed(&self) -> bool {
         false
     }

@@ -93,12 +93,12 @@ impl Places {
         Self { ranks, groups, most, memory }
     }
 
-    /// Whether all ranks share memory.
+    /// Returns whether all ranks share memory.
     pub fn share(&self) -> bool {
         self.memory && self.groups <= 1
     }
 
-    /// Whether one rank speaks for each group in a sparse census: where there are several, and not each rank is one.
+    /// Returns whether one rank speaks for each group in a sparse census: where there are several, and not each rank is one.
     pub fn have_speakers(&self) -> bool {
         1 < self.groups && self.groups < self.ranks
     }
@@ -194,12 +194,12 @@ pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
     (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)
 }
 
-/// Whether an item for one rank, which has `distance` ranks to go, leaves in a round.
+/// Returns whether an item for one rank, which has `distance` ranks to go, leaves in a round.
 pub fn leaves(distance: u32, round: u32) -> bool {
     distance >> round & 1 == 1
 }
 
-/// Whether an item for all ranks, which has come `distance` ranks from its origin, is passed on in a round.
+/// Returns whether an item for all ranks, which has come `distance` ranks from its origin, is passed on in a round.
 pub fn spreads(distance: u32, ranks: u32, round: u32) -> bool {
     let step = 1u64 << round;
     u64::from(distance) < step && u64::from(distance) + step < u64::from(ranks)

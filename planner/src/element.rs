@@ -34,7 +34,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is a floating-point type.
+    /// Returns whether it is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Scalar::F32 | Scalar::F64)
     }
@@ -111,7 +111,7 @@ impl Op {
         [Sum, Prod, Min, Max, Band, Bor, Bxor, Land, Lor, Lxor, Replace, MinLoc, MaxLoc]
     };
 
-    /// Whether this operator is defined for `element`.
+    /// Returns whether this operator is defined for `element`.
     #[doc(hidden)]
     pub fn takes(self, element: ElementType) -> bool {
         match (self, element.kind) {
@@ -123,7 +123,7 @@ impl Op {
         }
     }
 
-    /// Whether the order in which it is applied shows in the bits: REPLACE always, SUM and PROD of floats.
+    /// Returns whether the order in which it is applied shows in the bits: REPLACE always, SUM and PROD of floats.
     #[doc(hidden)]
     pub fn order_shows(self, element: ElementType) -> bool {
         match self {

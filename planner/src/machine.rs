@@ -146,7 +146,7 @@ impl Machine {
         (best as u64).clamp(4096, 1 << 30).next_power_of_two()
     }
 
-    /// Whether a message of `bytes` bytes is over sooner in pieces.
+    /// Returns whether a message of `bytes` bytes is over sooner in pieces.
     pub(crate) fn pieces_pay(&self, shared: bool, bytes: u64) -> bool {
         bytes >= 4 * self.chunk(shared, bytes)
     }

@@ -95,7 +95,7 @@ impl Share {
         self.digest
     }
 
-    /// Whether it is the whole schedule.
+    /// Returns whether it is the whole schedule.
     pub fn is_whole(&self) -> bool {
         matches!(self.source, Source::Whole(_))
     }
@@ -105,7 +105,7 @@ impl Share {
         &self.classes[self.class_of[self.rank.index()]]
     }
 
-    /// Whether any rank of the world has an operation on this window, or a section of it.
+    /// Returns whether any rank of the world has an operation on this window, or a section of it.
     pub fn names_window(&self, window: WindowId) -> bool {
         match &self.source {
             Source::Whole(schedule) => names(schedule, window),

@@ -33,7 +33,7 @@ impl<I: Id, T> Table<I, T> {
         self.rows.len()
     }
 
-    /// Whether there is no row.
+    /// Returns whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -93,7 +93,8 @@ fn last_fence(block: &Block, body: &Body) -> Option<usize> {
     })
 }
 
-/// Whether the body ends in its last fence, or in that of all its windows which follows it: what comes after is at most an
+/// Returns whether the body ends in its last fence, or in that of all its windows which follows it: what comes after is at
+/// most an
 /// `Ok` of names and literals, so it does not matter whether that is evaluated before the fence or after it.
 pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     let Some(last) = last_fence(&superstep.body, body) else { return !fenced(&body.flow) };
@@ -119,7 +120,7 @@ pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     is_fence && statements[last + 1..].iter().all(is_over)
 }
 
-/// Whether a value is there without evaluating anything: names, but for those of windows, and literals.
+/// Returns whether a value is there without evaluating anything: names, but for those of windows, and literals.
 fn is_there(value: &Expr, body: &Body) -> bool {
     match strip(value) {
         Expr::Tuple(tuple) => tuple.elems.iter().all(|value| is_there(value, body)),

@@ -24,7 +24,7 @@ pub struct Exit<'a> {
 }
 
 impl Exit<'_> {
-    /// Whether it may guard something in a pattern that needs `needs`, and can be evaluated as often as one likes.
+    /// Returns whether it may guard something in a pattern that needs `needs`, and can be evaluated as often as one likes.
     ///
     /// A call that has nothing to do with where operations go guards nothing, and may have effects of its own.
     pub fn guards(&self, needs: &BTreeMap<String, Need>) -> bool {

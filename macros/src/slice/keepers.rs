@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether the expression has any of these.
+    /// Returns whether the expression has any of these.
     pub fn any(self) -> bool {
         self.operation || self.jump || self.changes
     }
@@ -53,7 +53,7 @@ impl<'s> Keepers<'s> {
         self.found.jump |= !inside && !self.closure;
     }
 
-    /// Whether an exit by error stays.
+    /// Returns whether an exit by error stays.
     fn stays(&self, span: Span) -> bool {
         self.known.exits.contains(&place_of(span))
     }

@@ -19,7 +19,7 @@ pub enum Shape<'a> {
     Name(&'a syn::Ident),
 }
 
-/// Whether a type is a slice, an array or a `Vec`, or a reference to one.
+/// Returns whether a type is a slice, an array or a `Vec`, or a reference to one.
 fn is_list(ty: &Type) -> bool {
     match strip_type(ty) {
         Type::Slice(_) | Type::Array(_) => true,
@@ -88,7 +88,7 @@ impl<'a> Visit<'a> for Bindings {
     fn visit_item(&mut self, _: &'a Item) {}
 }
 
-/// Whether an expression is a list of values, as far as syntax shows.
+/// Returns whether an expression is a list of values, as far as syntax shows.
 pub fn is_values(expr: &Expr, lists: &BTreeSet<String>) -> bool {
     match strip(expr) {
         Expr::Array(_) | Expr::Repeat(_) => true,

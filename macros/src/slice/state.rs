@@ -75,7 +75,7 @@ impl States {
         reads.found
     }
 
-    /// Whether a place is, or is part of, what may be a static: a name in capitals, or one that nothing here binds.
+    /// Returns whether a place is, or is part of, what may be a static: a name in capitals, or one that nothing here binds.
     fn may_be_static(&self, place: &Expr) -> bool {
         match strip(place) {
             Expr::Field(field) => self.may_be_static(&field.base),
@@ -148,7 +148,7 @@ fn names_any(tokens: TokenStream, names: &BTreeSet<String>) -> bool {
     !all.is_disjoint(names)
 }
 
-/// Whether there is a `static` that is not a lifetime, or a thread-local.
+/// Returns whether there is a `static` that is not a lifetime, or a thread-local.
 fn has_static(tokens: TokenStream) -> bool {
     let mut quote = false;
     tokens.into_iter().any(|token| {
@@ -248,7 +248,7 @@ impl<'a> Visit<'a> for Reads<'_> {
 /// The reason why unsafe code is not evaluated ahead.
 pub const UNSAFE: &str = "is unsafe code, and the check that makes it right may be one that a pattern does not have: pass what it computes as an argument";
 
-/// Whether tokens have no `unsafe` in them.
+/// Returns whether tokens have no `unsafe` in them.
 pub fn is_safe(tokens: TokenStream) -> bool {
     !names_any(tokens, &BTreeSet::from(["unsafe".to_owned()]))
 }

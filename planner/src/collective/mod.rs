@@ -170,7 +170,7 @@ impl Collective {
         algorithms::plan(self, algorithm)
     }
 
-    /// Whether there is such an algorithm.
+    /// Returns whether there is such an algorithm.
     pub fn has(&self, algorithm: Algorithm) -> bool {
         match (algorithm, self.operation) {
             (Algorithm::Direct, _) => true,
@@ -217,7 +217,7 @@ impl Collective {
         })
     }
 
-    /// Whether the moves of each rank in the direct algorithm are of the same elements to all that need them.
+    /// Returns whether the moves of each rank in the direct algorithm are of the same elements to all that need them.
     pub fn is_for_all(&self) -> bool {
         !matches!(self.operation, Operation::Reduce { .. } | Operation::Gather { .. } | Operation::AllToAll)
     }
@@ -282,9 +282,9 @@ impl Collective {
         algorithms.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Algorithm::Direct)
     }
 
-    /// Whether the data may as well go with the exchange of words that begins each collective: another exchange, and
-    /// messages of their own, would cost more. In shared memory that is a record for each rank, and the elements among
-    /// the records; elsewhere, and in a sparse census, one more copy for each rank.
+    /// Returns whether the data may as well go with the exchange of words that begins each collective: another exchange, and
+    /// messages of their own, would cost more. In shared memory that is a record for each rank, and the elements among the
+    /// records; elsewhere, and in a sparse census, one more copy for each rank.
     pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
         let exchange = cost(census, &Places::of(self.ranks, share), machine);
         algorithm == Algorithm::Direct && self.ride(machine, share, census) <= exchange

@@ -126,7 +126,7 @@ pub(super) fn fold_within(mut list: Vec<Piece>, more: usize) -> Result<Vec<Piece
     Ok(list)
 }
 
-/// Whether a list of pieces is in canonical form.
+/// Returns whether a list of pieces is in canonical form.
 pub(super) fn is_canonical(list: &[Piece]) -> bool {
     list.iter().all(is_sound)
         && list.windows(2).all(|pair| {
@@ -135,7 +135,7 @@ pub(super) fn is_canonical(list: &[Piece]) -> bool {
         })
 }
 
-/// Whether a piece within the limits is its own canonical form.
+/// Returns whether a piece within the limits is its own canonical form.
 fn is_sound(piece: &Piece) -> bool {
     let mut inner = Piece::contiguous(piece.offset, piece.run);
     for dim in piece.dims.iter().rev() {
@@ -148,7 +148,7 @@ fn is_sound(piece: &Piece) -> bool {
     piece.run > 0 && piece.dims.iter().all(|dim| dim.count > 1)
 }
 
-/// Whether `pass` puts the first of `next` together with the last of `piece`.
+/// Returns whether `pass` puts the first of `next` together with the last of `piece`.
 fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     let Some(body) = pass.checked_sub(1) else {
         return piece.end() == next.offset;

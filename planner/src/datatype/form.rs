@@ -192,7 +192,7 @@ impl Datatype {
         self.size
     }
 
-    /// Whether it visits none.
+    /// Returns whether it visits none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size == 0

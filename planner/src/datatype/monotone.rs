@@ -150,13 +150,13 @@ fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)>
 }
 
 impl Datatype {
-    /// Whether its elements ascend; equal ones may follow each other.
+    /// Returns whether its elements ascend; equal ones may follow each other.
     #[must_use]
     pub fn ascends(&self) -> bool {
         self.climbs(0)
     }
 
-    /// Whether each of its runs starts at least `step` after the last element before it.
+    /// Returns whether each of its runs starts at least `step` after the last element before it.
     pub(super) fn climbs(&self, step: i64) -> bool {
         let mut least = i64::MIN;
         self.pieces().iter().all(|piece| {

@@ -19,7 +19,7 @@ pub const MOST_RUNS: usize = 1 << 24;
 const MOST_STEPS: usize = 1 << 22;
 
 impl Datatype {
-    /// Whether some element is in both.
+    /// Returns whether some element is in both.
     #[must_use]
     pub fn overlaps(&self, other: &Datatype) -> bool {
         self.overlap(other).is_some()
@@ -77,7 +77,7 @@ impl Datatype {
         Datatype::try_sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Whether it visits an element twice; yes, if it has more than [`MOST_RUNS`] runs and its pieces alone do not
+    /// Returns whether it visits an element twice; yes, if it has more than [`MOST_RUNS`] runs and its pieces alone do not
     /// tell.
     ///
     /// # Cost
@@ -193,7 +193,7 @@ fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i
     Some(upper.or(lower))
 }
 
-/// Whether strides alone keep two nests that go upward apart: those from some stride on, what is within being a run.
+/// Returns whether strides alone keep two nests that go upward apart: those from some stride on, what is within being a run.
 fn apart(a: &Piece, b: &Piece) -> bool {
     let (mut in_a, mut in_b) = (a.high() - a.offset, b.high() - b.offset);
     let (mut outer_a, mut outer_b) = (&a.dims[..], &b.dims[..]);

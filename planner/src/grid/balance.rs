@@ -47,7 +47,7 @@ impl<const D: usize> Search<D> {
         }
     }
 
-    /// Whether the faces of these dimensions alone are more than the best grid has. Far cheaper than weighing it.
+    /// Returns whether the faces of these dimensions alone are more than the best grid has. Far cheaper than weighing it.
     fn hopeless(&self, dimensions: std::ops::Range<usize>) -> bool {
         let bound: f64 =
             dimensions.map(|d| faces(self.grid[d]) as f64 * self.face[d] * self.grid[d] as f64).sum();

@@ -15,7 +15,7 @@ pub struct Neighbour<const D: usize> {
 }
 
 impl<const D: usize> Neighbour<D> {
-    /// Whether the neighbour is behind a face: next to this block in one dimension only.
+    /// Returns whether the neighbour is behind a face: next to this block in one dimension only.
     pub fn is_face(&self) -> bool {
         self.offset.iter().filter(|&&step| step != 0).count() == 1
     }

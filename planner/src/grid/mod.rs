@@ -274,7 +274,7 @@ impl<const D: usize> Block<D> {
         self.strides()[0] * self.shape()[0]
     }
 
-    /// Whether the block has no cells: never.
+    /// Returns whether the block has no cells: never.
     pub fn is_empty(&self) -> bool {
         false
     }

@@ -46,12 +46,12 @@ impl Cut {
         self.direct.iter().chain(self.frames.iter().flat_map(|frame| &frame.transfers))
     }
 
-    /// Whether the sender copies into the receiver's windows.
+    /// Returns whether the sender copies into the receiver's windows.
     pub fn stores(&self) -> bool {
         self.direct.iter().any(|transfer| !transfer.is_answer())
     }
 
-    /// Whether the receiver copies out of the sender's windows.
+    /// Returns whether the receiver copies out of the sender's windows.
     pub fn loads(&self) -> bool {
         self.direct.iter().any(Transfer::is_answer)
     }

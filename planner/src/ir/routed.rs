@@ -40,12 +40,12 @@ impl Route {
         }))
     }
 
-    /// Whether the sender copies into the receiver's windows.
+    /// Returns whether the sender copies into the receiver's windows.
     pub fn stores(&self) -> bool {
         self.direct.iter().any(|transfer| !transfer.is_answer())
     }
 
-    /// Whether the receiver copies out of the sender's windows.
+    /// Returns whether the receiver copies out of the sender's windows.
     pub fn loads(&self) -> bool {
         self.direct.iter().any(Transfer::is_answer)
     }

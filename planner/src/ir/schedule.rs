@@ -70,7 +70,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Whether ranks `a` and `b` share memory.
+    /// Returns whether ranks `a` and `b` share memory.
     #[doc(hidden)]
     pub fn share(self, a: u32, b: u32) -> bool {
         match self {
@@ -153,7 +153,7 @@ impl Part {
         }
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

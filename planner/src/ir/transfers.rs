@@ -137,7 +137,7 @@ impl Fold {
 }
 
 impl Transfer {
-    /// Whether it is one run of a window that becomes one run of another, with nothing combined: it needs no packing.
+    /// Returns whether it is one run of a window that becomes one run of another, with nothing combined: it needs no packing.
     pub fn is_moved_as_it_is(&self) -> bool {
         let run = |side: &Side| side.window().is_some_and(|(_, datatype)| datatype.as_run().is_some());
         !matches!(self.kind, Kind::Accumulate(_))
@@ -169,7 +169,7 @@ impl Transfer {
         Ok(Self { source, target, folds, ..self.clone() })
     }
 
-    /// Whether it answers a get: it lands before any put is applied.
+    /// Returns whether it answers a get: it lands before any put is applied.
     pub fn is_answer(&self) -> bool {
         self.kind == Kind::Get
     }

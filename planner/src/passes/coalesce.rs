@@ -56,7 +56,7 @@ fn answer_source(transfer: &Transfer) -> Option<WindowId> {
     if transfer.is_answer() { window(&transfer.source) } else { None }
 }
 
-/// Whether `b`, which follows `a`, may become one with it.
+/// Returns whether `b`, which follows `a`, may become one with it.
 fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
     a.kind == b.kind
         && window(&a.source).is_some()
@@ -68,7 +68,7 @@ fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
         && in_blocks(a) == in_blocks(b)
 }
 
-/// Whether it moves in long runs. Direct or packed is chosen by block, so long and short ones are not mixed; packed
+/// Returns whether it moves in long runs. Direct or packed is chosen by block, so long and short ones are not mixed; packed
 /// after all, they are packed in one go just the same.
 fn in_blocks(transfer: &Transfer) -> bool {
     let runs = |side: &Side| side.window().map_or(1, |(_, datatype)| datatype.run_count()) as u64;

@@ -41,7 +41,7 @@ pub fn combine<'p>(mut routed: Routed<'p>, options: &Options) -> Routed<'p> {
     routed
 }
 
-/// Whether it may be combined with others of its kind before it travels.
+/// Returns whether it may be combined with others of its kind before it travels.
 fn combines(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Accumulate(op) if !op.order_shows(transfer.element))
 }

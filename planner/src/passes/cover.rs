@@ -44,7 +44,7 @@ impl Cover {
     }
 }
 
-/// Whether two of `sets` share an element, or one holds an element twice.
+/// Returns whether two of `sets` share an element, or one holds an element twice.
 pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
     let mut by_low: Vec<&Datatype> = sets.iter().copied().filter(|set| set.size() > 0).collect();
     by_low.sort_by_key(|set| set.low());

@@ -112,7 +112,7 @@ impl<'a> Lowering<'a> {
         self.class.peers.iter().filter(|peer| peer.delta != Delta::SELF)
     }
 
-    /// Whether the peer touches this rank's windows.
+    /// Returns whether the peer touches this rank's windows.
     fn touched_by(&self, peer: &Peer) -> bool {
         self.receives(peer).is_some_and(Cut::stores) || self.sends(peer).is_some_and(Cut::loads)
     }
@@ -303,7 +303,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Whether writes of different origins to one element meet here, and their order shows.
+    /// Returns whether writes of different origins to one element meet here, and their order shows.
     fn by_origin(&self) -> bool {
         if self.placed.chunks.cuts.patterns.order == Order::Relaxed {
             return false;

@@ -81,7 +81,7 @@ fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
     }
 }
 
-/// Whether the peer sends this rank a frame of any kind in every run.
+/// Returns whether the peer sends this rank a frame of any kind in every run.
 fn flows_back(peer: &Peer, links: &Table<LinkId, Cut>) -> bool {
     let data_back = peer.receives.is_some_and(|link| !links[link].frames.is_empty());
     // A rank that touches the other's windows awaits the other's entry, and sends it a done.

@@ -124,7 +124,7 @@ impl Judge<'_> {
         peer.delta == Delta::SELF || peer.shared && self.wishes[link][transfer]
     }
 
-    /// Whether a transfer between this class and another rank should be direct.
+    /// Returns whether a transfer between this class and another rank should be direct.
     fn any_direct(&self, class: &RankClass) -> bool {
         class.peers.iter().filter(|peer| peer.shared && peer.delta != Delta::SELF).any(|peer| {
             [peer.sends, peer.receives].into_iter().flatten().any(|link| self.wishes[link].contains(&true))
@@ -193,7 +193,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether neither access comes before the other by the order of a program's parts.
+/// Returns whether neither access comes before the other by the order of a program's parts.
 fn unordered(a: &Access<'_>, b: &Access<'_>) -> bool {
     match (a.part, b.part) {
         (Part::Others, _) | (_, Part::Others) => true,
@@ -328,7 +328,7 @@ fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     groups
 }
 
-/// Whether two writes of one element, whose order shows, would leave in another order than written.
+/// Returns whether two writes of one element, whose order shows, would leave in another order than written.
 fn out_of_order(packed: &[Transfer], groups: &[(Mode, Vec<usize>)]) -> bool {
     let mut left: Vec<(usize, usize)> = groups
         .iter()
@@ -357,7 +357,7 @@ fn touch(a: &Transfer, b: &Transfer) -> bool {
     }
 }
 
-/// Whether the order of two writes to one element can be seen; `like` gives its type.
+/// Returns whether the order of two writes to one element can be seen; `like` gives its type.
 pub(super) fn order_shows(a: Kind, b: Kind, like: &Transfer) -> bool {
     match (a, b) {
         (Kind::Accumulate(a), Kind::Accumulate(b)) => a != b || a.order_shows(like.element),

@@ -84,7 +84,7 @@ fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Ve
     changed.then_some(seen)
 }
 
-/// Whether it hides all that was written before it.
+/// Returns whether it hides all that was written before it.
 fn replaces(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
 }

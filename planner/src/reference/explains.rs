@@ -166,7 +166,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether each element that nobody changes any more is what is still to be found there.
+    /// Returns whether each element that nobody changes any more is what is still to be found there.
     fn may_end(&self, state: &State, known: usize, last: &[Option<&[u8]>]) -> bool {
         let mut settled = vec![true; state.cells.len()];
         let pending = || self.pending(state).flat_map(|(_, step)| &step.visits);
@@ -185,7 +185,7 @@ impl Search<'_> {
         self.steps.steps.iter().enumerate().filter(|(at, _)| !state.done[*at])
     }
 
-    /// Whether a step that is ready finds what it found.
+    /// Returns whether a step that is ready finds what it found.
     fn found(&self, step: &Step, state: &State, known: usize) -> bool {
         let mut own: Vec<(usize, Vec<u8>)> = Vec::new();
         step.visits.iter().all(|visit| {
@@ -245,7 +245,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether what comes before a step is done.
+/// Returns whether what comes before a step is done.
 fn ready(step: &Step, state: &State) -> bool {
     step.after.iter().all(|before| state.done[*before])
 }
@@ -257,8 +257,8 @@ fn half_done(step: &Step, state: &State) -> Option<usize> {
     step.sides.iter().filter(half).find_map(waits)
 }
 
-/// Whether two steps have visits of one element that are `apart`, or one of them is an exclusive epoch on the elements of a
-/// shared one.
+/// Returns whether two steps have visits of one element that are `apart`, or one of them is an exclusive epoch on the
+/// elements of a shared one.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));

@@ -70,12 +70,12 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it has operands.
+    /// Returns whether it has operands.
     pub(super) fn takes(&self) -> bool {
         *self != Action::Get
     }
 
-    /// Whether it returns what it found.
+    /// Returns whether it returns what it found.
     pub(super) fn returns(&self) -> bool {
         matches!(self, Action::Get | Action::Fetch(_) | Action::CompareAndSwap(_))
     }
@@ -108,7 +108,7 @@ impl Visit {
         }
     }
 
-    /// Whether it and `other` may be exchanged without a trace, on one element (8).
+    /// Returns whether it and `other` may be exchanged without a trace, on one element (8).
     pub fn commutes(&self, other: &Visit) -> bool {
         match (&self.action, &other.action) {
             (Action::Get, Action::Get) => true,

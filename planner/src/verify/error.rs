@@ -113,7 +113,7 @@ kinds! {
 }
 
 impl VerifyError {
-    /// Whether it only says that the verifier did not examine all of the schedule.
+    /// Returns whether it only says that the verifier did not examine all of the schedule.
     pub fn is_bound(&self) -> bool {
         matches!(self, VerifyError::TooMuch(_))
     }

@@ -19,13 +19,13 @@ impl Memo {
         self.known.intern_ref(datatype)
     }
 
-    /// Whether some element is in both.
+    /// Returns whether some element is in both.
     pub fn overlap(&mut self, a: DatatypeId, b: DatatypeId) -> bool {
         let key = (a.min(b), a.max(b));
         *self.overlaps.entry(key).or_insert_with(|| self.known[a].overlaps(&self.known[b]))
     }
 
-    /// Whether it visits an element twice.
+    /// Returns whether it visits an element twice.
     pub fn repeats(&mut self, datatype: DatatypeId) -> bool {
         *self.repeats.entry(datatype).or_insert_with(|| self.known[datatype].overlaps_itself())
     }

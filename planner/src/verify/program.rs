@@ -472,7 +472,7 @@ impl<'s> Walk<'_, 's> {
     }
 }
 
-/// Whether `byte..end` meets one of some disjoint intervals.
+/// Returns whether `byte..end` meets one of some disjoint intervals.
 fn meets<T>(intervals: &BTreeMap<u64, T>, byte: u64, end: u64, past: impl Fn(&T) -> u64) -> bool {
     intervals.range(..end).next_back().is_some_and(|(_, interval)| past(interval) > byte)
 }

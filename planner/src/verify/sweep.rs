@@ -59,7 +59,7 @@ impl Access {
         Self { operation: Some(id), source, op: move_or(op), ..Self::of(What::Demand, actor, 0, span) }
     }
 
-    /// Whether all of this is over before any of `other` begins.
+    /// Returns whether all of this is over before any of `other` begins.
     fn before(&self, other: &Self) -> bool {
         self.span.1 < other.span.0 || self.actor == other.actor && self.instruction < other.instruction
     }
@@ -208,8 +208,8 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         VerifyError::TooMuch(self.here.finding(Delta::SELF, None, None, what))
     }
 
-    /// Whether the rank's memory is correct for a reason that needs no look at elements: each demand has one write that
-    /// is the same movement, no element is written twice, and none is read that is written, unless before.
+    /// Returns whether the rank's memory is correct for a reason that needs no look at elements: each demand has one write
+    /// that is the same movement, no element is written twice, and none is read that is written, unless before.
     fn plain(&mut self) -> bool {
         const FEW: usize = 64;
         let all = |what: What| -> Vec<usize> {
@@ -360,7 +360,7 @@ impl Access {
         (self.actor, self.instruction)
     }
 
-    /// Whether it demands what a get of this rank's does.
+    /// Returns whether it demands what a get of this rank's does.
     fn is_get(&self, here: &Neighbourhood<'_, '_>) -> bool {
         self.actor == Delta::SELF
             && self.operation.is_some_and(|id| {
@@ -394,7 +394,7 @@ impl Found {
     }
 }
 
-/// Whether an element that took `taken` holds what `wanted` leaves. The first `gets` of `wanted` are gets.
+/// Returns whether an element that took `taken` holds what `wanted` leaves. The first `gets` of `wanted` are gets.
 ///
 /// A visit before the last move of `wanted` cannot show, so it need not have been done, but nothing else may have
 /// been.

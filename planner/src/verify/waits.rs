@@ -28,7 +28,7 @@ pub(super) fn check(
     if by_class(facts, links, arena) { Ok(()) } else { by_rank(facts, class_of) }
 }
 
-/// Whether the graph of classes has no cycle.
+/// Returns whether the graph of classes has no cycle.
 fn by_class(facts: &Table<ClassId, Facts<'_>>, links: &Links, arena: &Bump) -> bool {
     let mut first = Vec::with_capacity(facts.len());
     let mut nodes = 0;

@@ -126,7 +126,7 @@ impl Channel {
         self.outgoing.len()
     }
 
-    /// Whether more messages may arrive.
+    /// Returns whether more messages may arrive.
     pub fn is_open(&self) -> bool {
         self.open
     }

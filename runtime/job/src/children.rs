@@ -46,7 +46,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Whether the program is a path, or the name of a file in a folder of `PATH`.
+    /// Returns whether the program is a path, or the name of a file in a folder of `PATH`.
     fn is_found(&self) -> bool {
         if self.path.is_absolute() || self.path.components().count() > 1 {
             return true;

@@ -242,7 +242,7 @@ impl Member {
         true
     }
 
-    /// Whether another thread has called `run` since the calling thread entered its outermost world.
+    /// Returns whether another thread has called `run` since the calling thread entered its outermost world.
     pub fn overlapped(&self) -> bool {
         lock(&self.active).overlapped
     }

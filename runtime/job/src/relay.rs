@@ -50,12 +50,12 @@ impl OutputRelay {
         }
     }
 
-    /// Whether the launcher should stop reading the output of ranks.
+    /// Returns whether the launcher should stop reading the output of ranks.
     pub(crate) fn is_full(&self) -> bool {
         self.outputs.iter().any(|stream| stream.unwritten.len() > WAITING_MAX)
     }
 
-    /// Whether all output is written.
+    /// Returns whether all output is written.
     pub(crate) fn is_empty(&self) -> bool {
         self.outputs.iter().all(|stream| stream.unwritten.is_empty())
     }

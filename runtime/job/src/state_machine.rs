@@ -143,7 +143,7 @@ impl StateMachine {
         self.kill_deadline.get_or_insert(now + self.grace);
     }
 
-    /// Whether this is a signal for the program's own use (SIGUSR1, SIGUSR2), which is forwarded and ends nothing.
+    /// Returns whether this is a signal for the program's own use (SIGUSR1, SIGUSR2), which is forwarded and ends nothing.
     pub(crate) fn is_user_signal(&self, signal: i32) -> bool {
         [SIGUSR1, SIGUSR2].contains(&signal)
     }
@@ -196,12 +196,12 @@ impl StateMachine {
         })
     }
 
-    /// Whether every rank has ended.
+    /// Returns whether every rank has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.running().next().is_none()
     }
 
-    /// Whether the job exceeded its time limit.
+    /// Returns whether the job exceeded its time limit.
     pub(crate) fn timed_out(&self) -> bool {
         self.timed_out
     }
