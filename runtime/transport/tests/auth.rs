@@ -619,16 +619,22 @@ fn a_rank_that_parts_without_having_come_ended_as_its_starter_says_and_else_as_i
 }
 
 #[test]
-fn who_claims_to_have_posted_more_than_it_did_is_not_waited_for_after_its_goodbye() {
-    let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (secret, mut ends, table) = ends(2, &[quiet.local_addr().unwrap()], Settings::default());
-    let mut end = ends.remove(0);
-    let mut stream = open(table[0], &secret, 1, 2, 0).expect("it has the secret");
-    let (mut left, mut goodbye) = ([0; 48], [0; 48]);
-    (left[0], left[32], goodbye[0]) = (7, 5, 10); // after five frames
-    stream.write_all(&[left, goodbye].concat()).unwrap();
-    let lost = poll(&mut end, 1).unwrap_err();
-    assert_eq!(lost, Lost { rank: 1, how: Loss::Left(Leave::Finished) });
+fn who_claims_to_have_posted_more_than_it_did_when_it_leaves_is_named_at_once() {
+    for says_goodbye in [false, true] {
+        let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (secret, mut ends, table) = ends(2, &[quiet.local_addr().unwrap()], Settings::default());
+        let mut end = ends.remove(0);
+        let mut stream = open(table[0], &secret, 1, 2, 0).expect("it has the secret");
+        let (mut left, mut goodbye) = ([0; 48], [0; 48]);
+        (left[0], left[32], goodbye[0]) = (7, 5, 10); // after five frames
+        stream.write_all(&[left, goodbye][..1 + usize::from(says_goodbye)].concat()).unwrap();
+        // The connection stays open: nothing else would end the wait.
+        let Lost { rank: 1, how: Loss::Ended(why) } = poll(&mut end, 1).unwrap_err() else {
+            panic!("rank 1 is not named")
+        };
+        assert!(why.contains("left a world after another number of frames"), "{why}");
+        drop(stream);
+    }
 }
 
 #[test]

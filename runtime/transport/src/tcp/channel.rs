@@ -69,8 +69,8 @@ pub(super) struct Inbound {
     pub(super) settled: u64,
     /// The superstep that it entered last.
     pub(super) announced: u64,
-    /// How it left, and after how many frames on all ports.
-    left: Option<(Leave, u64)>,
+    /// How it left.
+    left: Option<Leave>,
 }
 
 /// What goes to one rank, besides frames.
@@ -160,7 +160,16 @@ impl Channel {
                 inbound.posted = inbound.posted.max(frames);
             }
             Item::Left { how, frames } => {
-                inbound.left.get_or_insert((how, frames));
+                if inbound.left.is_some() {
+                    return Err("it left a world twice");
+                }
+                // Items arrive in order, and what waited for credit is sent before: so none of its frames is still to come,
+                // unless it has dropped some because this rank had left before it.
+                let arrived = pair.fence.inbound.arrived + inbound.elsewhere;
+                if self.left.is_none() && !self.closed && frames != arrived {
+                    return Err("it left a world after another number of frames than it has sent");
+                }
+                inbound.left = Some(how);
                 pair.forget();
             }
             Item::End { rank, what } => {
@@ -186,15 +195,9 @@ impl Channel {
         come.then_some(notification)
     }
 
-    /// Returns why nothing more can arrive from `from`, as far as the world's members have reported.
+    /// Returns how `from` left, if it has reported so: nothing more arrives from it.
     pub(super) fn gone(&self, from: usize) -> Option<Loss> {
-        let (how, frames) = self.pairs[from].inbound.left.as_ref()?;
-        (self.pairs[from].arrived() >= *frames).then(|| Loss::Left(how.clone()))
-    }
-
-    /// Returns how `from` left, if it has reported so.
-    pub(super) fn leaving(&self, from: usize) -> Option<Loss> {
-        self.pairs[from].inbound.left.as_ref().map(|(how, _)| Loss::Left(how.clone()))
+        self.pairs[from].inbound.left.clone().map(Loss::Left)
     }
 
     /// Returns whether `from` has reported that it left.
@@ -433,6 +436,23 @@ mod tests {
         assert_eq!(channel.gone(1), None);
         assert_eq!(channel.take(1, Item::Left { how: Leave::Finished, frames: 1998 }), Ok(()));
         assert_eq!(channel.gone(1), Some(Loss::Left(Leave::Finished)), "all frames have arrived");
+    }
+
+    #[test]
+    fn a_rank_that_says_it_left_after_other_frames_than_it_sent_is_refused() {
+        let left = |frames| Item::Left { how: Leave::Finished, frames };
+        for frames in [0, 1, 3, u64::MAX] {
+            let mut channel = Channel::new(2);
+            assert_eq!((channel.take(1, frame(2)), channel.take(1, frame(0))), (Ok(()), Ok(())));
+            assert!(channel.take(1, left(frames)).is_err(), "{frames} frames, and 2 have come");
+        }
+        let mut channel = Channel::new(2);
+        assert_eq!(channel.take(1, left(0)), Ok(()));
+        assert!(channel.take(1, left(0)).is_err(), "twice");
+        // Where this rank has left before, the other one drops what waited for credit.
+        let mut channel = Channel::new(2);
+        channel.left = Some(Leave::Finished);
+        assert_eq!(channel.take(1, left(7)), Ok(()));
     }
 
     #[test]

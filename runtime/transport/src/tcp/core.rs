@@ -375,7 +375,7 @@ impl Core {
         let wants = matches!(item, Item::Want { .. });
         let channel = self.channel(number);
         channel.take(from, item)?;
-        let leaving = left.then(|| channel.leaving(from)).flatten();
+        let leaving = left.then(|| channel.gone(from)).flatten();
         if let Some(port) = released {
             self.send_waiting(number, from, port);
         }

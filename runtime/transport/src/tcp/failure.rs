@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use crate::tcp::channel::Channel;
 use crate::tcp::core::Core;
 use crate::{Cause, Leave, Loss, Lost};
 
@@ -96,7 +95,7 @@ impl Core {
     /// Returns why nothing more arrives from member `index` of a world, rank `from` of the job, if nothing can.
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
-        let how = channel.gone(from).or_else(|| self.dead(channel, from))?;
+        let how = self.gone_of(number, from)?;
         if channel.has_left(from) {
             return Some(Lost { rank: index, how });
         }
@@ -112,23 +111,21 @@ impl Core {
         Some(fault.unwrap_or(Lost { rank: index, how }))
     }
 
-    /// Returns what became of `from`, as far as is known, even if not all that it sent has arrived.
+    /// Returns what became of `from`, as far as is known.
     pub(super) fn gone_of(&self, number: u64, from: usize) -> Option<Loss> {
         let channel = self.channels.get(&number)?;
-        channel.leaving(from).or_else(|| self.dead(channel, from))
+        channel.gone(from).or_else(|| self.dead(from))
     }
 
-    fn dead(&self, channel: &Channel, from: usize) -> Option<Loss> {
+    fn dead(&self, from: usize) -> Option<Loss> {
         let peer = &self.peers[from];
         let absent = |why: &str| {
             Some(Loss::Left(Leave::Failed(format!("it ended without having been in this world{why}"))))
         };
-        match (channel.leaving(from), peer.last_error(), &peer.died) {
-            // All that it reports to have posted before would have arrived.
-            (Some(how), ..) if peer.heard_goodbye => Some(how),
+        match (peer.last_error(), &peer.died) {
             // The error of its last world is why it did not join this one.
-            (_, Some(why), _) => absent(&format!(": {why}")),
-            (_, _, Some(what)) => Some(Loss::Died(what.clone())),
+            (Some(why), _) => absent(&format!(": {why}")),
+            (_, Some(what)) => Some(Loss::Died(what.clone())),
             _ if !peer.heard_goodbye => None,
             _ if peer.untold => Some(Loss::Left(Leave::Finished)),
             // Its launcher knows how it ended, and is about to report it.

@@ -185,7 +185,8 @@ impl Core {
             if to == self.identity.rank as usize || intra_node || peer.died.is_some() || peer.heard_goodbye {
                 continue;
             }
-            let apart = defers && peer.is_apart() && !peer.wants_connection();
+            let waiting = peer.wants_connection() || channel.pairs[to].has_waiting();
+            let apart = defers && peer.is_apart() && !waiting;
             // A member that has left as well only waits for this item to forget the world.
             if !channel.has_left(to) && !apart {
                 channel.piggyback(number, to, &mut peer.out);
