@@ -2,8 +2,9 @@
 //!
 //! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By default a sample of
 //! each kind runs; `FENCEPOST_JOBS=full` runs all: 32 kill points, four ways to die, three transports, ten times
-//! each; 250 consecutive jobs of which 50 are killed; 100,000 epochs on each transport. No test sleeps: each waits
-//! for a line of output, for the end of a process, or for a lock.
+//! each; 12 kill points among 64 ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
+//! 100,000 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
+//! a lock.
 
 #![expect(clippy::print_stdout, reason = "tests print what they measured")]
 
@@ -15,6 +16,7 @@ mod hillslope;
 mod input;
 mod launched;
 mod leftovers;
+mod many;
 mod meeting;
 mod points;
 mod rank;
@@ -72,6 +74,8 @@ const ALONE: &[Test] = &[
     ("every_way_to_die_over_shm_is_named_on_every_survivor", points::by_shm),
     ("every_way_to_die_over_tcp_is_named_on_every_survivor", points::by_tcp),
     ("every_way_to_die_on_hosts_is_named_on_every_survivor", points::by_mixed),
+    ("a_death_among_64_ranks_is_named_on_every_survivor", many::deaths),
+    ("a_lost_host_of_64_ranks_is_named_on_all_others", many::lost_hosts),
     ("consecutive_jobs_leave_nothing_behind", leftovers::jobs),
     ("early_small_puts_cost_their_receiver_little_more_than_their_bytes", endure::by_small_puts),
     ("many_epochs_over_local_do_not_grow_memory_or_descriptors", endure::by_local),

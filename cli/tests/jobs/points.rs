@@ -1,7 +1,7 @@
 //! Kill points: a rank dies at a numbered point of a program that uses every feature, and every other rank gets an
 //! error.
 
-use crate::launched::{options, run_with};
+use crate::launched::{Ended, options, run_with};
 use crate::rank::{say, size};
 use fencepost::prelude::*;
 use fencepost::{Stall, TransportKind, World};
@@ -22,19 +22,19 @@ const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
 
 /// Which rank dies, at which point and how.
-struct Fate<'a> {
-    rank: usize,
-    point: usize,
-    how: &'a str,
+pub struct Fate<'a> {
+    pub rank: usize,
+    pub point: usize,
+    pub how: &'a str,
 }
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 impl Fate<'_> {
-    fn at(&self, rank: usize, point: usize) {
+    pub fn at(&self, rank: usize, point: usize) {
         if (rank, point) == (self.rank, self.point) {
             self.die();
         }
@@ -280,6 +280,21 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     let words = ["die", &victim.to_string(), &point.to_string(), how];
     let ended = run_with(&options(transport, &RANKS.to_string()), &words, quick).end();
     let inside = (2..=23).contains(&point) || point > 24;
+    let all = (!MISSED.contains(&point)).then_some(RANKS);
+    let noticed = named(&what, &ended, victim, (how, inside), host(transport, victim), all);
+    if how == "stop" { Vec::new() } else { noticed }
+}
+
+/// Checks that the launcher and every survivor name this rank, its host and how it died, `inside` a world or not; and, where all
+/// ranks are to be told, that all of these are. Returns how long each survivor took to notice the death.
+pub fn named(
+    what: &str,
+    ended: &Ended,
+    victim: usize,
+    (how, inside): (&str, bool),
+    host: &str,
+    all: Option<usize>,
+) -> Vec<Duration> {
     let (code, named) = match how {
         "kill" => (137, "killed by signal 9 (SIGKILL)"),
         "stop" => (137, "sent no heartbeat"),
@@ -291,22 +306,21 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     let told: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("told at")).collect();
     let by_victim = |line: &str| line.split_whitespace().nth(4) == Some(&format!("{victim}:"));
     let survivors: Vec<&&str> = told.iter().filter(|line| !by_victim(line)).collect();
-    if !MISSED.contains(&point) {
-        assert_eq!(survivors.len(), RANKS - 1, "{what}: {ended:#?}");
+    if let Some(ranks) = all {
+        assert_eq!(survivors.len(), ranks - 1, "{what}: {ended:#?}");
     }
-    let host = host(transport, victim);
     for line in &survivors {
-        assert!(line.contains(&format!("rank {victim} ")) && line.contains(named), "{what}: {ended:#?}");
+        assert!(
+            line.contains(&format!("rank {victim} ")) && line.contains(named),
+            "{what}: {line}: {ended:#?}"
+        );
         let told_where = line.contains(&format!("rank {victim} is on host {host}"));
-        assert_eq!(told_where, transport == "mixed", "{what}: {ended:#?}");
+        assert_eq!(told_where, host != "localhost", "{what}: {line}: {ended:#?}");
     }
     assert!(ended.err.contains(&format!("rank {victim} on host {host}")), "{what}: {ended:#?}");
     let time = |line: &str| line.split_whitespace().nth(2).and_then(|time| time.parse::<i64>().ok());
     let died = ended.out.lines().find(|line| line.starts_with("dies at")).and_then(time);
     let died = died.unwrap_or_else(|| panic!("{what}: the rank does not report when it dies: {ended:#?}"));
-    if how == "stop" {
-        return Vec::new();
-    }
     let later = |line: &&&str| time(line).map(|told| Duration::from_nanos((told - died).max(0) as u64));
     survivors.iter().filter_map(later).collect()
 }

@@ -2,8 +2,9 @@
 
 use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
 use rustix::process::{Signal, pidfd_send_signal};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
@@ -24,46 +25,55 @@ pub fn hosts() {
     ended.expect(137).says("rank 2 on host b was killed by signal 9");
 }
 
-/// For each of [`HOSTS`]: its name, the ranks on it, and the other ranks.
-const PLACES: [(&str, [usize; 2], [usize; 2]); 2] = [("a", [0, 1], [2, 3]), ("b", [2, 3], [0, 1])];
+/// For each of [`HOSTS`]: its name, and the ranks on it.
+const PLACES: [(&str, Range<usize>); 2] = [("a", 0..2), ("b", 2..4)];
 
 pub fn lost() {
     for place in PLACES {
-        lose_host(place, Signal::KILL, "on host", &[]);
+        lose_host(&HOSTS, 4, place, Signal::KILL, "on host", &[]);
     }
 }
 
 pub fn silent() {
     let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "2s")];
     for place in PLACES {
-        lose_host(place, Signal::STOP, "it sent no heartbeat for", &quick);
+        lose_host(&HOSTS, 4, place, Signal::STOP, "it sent no heartbeat for", &quick);
     }
 }
 
-/// Sends a signal to the agent of a host: the host's ranks end, and the other ranks get an error that names them and
-/// the cause.
-fn lose_host(
-    (name, theirs, others): (&str, [usize; 2], [usize; 2]),
+/// Starts `size` ranks with these options, and sends a signal to the agent of a host: the host's ranks end, and the other ranks
+/// get an error that names them and the cause.
+pub fn lose_host(
+    options: &[&str],
+    size: usize,
+    (name, theirs): (&str, Range<usize>),
     signal: Signal,
     why: &str,
     quick: &[(&str, &str)],
 ) {
-    let mut job = run_with(&HOSTS, &["spin"], quick);
-    let ranks = job.lines(4, "spins");
-    let words: Vec<Vec<&str>> = ranks.iter().map(|line| line.split(' ').collect()).collect();
-    let [first, second] = theirs.map(|rank| &words[rank]);
-    assert_eq!(first[2], second[2], "they have one parent: their host");
-    let (host, processes) = (process(first[2]), theirs.map(|rank| process(words[rank][1])));
+    let mut job = run_with(options, &["spin"], quick);
+    let lines = job.lines(size, "spins");
+    let words: BTreeMap<usize, Vec<&str>> = lines
+        .iter()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .map(|words| (words[0].parse().expect("a rank"), words))
+        .collect();
+    let parents: BTreeSet<&str> = theirs.clone().map(|rank| words[&rank][2]).collect();
+    let [parent] = parents.into_iter().collect::<Vec<_>>()[..] else {
+        panic!("they have one parent: {lines:?}")
+    };
+    let host = process(parent);
+    let processes: Vec<_> = theirs.clone().map(|rank| process(words[&rank][1])).collect();
     pidfd_send_signal(&host, signal).expect("it is there");
     processes.iter().for_each(await_end);
     let ended = job.end();
-    let says = format!("rank {} on host {name} was lost with its host", theirs[0]);
+    let says = format!("rank {} on host {name} was lost with its host", theirs.start);
     ended.expect(125).says(&says).says(why);
     let errors: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
-    assert_eq!(errors.len(), others.len(), "{ended:#?}");
+    assert_eq!(errors.len(), size - theirs.len(), "{ended:#?}");
     for line in errors {
         let named = |rank| line.contains(&format!("rank {rank} is on host {name}"));
-        assert!(line.contains("was lost with its host") && theirs.into_iter().any(named), "{line}");
+        assert!(line.contains("was lost with its host") && theirs.clone().any(named), "{line}");
     }
 }
 

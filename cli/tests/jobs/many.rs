@@ -1,0 +1,170 @@
+//! Kill points, stopped ranks and lost hosts among 64 ranks, where few ranks talk to each other: every other rank gets an
+//! error that names the lost one.
+
+use crate::launched::run_with;
+use crate::points::{Fate, named, now};
+use crate::rank::{say, size};
+use crate::remote::lose_host;
+use fencepost::prelude::*;
+use fencepost::{TransportKind, World};
+use rustix::process::Signal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const RANKS: usize = 64;
+/// Ranks of a host, where there are hosts; and ranks for which one speaks in a census over connections.
+const EACH: usize = 8;
+const POINTS: usize = 12;
+const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+/// Silence by which a rank or a host is lost, and heartbeats: 64 processes of two cores take their time.
+const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "3s")];
+
+/// A way to place the ranks: its name, the options of the launcher, and which census the ranks take, if it is said.
+struct Place {
+    name: &'static str,
+    options: Vec<String>,
+    census: Option<&'static str>,
+}
+
+/// Over shared memory with a notification to each rank; the same in log2 p rounds; over connections, where one of eight ranks
+/// speaks for the others; and on eight hosts.
+fn places() -> [Place; 4] {
+    let here =
+        |transport: &str| ["-n", &RANKS.to_string(), "--transport", transport].map(str::to_owned).to_vec();
+    [
+        Place { name: "shm", options: here("shm"), census: None },
+        Place { name: "shm, sparse", options: here("shm"), census: Some("sparse") },
+        Place { name: "tcp", options: here("tcp"), census: None },
+        Place { name: "hosts", options: hosts(), census: None },
+    ]
+}
+
+/// The options that start eight ranks on each of eight hosts, which all are this machine.
+fn hosts() -> Vec<String> {
+    let each: Vec<String> =
+        HOSTS.iter().zip(2..).map(|(name, at)| format!("{name}=127.0.0.{at}:{EACH}")).collect();
+    ["--hosts", &each.join(","), "--remote-command", "env FENCEPOST_TEST_HOST={host}"]
+        .map(str::to_owned)
+        .into()
+}
+
+/// The program of each rank: rank `rank` dies at a point of it.
+pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
+    let fate = Fate { rank, point, how };
+    let me = fencepost::process().expect("it joins").expect("a rank").rank;
+    fate.at(me, 1);
+    let ended = fencepost::ranks(size()).transport(TransportKind::Tcp).run(|world| each(world, &fate));
+    if let Err(error) = ended {
+        say(&format!("told at {} rank {me}: {error}", now()));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+#[superstep]
+fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
+    u.put(0..4).to(next, 4)?;
+    Ok(())
+}
+
+fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
+    let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
+    let at = |point| fate.at(me, point);
+    at(2);
+    let mut u = world.window::<u64>(16)?;
+    at(3);
+    u.put([1]).to(next, 0)?;
+    at(4);
+    u.fence()?;
+    at(5);
+    world.allreduce(&mut [me as u64], Op::Sum)?;
+    at(6);
+    let part = world.split(Some((me / EACH) as u32), 0)?;
+    at(7);
+    if let Some(part) = &part {
+        let mut v = part.window::<u64>(8)?;
+        v.put([2]).to((part.rank() + 1) % part.size(), 0)?;
+        at(8);
+        v.fence()?;
+    }
+    let mut shift = shift::prepare(world, next)?;
+    at(9);
+    shift.replay(&mut u)?;
+    at(10);
+    for epoch in 0..10 {
+        u.put([epoch]).to(next, 1)?;
+        u.get(8..12).from(next, 0..4)?;
+        u.fence()?;
+        if epoch == 5 {
+            at(11);
+        }
+    }
+    at(12);
+    world.barrier()
+}
+
+/// Every point and every way to die, of a rank that speaks for others, of one for which another speaks, and of the first and
+/// the last one; or a sample of them.
+pub fn deaths() {
+    let ways = ["kill", "stop", "exit", "panic"];
+    for (at, place) in places().iter().enumerate() {
+        let mut noticed = Vec::new();
+        for (way, how) in ways.into_iter().enumerate() {
+            for point in 1..=POINTS {
+                for (turn, victim) in [0, EACH, 3 * EACH + 5, RANKS - 1].into_iter().enumerate() {
+                    // A death in each place, and in two of them a stop besides.
+                    let sampled = [([0, 3, 0, 2][at], 3 * at + 2, at), (1, 3 * at + 3, 3 - at)];
+                    let sampled = &sampled[..1 + at % 2];
+                    if crate::full() || sampled.contains(&(way, point, turn)) {
+                        let took = one(place, how, point, victim);
+                        noticed.extend((how != "stop").then_some(took).into_iter().flatten());
+                    }
+                }
+            }
+        }
+        noticed.sort();
+        let half = noticed.get(noticed.len() / 2).copied().expect("some are sampled");
+        let last = noticed.last().copied().unwrap_or_default();
+        println!(
+            "  {}: {} survivors of {RANKS} ranks notified; half within {half:.1?}, all within {last:.1?}",
+            place.name,
+            noticed.len()
+        );
+        assert!(half < Duration::from_secs(1), "{noticed:?}");
+    }
+}
+
+fn one(place: &Place, how: &str, point: usize, victim: usize) -> Vec<Duration> {
+    let what = format!("{}: rank {victim} of {RANKS} at point {point} by {how}", place.name);
+    let mut environment = Vec::new();
+    environment.extend(place.census.map(|census| ("FENCEPOST_CENSUS", census)));
+    environment.extend(QUICK.into_iter().filter(|_| how == "stop"));
+    let options: Vec<&str> = place.options.iter().map(String::as_str).collect();
+    let words = ["many", &victim.to_string(), &point.to_string(), how];
+    let ended = run_with(&options, &words, &environment).end();
+    let host = if place.name == "hosts" { HOSTS[victim / EACH] } else { "localhost" };
+    named(&what, &ended, victim, (how, point > 1), host, Some(RANKS))
+}
+
+/// A host of eight ends, or is silent: its ranks end, and those of all others are told.
+pub fn lost_hosts() {
+    let options = hosts();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let all: Vec<usize> = if crate::full() { (0..HOSTS.len()).collect() } else { vec![0, 5] };
+    for (turn, host) in all.into_iter().enumerate() {
+        let theirs = host * EACH..(host + 1) * EACH;
+        if crate::full() || turn == 0 {
+            lose_host(&options, RANKS, (HOSTS[host], theirs.clone()), Signal::KILL, "on host", &[]);
+        }
+        if crate::full() || turn == 1 {
+            lose_host(
+                &options,
+                RANKS,
+                (HOSTS[host], theirs),
+                Signal::STOP,
+                "it sent no heartbeat for",
+                &QUICK,
+            );
+        }
+    }
+}
