@@ -5,6 +5,7 @@
 //! the same protocol without that wait, which loom must reject; and the handshake of sleeping without its fences.
 
 mod census;
+mod direct;
 mod epochs;
 mod frames;
 mod locks;

@@ -1,0 +1,132 @@
+//! A direct census over the board of notifications: each rank notifies each other one, and reads those of all. A notification
+//! that is lost, doubled or early is told, since its word has the number of its census.
+
+use std::mem::ManuallyDrop;
+
+use loom::thread;
+
+use super::{model, rejected};
+use crate::{Cause, Liveness, LocalEnd, Notify, Topology, local};
+
+/// What happens to what rank 0 publishes for census 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    None,
+    Lost,
+    Doubled,
+    /// That of census 1 comes before it.
+    Early,
+}
+
+/// Why a rank goes no further.
+type Told = String;
+
+/// Takes census `number`: publishes these words one after another, and reads what each other rank has published after each. A rank
+/// that `compares` ends the world where a word is of another census.
+fn census(end: &mut LocalEnd, number: u64, fault: Fault, compares: bool) -> Result<(), Told> {
+    let words: &[u64] = match (end.rank(), number, fault) {
+        (0, 0, Fault::Lost) => &[],
+        (0, 0, Fault::Doubled) => &[0, 0],
+        (0, 0, Fault::Early) => &[1, 0],
+        (_, 0, _) => &[0],
+        _ => &[1],
+    };
+    // Rank 0, whose messages are at fault on their way, is not the one that finds it.
+    let (me, size) = (end.rank(), end.size());
+    let finds = me != 0 || fault == Fault::None;
+    for &word in words {
+        end.publish(word).map_err(|lost| lost.to_string())?;
+        for from in (0..size).filter(|&from| from != me) {
+            let word = read(end, from, fault)?;
+            if finds && compares && word != number {
+                let what = format!("rank {from} has sent a message of census {word} in census {number}");
+                end.end(Cause { rank: from, what: what.clone() });
+                return Err(what);
+            }
+            assert!(!finds || word == number, "what was said in another census is believed");
+        }
+    }
+    Ok(())
+}
+
+/// The word of the notification of `from`. Where one is lost, a rank gives up after a few looks, as the clocks of a transport have
+/// it.
+fn read(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<u64, Told> {
+    let mut looks = 0;
+    loop {
+        if let Some(notification) = end.read(from).map_err(|lost| lost.to_string())? {
+            return Ok(notification.word);
+        }
+        looks += 1;
+        if fault == Fault::Lost && looks > 2 {
+            return Err(format!("rank {from} is silent"));
+        }
+        thread::yield_now();
+    }
+}
+
+/// Two censuses with this fault; returns what each rank was told.
+fn censuses(size: usize, fault: Fault, compares: bool) -> Vec<Result<(), Told>> {
+    let run = move |mut end: ManuallyDrop<LocalEnd>| {
+        let result = (0..2).try_for_each(|number| census(&mut end, number, fault, compares));
+        (result, end)
+    };
+    // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
+    let mut ends = local(size).into_iter().map(ManuallyDrop::new);
+    let first = ends.next().expect("a rank at least");
+    let others: Vec<_> = ends.map(|end| thread::spawn(move || run(end))).collect();
+    let mut all = vec![run(first)];
+    all.extend(others.into_iter().map(|other| other.join().expect("a panic ends the model")));
+    let leave = |(result, end)| {
+        drop(ManuallyDrop::into_inner(end));
+        result
+    };
+    all.into_iter().map(leave).collect()
+}
+
+#[test]
+fn two_direct_censuses_without_a_fault_are_complete() {
+    for (size, preemptions) in [(2, 3), (3, 0)] {
+        model(preemptions, move || {
+            let results = censuses(size, Fault::None, true);
+            assert!(results.iter().all(Result::is_ok), "{results:?}");
+        });
+    }
+}
+
+#[test]
+fn a_doubled_notification_or_an_early_one_is_told() {
+    for fault in [Fault::Doubled, Fault::Early] {
+        for (size, preemptions) in [(2, 2), (3, 0)] {
+            model(preemptions, move || {
+                let results = censuses(size, fault, true);
+                let told: Vec<&Told> =
+                    results[1..].iter().filter_map(|result| result.as_ref().err()).collect();
+                assert!(!told.is_empty(), "{fault:?}: nobody is told");
+                let names = |told: &&Told| told.contains("rank 0 has sent") || told.contains("left");
+                assert!(told.iter().all(names), "{fault:?}: {results:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_notification_of_another_census_that_is_believed_is_caught() {
+    for fault in [Fault::Doubled, Fault::Early] {
+        let complaint = rejected(2, move || drop(censuses(2, fault, false)));
+        assert!(complaint.contains("what was said in another census is believed"), "{fault:?}: {complaint}");
+    }
+}
+
+#[test]
+fn no_direct_census_is_complete_where_a_notification_of_it_was_lost() {
+    for (size, preemptions) in [(2, 2), (3, 0)] {
+        model(preemptions, move || {
+            let results = censuses(size, Fault::Lost, true);
+            for told in &results[1..] {
+                let told = told.as_ref().expect_err("rank 0 did not notify it");
+                assert!(told.contains("rank 0 ") || told.contains("left"), "{told}");
+            }
+        });
+    }
+}
