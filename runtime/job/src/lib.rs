@@ -25,6 +25,7 @@
 //! them, and where it does not, the end of their control channel does.
 
 mod bind;
+mod cgroup;
 mod channel;
 mod children;
 mod codec;

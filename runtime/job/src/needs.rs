@@ -1,6 +1,7 @@
 //! What the ranks of a job need of this machine at the least. It is checked before any of them is started, so that a job does not
 //! end in its middle for lack of it.
 
+use crate::cgroup::GroupLimits;
 use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
 use std::io;
 
@@ -12,7 +13,7 @@ const MEMORY_KIB: u64 = 1 << 10;
 
 /// What there is; `None` where it is not known or not limited.
 struct There {
-    /// Threads that the system, or this user, may have, and how many there are.
+    /// Threads that the system, this user or this control group may have, and how many there are.
     threads: Option<(u64, u64)>,
     memory_kib: Option<u64>,
 }
@@ -46,9 +47,10 @@ impl There {
             Some(line("MemAvailable:")? + line("SwapFree:").unwrap_or(0))
         };
         let left = |&(most, now): &(u64, u64)| most.saturating_sub(now);
+        let of_group = GroupLimits::now();
         Self {
-            threads: [of_system, of_user].into_iter().flatten().min_by_key(left),
-            memory_kib: memory_kib(),
+            threads: [of_system, of_user, of_group.threads].into_iter().flatten().min_by_key(left),
+            memory_kib: [memory_kib(), of_group.memory_kib].into_iter().flatten().min(),
         }
     }
 
@@ -56,7 +58,7 @@ impl There {
         let threads = u64::from(here) * THREADS;
         if let Some((most, now)) = self.threads.filter(|(most, now)| now + threads > *most) {
             return Err(format!(
-                "{here} ranks on this host need {threads} processes and threads, and of {most} that there may be there are {now}: raise the limit (ulimit -u, kernel.pid_max), or start fewer ranks here"
+                "{here} ranks on this host need {threads} processes and threads, and of {most} that there may be there are {now}: raise the limit (ulimit -u, kernel.pid_max, or pids.max of the control group), or start fewer ranks here"
             ));
         }
         let memory = u64::from(here) * MEMORY_KIB;
