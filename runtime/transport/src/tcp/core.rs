@@ -65,6 +65,10 @@ pub(super) struct Core {
     pub(super) rank: RankState,
     /// The rank was woken from its sleep on its sockets, and has not seen that yet.
     pub(super) woken: bool,
+    /// When the thread checks next whether the rank polls, if that is a while from now.
+    pub(super) next_check: Option<Instant>,
+    /// The rank has slept since the thread has checked.
+    pub(super) has_slept: bool,
     /// The rank that the last poll found nothing of, and the ranks of all such polls since this rank slept.
     pub(super) awaited: Option<u32>,
     pub(super) all_awaited: Vec<u32>,
@@ -174,6 +178,8 @@ impl Core {
             all_awaited: Vec::new(),
             awaited_before: (None, 0),
             crowd: 1,
+            next_check: None,
+            has_slept: false,
             waker: None,
             intra_node: Vec::new(),
             closing: false,

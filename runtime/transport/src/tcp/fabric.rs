@@ -11,7 +11,9 @@
 //! written wakes the thread, which then checks often until it has.
 //!
 //! Where a world has an attendant, the thread also reads at each check while the rank is in a call: a rank that polls reads
-//! what it waits for, and requests of others are not to wait for that.
+//! what it waits for, and requests of others are not to wait for that. It then checks soon after the rank was found to
+//! compute, or has slept, and ever more rarely from then on, since the first request to a rank that has begun to compute waits for
+//! such a check.
 //!
 //! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls asleep, and only if
 //! nothing has arrived since it last polled; while it sleeps, the thread reads nothing, and wakes it for every other
@@ -32,6 +34,10 @@ use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
 
 /// How often the thread checks whether the rank has polled, where each rank has a core.
 const TICK: Duration = Duration::from_millis(2);
+
+/// How soon it checks where other ranks may ask for something, after the rank has computed or slept; then it doubles that up to a
+/// tick.
+const SOON: Duration = Duration::from_micros(125);
 
 /// How often the thread does what is due by time.
 const TIMES: Duration = Duration::from_millis(100);
@@ -102,6 +108,12 @@ impl FabricShared {
         core.calls += 1;
         if std::mem::take(&mut core.woken) {
             self.rank.drain();
+        }
+        if core.requests.attended > 0 {
+            core.has_slept = true;
+            if core.next_check.take().is_some_and(|check| check > Instant::now() + TICK) {
+                self.server.wake(); // the rank may compute soon, and others ask for something
+            }
         }
         core.fresh = if all { 2 * core.peers.len() } else { 0 };
         core.serve(&ready); // which may leave something unread
@@ -208,6 +220,7 @@ fn serve(shared: &FabricShared) {
     let (mut calls, mut timed) = (0, Instant::now());
     // Whether the rank does not poll.
     let mut rank_absent = false;
+    let mut soon = SOON;
     loop {
         let mut core = shared.lock();
         if core.closing {
@@ -236,7 +249,16 @@ fn serve(shared: &FabricShared) {
                 core.serve_ready(); // the rank polls, but perhaps not what other ranks ask of it
                 core.wake_rank();
             }
-            let tick = if core.is_stuck() { TICK } else { (tick * core.crowd).min(TIMES) };
+            let mut tick = if core.is_stuck() { TICK } else { tick * core.crowd };
+            if core.requests.attended > 0 {
+                soon = if std::mem::take(&mut core.has_slept) { SOON } else { soon };
+                if core.rank != RankState::SleepsOnSockets {
+                    tick = tick.min(soon * core.crowd);
+                    soon = (2 * soon).min(TICK);
+                }
+            }
+            let tick = tick.min(TIMES);
+            core.next_check = Some(now + tick);
             if rank_absent && core.rank != RankState::SleepsOnSockets {
                 core.unwatch_few();
             }
@@ -246,7 +268,7 @@ fn serve(shared: &FabricShared) {
             continue;
         }
         if !rank_absent {
-            rank_absent = true;
+            (rank_absent, soon) = (true, SOON);
             core.serve_ready();
             if core.rank == RankState::Busy {
                 core.send_all_releases();
