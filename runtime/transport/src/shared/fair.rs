@@ -260,4 +260,40 @@ mod tests {
             }
         }
     }
+
+    /// Counts, for each wait of a rank, the turns of others that entered between the moment when its own was taken and that when
+    /// it entered: those before it in the queue, of which each other rank has one, and none that came later.
+    #[test]
+    fn a_rank_that_waits_is_overtaken_by_each_other_rank_once_at_most() {
+        const TIMES: u64 = 20_000;
+        for ranks in [4, 8] {
+            let (word, slots) = (AtomicU64::new(0), [const { AtomicU32::new(0) }; 8]);
+            let (entries, most) = (AtomicU64::new(0), AtomicU64::new(0));
+            let hold_one = |rank: usize, i: u64| {
+                let lock = FairLock::new(&word, &slots);
+                let hold = if (i + rank as u64).is_multiple_of(3) { Shared } else { Exclusive };
+                let waits = lock.take(hold, rank);
+                let before = entries.load(Ordering::Relaxed);
+                if let Err(turn) = waits {
+                    while lock.enter(turn, hold).is_none() {
+                        std::thread::yield_now();
+                    }
+                }
+                let overtaken = entries.fetch_add(1, Ordering::Relaxed) - before;
+                if waits.is_err() && hold == Exclusive {
+                    // Behind a shared one others may enter before it is counted.
+                    most.fetch_max(overtaken, Ordering::Relaxed);
+                }
+                let _ = lock.leave(hold);
+            };
+            std::thread::scope(|scope| {
+                for rank in 0..ranks {
+                    scope.spawn(move || (0..TIMES).for_each(|i| hold_one(rank, i)));
+                }
+            });
+            let most = most.into_inner();
+            assert!(0 < most && most < ranks as u64, "overtaken by {most} turns of {ranks} ranks");
+            assert_eq!(entries.into_inner(), TIMES * ranks as u64);
+        }
+    }
 }
